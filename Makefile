@@ -1,0 +1,60 @@
+# Needs Python 3.11 or newer and make; everything else goes into .venv.
+
+PYTHON ?= python3
+VENV ?= .venv
+TEST_JOBS ?= 2
+PY := $(VENV)/bin/python
+PIP_INSTALL := $(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+# Files that say what is installed: an installation is repeated when one of them changes.
+SETUP := pyproject.toml constraints.txt
+READY := $(VENV)/.ready
+READY_TEST := $(VENV)/.ready-test
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check unit study bench format clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+demo: $(READY) ## install, then train something small through a compiled time loop
+	$(PY) examples/01_scan_training.py
+
+test: check unit ## install, then run every check: format, lint, types, layers, tests
+
+check: $(READY_TEST) ## format, lint, types and layers only
+	$(PY) -m ruff format --check .
+	$(PY) -m ruff check .
+	$(PY) -m pyright
+	$(VENV)/bin/lint-imports
+
+unit: $(READY_TEST) ## tests only
+	$(PY) -m pytest -m "not study" -n $(TEST_JOBS) --dist loadfile
+
+study: $(READY_TEST) ## the studies: long runs that are tests too
+	$(PY) -m pytest -m study --timeout 0
+
+bench: $(READY_TEST) ## the benchmarks, one after the other
+	set -e; for file in benchmarks/bench_*.py; do $(PY) $$file; done
+
+format: $(READY_TEST) ## put the code into form
+	$(PY) -m ruff check --fix .
+	$(PY) -m ruff format .
+
+clean: ## remove the environment and all caches
+	rm -rf $(VENV) build dist out .hypothesis .import_linter_cache .pytest_cache .ruff_cache
+	find src tests benchmarks examples docs -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(PY):
+	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit("Costate needs Python 3.11 or newer; $(PYTHON) is %d.%d. Try make PYTHON=python3.11 ..." % v[:2])'
+	$(PYTHON) -m venv $(VENV)
+
+$(READY): $(SETUP) | $(PY)
+	@echo "installing into $(VENV) (a few minutes the first time)"
+	$(PIP_INSTALL) -e .
+	@touch $@
+
+$(READY_TEST): $(SETUP) | $(PY)
+	@echo "installing into $(VENV) (a few minutes the first time)"
+	$(PIP_INSTALL) -e '.[test]'
+	@touch $@ $(READY)

@@ -1,0 +1,40 @@
+"""Costate: exact, checked gradients of robot physics, compiled.
+
+Importing this package imports nothing else. Each public name is loaded on first use, so that the worker processes of
+the compiler and `costate --help` start without waiting for torch.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from costate import kernel as kernel
+    from costate import model as model
+
+__version__ = "0.1.0"
+
+# Public name -> where it lives: "package" for the package itself, "package:attribute" for something in it. A row here
+# goes with a line under TYPE_CHECKING above, which is how type checkers and editors see the same name.
+_LAZY: dict[str, str] = {
+    "kernel": "costate.kernel",
+    "model": "costate.model",
+}
+
+__all__ = ["__version__", *_LAZY]  # pyright: ignore[reportUnsupportedDunderAll]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'costate' has no attribute {name!r}; it has {', '.join(__all__)}")
+    module, _, attribute = _LAZY[name].partition(":")
+    value = import_module(module)
+    if attribute:
+        value = getattr(value, attribute)
+    globals()[name] = value  # the next access does not come here
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})

@@ -1,0 +1,32 @@
+"""The table of commands. A new command is one row here and one file next to this one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, get_type_hints
+
+
+@dataclass(frozen=True)
+class Command:
+    """A subcommand whose code is imported only when it is called."""
+
+    target: str
+    """module:function. The function takes one argument, `options`: a frozen dataclass, or a union of them, each of which
+    is then a subcommand of its own."""
+    summary: str
+    """One line for `costate --help`."""
+
+    def load(self) -> tuple[Callable[[Any], None], Any]:
+        """The function, and the type of its options."""
+        module, _, name = self.target.partition(":")
+        run = getattr(import_module(module), name)
+        return run, get_type_hints(run)["options"]
+
+
+COMMANDS: dict[str, Command] = {
+    "cache": Command("costate.cli.cache:run", "show or clear the cache of compiled kernels"),
+    "robots": Command("costate.cli.robots:run", "list the built-in robots"),
+    "version": Command("costate.cli.version:run", "versions, processor and vector width"),
+}

@@ -1,0 +1,51 @@
+"""`costate version`: what a report of a problem or of a measurement should quote."""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+PACKAGES = ("torch", "casadi", "llvmlite", "numpy")
+
+# Feature of the host, as LLVM names it -> bits of its vector registers. The first row that the host has counts.
+VECTOR_BITS: dict[str, int] = {"avx512f": 512, "avx2": 256, "avx": 256, "sse2": 128, "neon": 128}
+
+
+@dataclass(frozen=True)
+class Options:
+    pass
+
+
+def run(options: Options) -> None:
+    from costate import __version__
+
+    rows = {"costate": __version__, "python": platform.python_version()}
+    rows |= {name: _version(name) for name in PACKAGES}
+    rows |= {"system": platform.platform(), "cpu": cpu_name(), "vectors": _vectors()}
+    for name, value in rows.items():
+        print(f"{name:<9} {value}")
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def cpu_name() -> str:
+    """The processor as its maker calls it, where the system says so."""
+    cpuinfo = Path("/proc/cpuinfo")
+    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+def _vectors() -> str:
+    import llvmlite.binding as llvm
+
+    features = llvm.get_host_cpu_features()
+    feature, bits = next(((f, bits) for f, bits in VECTOR_BITS.items() if features.get(f)), ("none", 64))
+    return f"{bits} bits ({feature}, {llvm.get_host_cpu_name()}): {bits // 64} x float64, {bits // 32} x float32"

@@ -1,0 +1,155 @@
+"""The command line as a user meets it: what it prints, and how it fails."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from dataclasses import fields, is_dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from costate import __version__
+from costate.cli import commands
+from costate.cli.commands import COMMANDS, Command
+from costate.cli.main import main
+
+
+def run_costate(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "costate.cli", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=os.environ | environment,
+    )
+
+
+def add_failing_command(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+    """Add a command "fail" that raises the given error."""
+
+    def run(options: None) -> None:
+        raise error
+
+    monkeypatch.setattr(Command, "load", lambda self: (run, type("Options", (), {})))
+    monkeypatch.setitem(commands.COMMANDS, "fail", Command("nowhere:run", "fails"))
+
+
+def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    shown = capsys.readouterr().out
+    for name, command in COMMANDS.items():
+        assert re.search(rf"^  {name} +{re.escape(command.summary)}$", shown, re.MULTILINE)
+
+
+def test_help_waits_for_no_heavy_import() -> None:
+    program = (
+        "import sys; from costate.cli.main import main; main(['--help'])\n"
+        "print('loaded:', {'torch', 'casadi', 'llvmlite', 'numpy', 'tyro', 'rich'} & set(sys.modules))"
+    )
+    shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert shown.endswith("loaded: set()\n")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_options_are_frozen_dataclasses(name: str) -> None:
+    _, options = COMMANDS[name].load()
+    for kind in get_args(options) or (options,):
+        assert is_dataclass(kind)
+        assert kind.__dataclass_params__.frozen  # pyright: ignore[reportAttributeAccessIssue]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help_with_its_options(name: str) -> None:
+    done = run_costate(name, "--help")
+    assert done.returncode == 0, done.stderr
+    assert f"usage: costate {name}" in done.stdout
+    assert COMMANDS[name].summary in done.stdout
+    _, options = COMMANDS[name].load()
+    for kind in get_args(options):
+        assert kind.__name__.lower() in done.stdout
+    if is_dataclass(options):
+        assert all(f"--{field.name.replace('_', '-')}" in done.stdout for field in fields(options))
+
+
+def test_version_names_what_a_report_needs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["version"]) == 0
+    rows = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
+    assert rows["costate"] == __version__ == version("costate")
+    assert rows["torch"] == version("torch")
+    assert rows["llvmlite"] == version("llvmlite")
+    bits = re.match(r"(\d+) bits .*: (\d+) x float64, (\d+) x float32", rows["vectors"])
+    assert bits is not None
+    width, doubles, floats = map(int, bits.groups())
+    assert width == 64 * doubles == 32 * floats
+
+
+def test_version_option(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"costate {__version__}\n"
+
+
+def test_unknown_command_suggests_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["robts"]) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err == "costate: error: unknown command 'robts'; did you mean 'robots'?\n"
+
+
+def test_wrong_option_is_refused_by_name() -> None:
+    done = run_costate("robots", "--colour")
+    assert done.returncode == 2
+    assert "--colour" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("error", [ValueError("mass is\n-1 kg"), FileNotFoundError(2, "missing", "arm.urdf")])
+def test_user_errors_are_one_line(
+    error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("COSTATE_TRACEBACK", raising=False)
+    add_failing_command(monkeypatch, error)
+    assert main(["fail"]) == 2
+    shown = capsys.readouterr().err
+    assert shown == "costate: error: " + " ".join(str(error).split()) + "\n"
+
+
+@pytest.mark.parametrize("ask", ["option", "environment"])
+def test_traceback_on_request(ask: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    add_failing_command(monkeypatch, ValueError("bad"))
+    if ask == "environment":
+        monkeypatch.setenv("COSTATE_TRACEBACK", "1")
+    assert main(["fail", "--traceback"] if ask == "option" else ["fail"]) == 2
+    shown = capsys.readouterr().err
+    assert shown.startswith("Traceback") and shown.endswith("costate: error: bad\n")
+
+
+def test_a_defect_is_not_dressed_up_as_a_user_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    add_failing_command(monkeypatch, AssertionError("a defect"))
+    with pytest.raises(AssertionError, match="a defect"):
+        main(["fail"])
+
+
+def test_cache_shows_the_cache_of_the_environment_and_clears_it(tmp_path: Path) -> None:
+    pytest.importorskip("costate.kernel.cache")
+    shown = run_costate("cache", "show", COSTATE_CACHE=str(tmp_path))
+    assert shown.returncode == 0, shown.stderr
+    rows = dict(line.split(maxsplit=1) for line in shown.stdout.splitlines())
+    assert Path(rows["path"]).is_relative_to(tmp_path)
+    assert rows["entries"] == "0"
+    cleared = run_costate("cache", "clear", COSTATE_CACHE=str(tmp_path))
+    assert cleared.stdout == "removed 0 entries\n"
+
+
+def test_robots_lists_every_built_in_robot() -> None:
+    model = pytest.importorskip("costate.model")
+    done = run_costate("robots", "--joints", COLUMNS="200")
+    assert done.returncode == 0, done.stderr
+    for name in model.builtin_names():
+        assert re.search(rf"^ *{re.escape(name)} ", done.stdout, re.MULTILINE)
+        for joint in model.load_model(name).joints:
+            assert (joint.name in done.stdout) or not joint.nv

@@ -1,0 +1,67 @@
+"""What importing costs: nothing at the top, and every module stands on its own."""
+
+from __future__ import annotations
+
+import pkgutil
+import subprocess
+import sys
+from importlib.util import find_spec
+
+import pytest
+
+import costate
+
+HEAVY = ("torch", "casadi", "llvmlite", "numpy", "matplotlib", "mujoco", "viser", "tyro", "rich")
+
+MODULES = sorted(
+    module.name
+    for module in pkgutil.walk_packages(costate.__path__, "costate.")
+    if not module.name.endswith("__main__")  # importing that one runs it
+)
+
+
+def loaded_after(statement: str, packages: tuple[str, ...] = HEAVY) -> set[str]:
+    """Which of the given packages a fresh interpreter has loaded after a statement."""
+    program = f"import sys\n{statement}\nprint(*(set({packages!r}) & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return set(done.stdout.split())
+
+
+def test_importing_costate_loads_nothing_heavy() -> None:
+    assert loaded_after("import costate") == set()
+
+
+def test_compiler_worker_starts_without_torch_and_casadi() -> None:
+    if find_spec("costate.kernel") is None or find_spec("costate.kernel.worker") is None:
+        pytest.skip("the compiler has no worker yet")
+    assert loaded_after("import costate.kernel.worker") <= {"llvmlite", "numpy"}
+
+
+def test_models_need_no_tensors() -> None:
+    assert loaded_after("import costate.model", ("torch", "casadi", "llvmlite")) == set()
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_module_imports_on_its_own(module: str) -> None:
+    """In an interpreter of its own: no module relies on another one having been imported first."""
+    loaded_after(f"import {module}")
+
+
+@pytest.mark.parametrize("name", costate.__all__)
+def test_public_names_resolve(name: str) -> None:
+    assert getattr(costate, name) is not None
+    assert name in dir(costate)
+
+
+def test_lazy_rows_are_loaded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(costate._LAZY, "lazy_probe", "fractions:Fraction")
+    from fractions import Fraction
+
+    assert costate.lazy_probe is Fraction  # pyright: ignore[reportAttributeAccessIssue]
+    assert vars(costate).pop("lazy_probe") is Fraction
+
+
+def test_unknown_names_are_refused_by_name() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'warp_drive'"):
+        costate.warp_drive  # pyright: ignore[reportAttributeAccessIssue] # noqa: B018
