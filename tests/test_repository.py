@@ -14,8 +14,8 @@ ROOT = Path(__file__).parent.parent
 MAX_BYTES = 1_000_000
 MAX_LINES = 500
 
-# What must not be in a file, in pieces so that this one does not hold it either. Paths of one machine work nowhere else;
-# an installation takes the package index that the user has set.
+# What must not be in a file, in pieces so that this one does not hold it either. Paths of one machine work nowhere
+# else; an installation takes the package index that the user has set.
 FORBIDDEN: dict[str, str] = {
     "a directory of one machine": r"(?<![\w.~-])/(work|root|home/\w+|farm|Users/\w+)/",
     "a package index": r"pypi"

@@ -13,8 +13,8 @@ class Command:
     """A subcommand whose code is imported only when it is called."""
 
     target: str
-    """module:function. The function takes one argument, `options`: a frozen dataclass, or a union of them, each of which
-    is then a subcommand of its own."""
+    """module:function. The function takes one argument, `options`: a frozen dataclass, or a union of them, each
+    of which is then a subcommand of its own."""
     summary: str
     """One line for `costate --help`."""
 
