@@ -6,7 +6,7 @@ import os
 import re
 import subprocess
 import sys
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import get_args
@@ -14,9 +14,13 @@ from typing import get_args
 import pytest
 
 from costate import __version__
-from costate.cli import commands
 from costate.cli.commands import COMMANDS, Command
 from costate.cli.main import main
+
+
+@dataclass(frozen=True)
+class NoOptions:
+    pass
 
 
 def run_costate(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -32,11 +36,11 @@ def run_costate(*arguments: str, **environment: str) -> subprocess.CompletedProc
 def add_failing_command(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
     """Add a command "fail" that raises the given error."""
 
-    def run(options: None) -> None:
+    def run(options: NoOptions) -> None:
         raise error
 
-    monkeypatch.setattr(Command, "load", lambda self: (run, type("Options", (), {})))
-    monkeypatch.setitem(commands.COMMANDS, "fail", Command("nowhere:run", "fails"))
+    monkeypatch.setattr(Command, "load", lambda self: (run, NoOptions))
+    monkeypatch.setitem(COMMANDS, "fail", Command("nowhere:run", "fails"))
 
 
 def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
@@ -134,8 +138,17 @@ def test_a_defect_is_not_dressed_up_as_a_user_error(monkeypatch: pytest.MonkeyPa
         main(["fail"])
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes break differently there")
+@pytest.mark.parametrize("arguments", [["--help"], ["version"]])
+def test_a_reader_that_leaves_is_no_error(arguments: list[str]) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run([sys.executable, "-m", "costate.cli", *arguments], stdout=write, stderr=subprocess.PIPE)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
 def test_cache_shows_the_cache_of_the_environment_and_clears_it(tmp_path: Path) -> None:
-    pytest.importorskip("costate.kernel.cache")
     shown = run_costate("cache", "show", COSTATE_CACHE=str(tmp_path))
     assert shown.returncode == 0, shown.stderr
     rows = dict(line.split(maxsplit=1) for line in shown.stdout.splitlines())
@@ -146,7 +159,8 @@ def test_cache_shows_the_cache_of_the_environment_and_clears_it(tmp_path: Path) 
 
 
 def test_robots_lists_every_built_in_robot() -> None:
-    model = pytest.importorskip("costate.model")
+    from costate import model
+
     done = run_costate("robots", "--joints", COLUMNS="200")
     assert done.returncode == 0, done.stderr
     for name in model.builtin_names():

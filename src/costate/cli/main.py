@@ -22,19 +22,35 @@ EXIT_BROKEN_PIPE = 141  # as a shell reports SIGPIPE
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0, or 2 for a mistake in the call or in what it names."""
     arguments, want_traceback = _split_traceback(sys.argv[1:] if argv is None else argv)
-    if not arguments or arguments[0] in ("-h", "--help"):
-        print(_help())
-        return 0
-    if arguments[0] == "--version":
-        print(f"costate {__version__}")
-        return 0
-    return _guarded(arguments[0], arguments[1:], want_traceback)
+    try:
+        _dispatch(arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader, say `head`, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_BROKEN_PIPE
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except USER_ERRORS as error:
+        if want_traceback:
+            traceback.print_exc()
+        print(f"costate: error: {_one_line(error)}", file=sys.stderr)
+        return EXIT_ERROR
+    return 0
 
 
 def _split_traceback(argv: Sequence[str]) -> tuple[list[str], bool]:
     """Take `--traceback`, which every command understands, out of the arguments."""
     wanted = "--traceback" in argv or os.environ.get("COSTATE_TRACEBACK", "") not in ("", "0")
     return [a for a in argv if a != "--traceback"], wanted
+
+
+def _dispatch(arguments: list[str]) -> None:
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(_help())
+    elif arguments[0] == "--version":
+        print(f"costate {__version__}")
+    else:
+        _run(arguments[0], arguments[1:])
 
 
 def _help() -> str:
@@ -54,23 +70,6 @@ def _help() -> str:
             "--traceback              where an error came from (also: COSTATE_TRACEBACK=1)",
         ]
     )
-
-
-def _guarded(name: str, arguments: list[str], want_traceback: bool) -> int:
-    try:
-        _run(name, arguments)
-        sys.stdout.flush()
-    except BrokenPipeError:  # the reader, say `head`, has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return EXIT_BROKEN_PIPE
-    except KeyboardInterrupt:
-        return EXIT_INTERRUPTED
-    except USER_ERRORS as error:
-        if want_traceback:
-            traceback.print_exc()
-        print(f"costate: error: {_one_line(error)}", file=sys.stderr)
-        return EXIT_ERROR
-    return 0
 
 
 def _run(name: str, arguments: list[str]) -> None:

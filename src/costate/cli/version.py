@@ -9,9 +9,6 @@ from pathlib import Path
 
 PACKAGES = ("torch", "casadi", "llvmlite", "numpy")
 
-# Feature of the host, as LLVM names it -> bits of its vector registers. The first row that the host has counts.
-VECTOR_BITS: dict[str, int] = {"avx512f": 512, "avx2": 256, "avx": 256, "sse2": 128, "neon": 128}
-
 
 @dataclass(frozen=True)
 class Options:
@@ -44,8 +41,9 @@ def cpu_name() -> str:
 
 
 def _vectors() -> str:
-    import llvmlite.binding as llvm
+    """As the compiler uses them."""
+    from costate.kernel.target import host
 
-    features = llvm.get_host_cpu_features()
-    feature, bits = next(((f, bits) for f, bits in VECTOR_BITS.items() if features.get(f)), ("none", 64))
-    return f"{bits} bits ({feature}, {llvm.get_host_cpu_name()}): {bits // 64} x float64, {bits // 32} x float32"
+    target = host()
+    lanes = f"{target.lanes('f64')} x float64, {target.lanes('f32')} x float32"
+    return f"{8 * target.register} bits ({target.cpu}): {lanes}"
