@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
-from lxml import etree
+from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
 
 from costate.model.errors import ModelError
 from costate.model.model import Array

@@ -1,0 +1,78 @@
+"""The geoms of MJCF as shapes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from costate.model.errors import Assumptions
+from costate.model.model import Array, Shape, Transform
+from costate.model.rotation import from_wxyz
+
+# mjtGeom -> (our kind, our sizes from MuJoCo's half sizes)
+_KINDS: dict[int, tuple[str, Any]] = {
+    0: ("plane", lambda s: s[:0]),
+    2: ("sphere", lambda s: s[:1]),
+    3: ("capsule", lambda s: s[:2] * (1, 2)),
+    4: ("ellipsoid", lambda s: s),
+    5: ("cylinder", lambda s: s[:2] * (1, 2)),
+    6: ("box", lambda s: 2 * s),
+    7: ("mesh", None),
+}
+_HIDDEN_GROUP = 3
+"""By MuJoCo's convention geoms of groups 3 to 5 are not drawn."""
+_DEFAULT_COLOR = np.array([0.5, 0.5, 0.5, 1.0])
+
+
+def read_geoms(mj: Any, body: int, assumed: Assumptions) -> tuple[tuple[Shape, ...], tuple[Shape, ...]]:
+    """The visual and the collision shapes of a body. Most geoms are both."""
+    visuals, collisions = [], []
+    first = int(mj.body_geomadr[body])
+    for g in range(first, first + int(mj.body_geomnum[body])):
+        name = mj.geom(g).name or f"geom{g}"
+        if int(mj.geom_type[g]) not in _KINDS:
+            assumed.note("height fields and distance fields, left out", name)
+            continue
+        shape = _shape(mj, g)
+        if int(mj.geom_group[g]) < _HIDDEN_GROUP:
+            visuals.append(shape)
+        if mj.geom_contype[g] or mj.geom_conaffinity[g]:
+            collisions.append(shape)
+    return tuple(visuals), tuple(collisions)
+
+
+def _shape(mj: Any, g: int) -> Shape:
+    kind, sizes = _KINDS[int(mj.geom_type[g])]
+    pose = Transform(from_wxyz(mj.geom_quat[g]), np.array(mj.geom_pos[g]))
+    path = None
+    if kind == "mesh":
+        size, pose, path = _mesh(mj, int(mj.geom_dataid[g]), pose)
+    else:
+        size = sizes(np.array(mj.geom_size[g]))
+    return Shape(
+        kind=kind,
+        size=size,
+        pose=pose,
+        name=mj.geom(g).name,
+        color=_color(mj, g),
+        mesh=path,
+        uri=path,
+        friction=float(mj.geom_friction[g, 0]),
+    )
+
+
+def _mesh(mj: Any, m: int, pose: Transform) -> tuple[Array, Transform, str | None]:
+    """Scale, pose and file of a mesh. MuJoCo moves its vertices to their principal frame; the file's are not."""
+    moved = Transform(from_wxyz(mj.mesh_quat[m]), np.array(mj.mesh_pos[m]))
+    start = int(mj.mesh_pathadr[m])
+    path = None if start < 0 else bytes(mj.paths[start:]).split(b"\0")[0].decode()
+    return np.array(mj.mesh_scale[m]), pose @ moved.inverse(), path
+
+
+def _color(mj: Any, g: int) -> tuple[float, float, float, float]:
+    rgba, material = mj.geom_rgba[g], int(mj.geom_matid[g])
+    if material >= 0 and np.allclose(rgba, _DEFAULT_COLOR):
+        rgba = mj.mat_rgba[material]
+    r, g_, b, a = map(float, np.round(rgba, 6))  # stored in single precision
+    return r, g_, b, a
