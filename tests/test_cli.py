@@ -163,6 +163,7 @@ def test_robots_lists_every_built_in_robot() -> None:
 
     done = run_costate("robots", "--joints", COLUMNS="200")
     assert done.returncode == 0, done.stderr
+    assert "mass [kg]" in done.stdout
     for name in model.builtin_names():
         assert re.search(rf"^ *{re.escape(name)} ", done.stdout, re.MULTILINE)
         for joint in model.load_model(name).joints:

@@ -18,13 +18,15 @@ class Options:
 def run(options: Options) -> None:
     from rich import box
     from rich.console import Console
+    from rich.markup import escape  # brackets are text here, not style
     from rich.table import Table
 
     from costate.model import builtin_names, load_model
 
-    table = Table("name", "joints", "nq", "nv", "links", "mass [kg]", "source", box=box.SIMPLE)
+    columns = ("name", "joints", "nq", "nv", "links", "mass [kg]", "source")
+    table = Table(*map(escape, columns), box=box.SIMPLE)
     for name in builtin_names():
-        table.add_row(name, *_cells(load_model(name), options))
+        table.add_row(*map(escape, [name, *_cells(load_model(name), options)]))
     Console().print(table)
 
 
