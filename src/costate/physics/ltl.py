@@ -1,0 +1,49 @@
+"""Factorisation M = L^T D L of a mass matrix, from the tips to the root (Featherstone, 2005).
+
+In this order a tree's zeros between branches stay zeros. Mimic joints fill in some; the pattern follows by itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import casadi as ca
+from casadi import SX
+
+
+@dataclass(frozen=True, eq=False)
+class Factor:
+    """M = L^T D L with L unit lower triangular."""
+
+    rows: tuple[dict[int, SX], ...]
+    """rows[i][j] = L_ij for j < i, only those that are not structurally zero."""
+    inverse_pivots: tuple[SX, ...]
+    """1 / D_i."""
+
+    def solve(self, b: SX) -> SX:
+        """M^-1 b, shape (nv,)."""
+        x = ca.vertsplit(b)
+        for i in reversed(range(len(x))):
+            for j, value in self.rows[i].items():
+                x[j] = x[j] - value * x[i]
+        x = [xi * pivot for xi, pivot in zip(x, self.inverse_pivots, strict=True)]
+        for i in range(len(x)):
+            for j, value in self.rows[i].items():
+                x[i] = x[i] - value * x[j]
+        return ca.densify(ca.vertcat(*x))
+
+
+def factor(M: SX) -> Factor:
+    """Factor a symmetric positive definite matrix, shape (n, n), of which only the lower triangle is read."""
+    n = M.shape[0]
+    entries: list[dict[int, SX]] = [{j: M[i, j] for j in range(i + 1) if M.sparsity().has_nz(i, j)} for i in range(n)]
+    inverse_pivots: list[SX] = [SX(1)] * n
+    for i in reversed(range(n)):
+        row = entries[i]
+        inverse_pivots[i] = 1 / row.pop(i, SX(1, 1))
+        scaled = {j: value * inverse_pivots[i] for j, value in row.items()}
+        for j in row:
+            for k in (k for k in row if k <= j):
+                entries[j][k] = entries[j].get(k, SX(1, 1)) - scaled[j] * row[k]
+        entries[i] = scaled
+    return Factor(tuple(entries), tuple(inverse_pivots))

@@ -1,0 +1,73 @@
+"""What resists the motion of joints: viscous damping, Coulomb friction and springs; and rotor inertia."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import casadi as ca
+from casadi import SX
+
+from costate.model.model import Model
+from costate.physics.joints import JOINTS
+from costate.physics.params import Parameters
+
+
+@dataclass(frozen=True)
+class Passive:
+    """Which passive forces act."""
+
+    damping: bool = True
+    """Viscous: damping * v."""
+    friction: bool = True
+    """Coulomb, smoothed: friction * tanh(v / friction_speed)."""
+    springs: bool = True
+    """stiffness * (q - rest); for joints with several coordinates an isotropic spring around the neutral position."""
+    friction_speed: float = 1e-2
+    """Where friction reaches 76 % of its full value [rad/s or m/s]: small against working speeds, and large enough that a
+    step of a millisecond resolves it for usual inertias."""
+
+
+def resistance(model: Model, params: Parameters, q: SX, v: SX, passive: Passive | None) -> SX:
+    """Torques needed to move against the passive forces [N m or N], shape (nv,). Positive along v."""
+    if passive is None:
+        return SX(model.nv, 1)
+    torques: list[SX] = [SX(1, 1)] * model.nv
+    for i, joint in enumerate(model.joints):
+        if joint.kind == "fixed":
+            continue
+        kind = JOINTS[joint.kind]
+        qi, vi = model.q_index[i], model.v_index[i]
+        scale = joint.mimic.multiplier if joint.mimic else 1.0
+        offset = joint.mimic.offset if joint.mimic else 0.0
+        speed = scale * v[vi : vi + kind.nv]
+        own = SX(kind.nv, 1)
+        if passive.damping:
+            own += params["damping", joint.name] * speed
+        friction = params["friction", joint.name]
+        if passive.friction and friction.nnz():
+            own += friction * ca.tanh(speed / passive.friction_speed)
+        stiffness = params["stiffness", joint.name]
+        if passive.springs and stiffness.nnz():
+            own += stiffness * deflection(model, params, i, scale * q[qi : qi + kind.nq] + offset)
+        for k in range(kind.nv):
+            torques[vi + k] = torques[vi + k] + scale * own[k]
+    return ca.vertcat(*torques) if torques else SX(0, 1)
+
+
+def deflection(model: Model, params: Parameters, joint: int, q: SX) -> SX:
+    """How far a joint's spring is stretched along each of its directions, shape (nv,); q are the joint's own."""
+    kind = JOINTS[model.joints[joint].kind]
+    stretched = kind.deflect(q)
+    return stretched - params["rest", model.joints[joint].name] if kind.nv == 1 else stretched
+
+
+def armature(model: Model, params: Parameters) -> SX:
+    """Rotor inertia seen by each velocity coordinate [kg m^2 or kg], shape (nv,)."""
+    rotors: list[SX] = [SX(1, 1)] * model.nv
+    for i, joint in enumerate(model.joints):
+        if joint.kind == "fixed":
+            continue
+        scale = joint.mimic.multiplier if joint.mimic else 1.0
+        for k in range(model.v_index[i], model.v_index[i] + JOINTS[joint.kind].nv):
+            rotors[k] = rotors[k] + scale**2 * params["armature", joint.name]
+    return ca.sparsify(ca.vertcat(*rotors)) if rotors else SX(0, 1)
