@@ -72,6 +72,15 @@ class Node:
             self.fail(f'{attribute}="{_short(given)}" has {len(words)} numbers; {len(default)} expected{_xacro(given)}')
         return np.array([self._float(attribute, word) for word in words])
 
+    def numbers(self, attribute: str, count: int, default: float) -> Array:
+        """So many numbers, which may be infinite; a single one given stands for all of them."""
+        words = self.element.get(attribute, "").split()
+        if not words:
+            return np.full(count, default)
+        if len(words) not in (1, count):
+            self.fail(f'{attribute}="{_short(self.text(attribute))}" has {len(words)} numbers; {count} expected')
+        return np.broadcast_to([self._float(attribute, word, infinite=True) for word in words], (count,)).astype(float)
+
     def _float(self, attribute: str, word: str, infinite: bool = False) -> float:
         if _NUMBER.match(word):
             value = float(word)

@@ -2,7 +2,7 @@
 
 A body with several joints becomes a chain of massless links, one per joint but the last. Where a joint is not anchored
 at the body's origin, a fixed joint leads from the anchor to the link that bears the body's name. Coordinates mean the
-same as in MuJoCo (`ref` included), but for the order of quaternions and the axes of velocities: see docs/conventions.md.
+same as in MuJoCo (`ref` included), but for the order of quaternions and the axes of velocities (docs/conventions.md).
 """
 
 from __future__ import annotations

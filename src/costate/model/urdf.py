@@ -45,8 +45,9 @@ def _read(root: Node, path: Path, package_dirs: Sequence[str | Path]) -> tuple[M
     ordered_links, ordered_joints = order(str(path), links, chain_free)
     _note_moving_without_inertial(root, ordered_joints, assumed)
     note_massless(ordered_links, ordered_joints, assumed)
-    name = root.text("name", path.stem)
-    return Model(name, ordered_links, ordered_joints, source=str(path)), assumed
+    model = Model(root.text("name", path.stem), ordered_links, ordered_joints, source=str(path))
+    gravity = root.child("gravity")
+    return (model.with_gravity(gravity.vector("xyz", (0.0, 0.0, -9.81))) if gravity else model), assumed
 
 
 def _unique(node: Node, known: Mapping[str, object]) -> None:

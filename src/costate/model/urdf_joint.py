@@ -61,36 +61,40 @@ def _axis(node: Node, kind: str) -> Array:
     return axis if abs(length - 1.0) < 4e-16 else axis / length
 
 
-def _limits(node: Node, name: str, kind: str, assumed: Assumptions) -> dict[str, Array]:
-    limit = node.child("limit")
-    none = {"lower": -np.inf, "upper": np.inf, "max_velocity": np.inf, "max_effort": np.inf}
+def _limits(node: Node, name: str, kind: str, assumed: Assumptions) -> dict[str, Any]:
+    """The limits of a joint; joints with several velocities may give one number for each of them."""
+    limit, n = node.child("limit"), JOINT_SIZES[kind][1]
+    ranged = kind in ("revolute", "prismatic")
     if limit is None:
-        if kind in ("revolute", "prismatic"):
+        if ranged:
             assumed.note(f"{kind} joints without <limit>, taken as unlimited", name)
-        return _expand(none, kind)
-    given = limit.element.attrib
-    found = dict(none)
-    for key, attribute in (("max_velocity", "velocity"), ("max_effort", "effort")):
-        found[key] = _unlimited(limit.number(attribute, np.inf, infinite=True))
-        if found[key] < 0.0:
-            limit.fail(f"has the {attribute} {found[key]}; it must not be negative")
-    if kind in ("revolute", "prismatic") and ("lower" in given or "upper" in given):
-        found["lower"] = _unlimited(limit.number("lower", 0.0, infinite=True))
-        found["upper"] = _unlimited(limit.number("upper", 0.0, infinite=True))
-        if found["lower"] > found["upper"]:
-            assumed.note("joints whose lower limit is above the upper one, taken as unlimited", name)
-            found |= {"lower": -np.inf, "upper": np.inf}
-    elif kind in ("revolute", "prismatic"):
-        assumed.note(f"{kind} joints with neither lower nor upper limit, taken as unlimited", name)
-    return _expand(found, kind)
+        return {}
+    found = {key: _unlimited(limit.numbers(key[4:], n, np.inf)) for key in ("max_velocity", "max_effort")}
+    for key, value in found.items():
+        if np.any(value < 0.0):
+            limit.fail(f"has the {key[4:]} {limit.text(key[4:])}; it must not be negative")
+    if kind != "continuous":
+        found |= _range(limit, name, kind, assumed)
+    return found
 
 
-def _unlimited(value: float) -> float:
-    return float(np.copysign(np.inf, value)) if abs(value) >= NO_LIMIT else value
+def _range(limit: Node, name: str, kind: str, assumed: Assumptions) -> dict[str, Array]:
+    n, ranged = JOINT_SIZES[kind][1], kind in ("revolute", "prismatic")
+    if not {"lower", "upper"} & set(limit.element.attrib):
+        if ranged:
+            assumed.note(f"{kind} joints with neither lower nor upper limit, taken as unlimited", name)
+        return {}
+    # One limit alone: URDF says that the other one is zero.
+    lower = _unlimited(limit.numbers("lower", n, 0.0 if ranged else -np.inf))
+    upper = _unlimited(limit.numbers("upper", n, 0.0 if ranged else np.inf))
+    if np.any(lower > upper):
+        assumed.note("joints whose lower limit is above the upper one, taken as unlimited", name)
+        return {}
+    return {"lower": lower, "upper": upper}
 
 
-def _expand(limits: dict[str, float], kind: str) -> dict[str, Array]:
-    return {key: np.full(JOINT_SIZES[kind][1], value) for key, value in limits.items()}
+def _unlimited(values: Array) -> Array:
+    return np.where(np.abs(values) >= NO_LIMIT, np.copysign(np.inf, values), values)
 
 
 def _dynamics(node: Node) -> dict[str, Any]:

@@ -1,0 +1,173 @@
+"""Constructors for the tables of the built-in robots: links, joints, and shapes that are both seen and touched."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from costate.model.base import WORLD
+from costate.model.model import Array, Inertia, Joint, Link, Model, Shape, Transform
+from costate.model.rotation import aligning_z, from_rpy
+from costate.model.tree import order
+
+Color = tuple[float, float, float, float]
+Vector = tuple[float, float, float]
+
+ORIGIN: Vector = (0.0, 0.0, 0.0)
+X: Vector = (1.0, 0.0, 0.0)
+Y: Vector = (0.0, 1.0, 0.0)
+Z: Vector = (0.0, 0.0, 1.0)
+INF = float("inf")
+
+WHITE: Color = (0.92, 0.92, 0.92, 1.0)
+GREY: Color = (0.55, 0.57, 0.60, 1.0)
+DARK: Color = (0.17, 0.18, 0.20, 1.0)
+BLUE: Color = (0.35, 0.55, 0.80, 1.0)
+ORANGE: Color = (0.95, 0.50, 0.15, 1.0)
+SAND: Color = (0.80, 0.60, 0.40, 1.0)
+
+
+def degrees(*angles: float) -> tuple[float, ...]:
+    """Degrees to radians."""
+    return tuple(np.radians(angles).tolist())
+
+
+# Shapes, all in the link frame [m].
+
+
+def sphere(radius: float, at: Vector = ORIGIN, color: Color = GREY, name: str = "") -> Shape:
+    return Shape("sphere", np.array([radius]), Transform(translation=np.array(at)), name, color)
+
+
+def box(size: Vector, at: Vector = ORIGIN, color: Color = GREY, name: str = "", rpy: Vector = ORIGIN) -> Shape:
+    return Shape("box", np.array(size), Transform(from_rpy(rpy), np.array(at)), name, color)
+
+
+def capsule(radius: float, start: Vector, end: Vector, color: Color = GREY, name: str = "") -> Shape:
+    """A round bar whose caps are centred on its two ends."""
+    return _bar("capsule", radius, start, end, color, name)
+
+
+def cylinder(radius: float, start: Vector, end: Vector, color: Color = GREY, name: str = "") -> Shape:
+    return _bar("cylinder", radius, start, end, color, name)
+
+
+def _bar(kind: str, radius: float, start: Vector, end: Vector, color: Color, name: str) -> Shape:
+    a, b = np.array(start, float), np.array(end, float)
+    pose = Transform(aligning_z(b - a), (a + b) / 2)
+    return Shape(kind, np.array([radius, np.linalg.norm(b - a)]), pose, name, color)
+
+
+# Links and joints.
+
+
+def link(
+    name: str,
+    mass: float = 0.0,
+    com: ArrayLike = ORIGIN,
+    inertia: ArrayLike = 0.0,
+    shapes: Sequence[Shape] = (),
+    visuals: Sequence[Shape] | None = None,
+) -> Link:
+    """A link. inertia: one moment, three, or xx, yy, zz, xy, xz, yz, about the centre of mass [kg m^2]."""
+    moments = np.atleast_1d(np.asarray(inertia, float))
+    xx, yy, zz = moments[:3] if len(moments) >= 3 else np.repeat(moments, 3)
+    xy, xz, yz = moments[3:] if len(moments) == 6 else np.zeros(3)
+    matrix = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    seen = tuple(shapes if visuals is None else visuals)
+    return Link(name, Inertia(mass, np.array(com, float), matrix), seen, tuple(shapes))
+
+
+def joint(
+    name: str,
+    kind: str,
+    parent: str,
+    child: str,
+    xyz: Vector = ORIGIN,
+    rpy: Vector = ORIGIN,
+    axis: Vector = Z,
+    limits: tuple[float, float, float, float] | None = None,
+    damping: float = 0.0,
+    friction: float = 0.0,
+    armature: float = 0.0,
+) -> Joint:
+    """A joint. limits: lower, upper [rad or m], velocity, effort; None for no limits."""
+    lower, upper, velocity, effort = [[value] for value in limits] if limits else [[]] * 4
+    return Joint(
+        name,
+        kind,
+        parent,
+        child,
+        Transform(from_rpy(rpy), np.array(xyz, float)),
+        np.array(axis, float) / np.linalg.norm(axis),
+        np.array(lower),
+        np.array(upper),
+        np.array(velocity),
+        np.array(effort),
+        damping,
+        friction,
+        armature,
+    )
+
+
+def floating(base: str, name: str = "floating_base") -> tuple[Link, Joint]:
+    """The world and the joint that lets a base float in it."""
+    return Link(WORLD), Joint(name, "floating", WORLD, base)
+
+
+def robot(
+    name: str, links: Sequence[Link], joints: Sequence[Joint], source: str, home: ArrayLike | None = None
+) -> Model:
+    ordered_links, ordered_joints = order(name, {part.name: part for part in links}, list(joints))
+    q = None if home is None else np.asarray(home, float)
+    return Model(name, ordered_links, ordered_joints, source=source, home=q)
+
+
+# Inertia of solids, for robots whose publication gives sizes and a density, or masses only.
+
+
+def solid(shapes: Sequence[Shape], density: float) -> Inertia:
+    """Mass properties of homogeneous bodies rigidly joined; overlaps count twice [kg/m^3]."""
+    parts = [(density * _volume(s), s.pose.translation, _moments(s)) for s in shapes]
+    mass = sum(m for m, _, _ in parts)
+    com = sum((m * p for m, p, _ in parts), np.zeros(3)) / mass
+    matrix = np.zeros((3, 3))
+    for (m, p, unit), s in zip(parts, shapes, strict=True):
+        d, R = p - com, s.pose.rotation
+        matrix += m * (R @ np.diag(unit) @ R.T + d @ d * np.eye(3) - np.outer(d, d))
+    return Inertia(mass, com, matrix)
+
+
+def moments_of(shapes: Sequence[Shape], mass: float) -> Array:
+    """xx, yy, zz, xy, xz, yz of homogeneous shapes of a given mass about their own centre of mass."""
+    unit = solid(shapes, 1.0)
+    M = unit.matrix * mass / unit.mass
+    return np.array([M[0, 0], M[1, 1], M[2, 2], M[0, 1], M[0, 2], M[1, 2]])
+
+
+def _volume(s: Shape) -> float:
+    if s.kind == "sphere":
+        return 4 / 3 * np.pi * s.size[0] ** 3
+    if s.kind == "box":
+        return float(np.prod(s.size))
+    ends = 4 / 3 * np.pi * s.size[0] ** 3 if s.kind == "capsule" else 0.0
+    return np.pi * s.size[0] ** 2 * s.size[1] + ends
+
+
+def _moments(s: Shape) -> Array:
+    """Principal moments per unit mass in the shape's frame [m^2]."""
+    if s.kind == "sphere":
+        return np.full(3, 0.4 * s.size[0] ** 2)
+    if s.kind == "box":
+        x, y, z = s.size**2
+        return np.array([y + z, x + z, x + y]) / 12
+    r, h = s.size
+    tube = np.array([(3 * r**2 + h**2) / 12] * 2 + [r**2 / 2])
+    if s.kind == "cylinder":
+        return tube
+    # Two half spheres, together a ball of share b; each has its centre of mass 3/8 r beyond the end of the tube.
+    b = (4 / 3 * r) / (h + 4 / 3 * r)
+    across = 0.4 * r**2 + h**2 / 4 + 3 / 8 * h * r
+    return (1 - b) * tube + b * np.array([across, across, 0.4 * r**2])
