@@ -1,0 +1,84 @@
+"""sinh, cosh, tanh and their inverses.
+
+With |x| = n ln 2 + r the addition theorems need no exponential and no division:
+    sinh |x| = A cosh r + B sinh r,   cosh |x| = B cosh r + A sinh r,   A, B = (2^n -+ 2^-n) / 2.
+The inverses are logarithms of sums, arranged for log(1 + w).
+"""
+
+from __future__ import annotations
+
+from costate.kernel.vecmath.explog import log_of_sum, power_of_two, reduce_ln2
+from costate.kernel.vecmath.vectors import INF, NAN, Emitter, Vec
+
+
+def half_sinh_cosh(e: Emitter, a: Vec) -> tuple[Vec, Vec]:
+    """(sinh a / 2, cosh a / 2) for 0 <= a <= 710.6: halved, because twice 2^(n - 1) may overflow when the result does not."""
+    n_real, n, r = reduce_ln2(e, a)
+    grown = power_of_two(e, n - 2)
+    shrunk = e.select(n_real < 100.0, power_of_two(e, -2 - n), 0.0)
+    A, B = grown - shrunk, grown + shrunk
+    z = r * r
+    sinh_r = e.fma(r * z, e.polynomial("sinh", z), r)
+    cosh_r_minus_1 = z * e.polynomial("cosh", z)
+    sine = A + e.fma(A, cosh_r_minus_1, B * sinh_r)
+    cosine = B + e.fma(B, cosh_r_minus_1, A * sinh_r)
+    return sine, cosine
+
+
+def sinh(e: Emitter, x: Vec) -> Vec:
+    """Hyperbolic sine."""
+    a = e.abs(x)
+    half, _ = half_sinh_cosh(e, e.at_most(a, 710.6))
+    return e.flip(e.select(a < 2.0**-28, a, half * 2.0), e.sign(x))
+
+
+def cosh(e: Emitter, x: Vec) -> Vec:
+    """Hyperbolic cosine."""
+    _, half = half_sinh_cosh(e, e.at_most(e.abs(x), 710.6))
+    return half * 2.0
+
+
+def tanh(e: Emitter, x: Vec) -> Vec:
+    """Hyperbolic tangent; 1 to rounding from 20 on."""
+    a = e.abs(x)
+    sine, cosine = half_sinh_cosh(e, e.at_most(a, 20.0))
+    return e.flip(e.select(a < 2.0**-28, a, sine / cosine), e.sign(x))
+
+
+LARGE = 2.0**30
+"""From here on asinh x and acosh x are log(2 x) to rounding."""
+
+
+def log1p_or_log2x(e: Emitter, w: Vec, x: Vec) -> Vec:
+    """log(1 + w) for w >= 0, but log(2 x) where x is large; infinity and NaN of x stay."""
+    large = x > LARGE
+    u = w + 1.0
+    rounded_w = u - 1.0
+    low = (w - rounded_w) + (1.0 - (u - rounded_w))
+    zero = e.constant(0.0)
+    result = log_of_sum(e, e.select(large, x, u), e.select(large, 0.0, low), e.select(large, 1.0, zero))
+    return e.select(x < INF, result, x)
+
+
+def asinh(e: Emitter, x: Vec) -> Vec:
+    """log(a + sqrt(a^2 + 1)) = log1p(a + a^2 / (1 + sqrt(a^2 + 1))), a = |x|."""
+    a = e.abs(x)
+    square = a * a
+    result = log1p_or_log2x(e, a + square / (e.sqrt(square + 1.0) + 1.0), a)
+    return e.flip(e.select(a < 2.0**-28, a, result), e.sign(x))
+
+
+def acosh(e: Emitter, x: Vec) -> Vec:
+    """log(x + sqrt(x^2 - 1)) = log1p(t + sqrt(t^2 + 2 t)), t = x - 1; NaN below 1."""
+    t = x - 1.0
+    result = log1p_or_log2x(e, t + e.sqrt(e.fma(t, t, t * 2.0)), x)
+    return e.select(x < 1.0, NAN, result)
+
+
+def atanh(e: Emitter, x: Vec) -> Vec:
+    """log((1 + a) / (1 - a)) / 2 = log1p(2 a + 2 a^2 / (1 - a)) / 2, a = |x|; infinite at 1, NaN beyond."""
+    a = e.abs(x)
+    twice = a * 2.0
+    w = twice + twice * a / (1.0 - a)
+    inside = e.select(a < 2.0**-28, a, log1p_or_log2x(e, w, e.constant(0.0)) * 0.5)
+    return e.flip(e.select(a < 1.0, inside, e.select(a.equals(1.0), INF, NAN)), e.sign(x))
