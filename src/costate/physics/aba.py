@@ -15,10 +15,10 @@ from costate.model.model import Model
 from costate.physics.inertia import Inertia
 from costate.physics.kinematics import wrenches_in_bodies
 from costate.physics.params import Parameters
-from costate.physics.passive import Passive, armature, resistance
+from costate.physics.passive import ALL_PASSIVE, Passive, armature, resistance
 from costate.physics.regroup import regroup
-from costate.physics.rnea import Wrenches, centrifugal
-from costate.physics.spatial import cross, skew, symmetric, zeros
+from costate.physics.rnea import Wrenches
+from costate.physics.spatial import centrifugal, cross, skew, symmetric, zeros
 from costate.physics.tree import ROOT, Body, Step, Tree
 
 
@@ -29,12 +29,14 @@ def aba(
     v: SX,
     tau: SX,
     f_ext: Wrenches | None = None,
-    passive: Passive | None = Passive(),
+    passive: Passive | None = ALL_PASSIVE,
 ) -> SX:
     """Joint accelerations [rad/s^2 or m/s^2], shape (nv,): the a for which `rnea` gives tau. Not for mimic joints."""
     tree = Tree.of(model, params)
     if tree.has_mimics:
-        raise ValueError("the articulated body algorithm cannot couple joints: use forward_dynamics_crba for mimic joints")
+        raise ValueError(
+            "the articulated body algorithm cannot couple joints: use forward_dynamics_crba for mimic joints"
+        )
     external = wrenches_in_bodies(tree, q, f_ext or {})
     tau = tau - resistance(model, params, q, v, passive)
     return _accelerate(regroup(tree), q, v, tau, armature(model, params), external)
@@ -54,7 +56,9 @@ def _accelerate(tree: Tree, q: SX, v: SX, tau: SX, rotors: SX, external: dict[in
     steps = tree.steps(q)
     omegas, biases = _velocity_terms(tree, steps, v)
     inertias = [_articulated(body.inertia) for body in tree.bodies]
-    forces = [ca.vertcat(*body.inertia.wrench(zeros(), centrifugal(w))) for body, w in zip(tree.bodies, omegas, strict=True)]
+    forces = [
+        ca.vertcat(*body.inertia.wrench(zeros(), centrifugal(w))) for body, w in zip(tree.bodies, omegas, strict=True)
+    ]
     for i, (force, moment) in external.items():
         forces[i] = forces[i] - ca.vertcat(force, moment)
     eliminations: list[list[_Elimination]] = [[] for _ in steps]

@@ -15,7 +15,7 @@ from costate.physics.tree import ROOT, Body, Step, Tree
 
 
 def crba(model: Model, params: Parameters, q: SX) -> SX:
-    """Mass matrix M(q) with rotor inertias on its diagonal, shape (nv, nv); entries between branches are structural zeros."""
+    """Mass matrix M(q) with rotor inertias on its diagonal, shape (nv, nv), with structural zeros between branches."""
     tree = regroup(Tree.of(model, params))
     return composite_matrix(tree, tree.steps(q)) + ca.diag(armature(model, params))
 
@@ -82,4 +82,3 @@ def _add(entries: dict[tuple[int, int], SX], row: int, column: int, value: SX, m
         return
     for key in {(row, column), (column, row)} if mirror else {(row, column)}:
         entries[key] = entries[key] + value if key in entries else value
-

@@ -1,7 +1,7 @@
-"""The kinds of joints as a table: how far a joint moves its link, along which directions, and how q and v belong together.
+"""The kinds of joints as a table: how a joint moves its link, along which directions, and how q and v belong together.
 
-Joint coordinates are taken in the joint's own frame, whose z axis is the joint axis (`tree.py` puts it there). Each kind
-moves along some of the six directions of the child frame, so its motion subspace is a constant selection.
+Joint coordinates are taken in the joint's own frame, whose z axis is the joint axis (`tree.py` puts it there). Each
+kind moves along some of the six directions of the child frame, so its motion subspace is a constant selection.
 """
 
 from __future__ import annotations
@@ -162,12 +162,8 @@ def _deflect_floating(q: SX) -> SX:
 
 # ----------------------------------------------------------------------------------------------------------------------
 
-_REVOLUTE = JointKind(
-    (), (2,), (0.0,), lambda q: (rotation_z(q), zeros()), _add, _subtract, _one, _same
-)
-_PRISMATIC = JointKind(
-    (2,), (), (0.0,), lambda q: (SX.eye(3), ca.vertcat(SX(2, 1), q)), _add, _subtract, _one, _same
-)
+_REVOLUTE = JointKind((), (2,), (0.0,), lambda q: (rotation_z(q), zeros()), _add, _subtract, _one, _same)
+_PRISMATIC = JointKind((2,), (), (0.0,), lambda q: (SX.eye(3), ca.vertcat(SX(2, 1), q)), _add, _subtract, _one, _same)
 _PLANAR = JointKind(
     (0, 1),
     (2,),

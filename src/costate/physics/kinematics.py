@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import casadi as ca
 from casadi import SX
 
 from costate.model.model import Model
@@ -128,7 +127,14 @@ def wrenches_in_bodies(tree: Tree, q: SX, wrenches: Mapping[str, SX]) -> dict[in
 
 
 def _names(tree: Tree, links: Sequence[str] | None) -> list[str]:
-    unknown = [name for name in links or () if name not in tree.links]
-    if unknown:
-        raise KeyError(f"no link named {unknown[0]!r}; links are {list(tree.links)}")
-    return list(tree.links) if links is None else list(links)
+    if links is None:
+        return list(tree.links)
+    check_links(tree, links)
+    return list(links)
+
+
+def check_links(tree: Tree, links: Sequence[str]) -> None:
+    """Raise a KeyError for a name that is not a link's."""
+    for name in links:
+        if name not in tree.links:
+            raise KeyError(f"no link named {name!r}; links are {list(tree.links)}")

@@ -23,8 +23,11 @@ class Passive:
     springs: bool = True
     """stiffness * (q - rest); for joints with several coordinates an isotropic spring around the neutral position."""
     friction_speed: float = 1e-2
-    """Where friction reaches 76 % of its full value [rad/s or m/s]: small against working speeds, and large enough that a
-    step of a millisecond resolves it for usual inertias."""
+    """Where friction reaches 76 % of its full value [rad/s or m/s]: small against working speeds, and large enough that
+    a step of a millisecond resolves it for usual inertias."""
+
+
+ALL_PASSIVE = Passive()
 
 
 def resistance(model: Model, params: Parameters, q: SX, v: SX, passive: Passive | None) -> SX:

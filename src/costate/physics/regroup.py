@@ -11,6 +11,7 @@ the mass matrix, and each pivot of its factorisation, do not change.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 
 import casadi as ca
 from casadi import DM, SX
@@ -21,6 +22,7 @@ from costate.physics.spatial import zeros
 from costate.physics.tree import ROOT, Body, Step, Tree
 
 
+@lru_cache(maxsize=32)
 def regroup(tree: Tree) -> Tree:
     """The same dynamics with fewer inertial parameters. Bodies with symbolic ones keep them."""
     bodies = list(tree.bodies)
@@ -42,7 +44,9 @@ def _split(body: Body) -> tuple[Inertia, Inertia]:
     own = body.inertia
     nothing = Inertia.zero()
     if body.kind is JOINTS["revolute"]:
-        return _without(own, _RADIAL, _OFF_AXIS), Inertia(own.mass, _kept(own.first, _AXIAL), _kept(own.second, _ON_AXIS))
+        return _without(own, _RADIAL, _OFF_AXIS), Inertia(
+            own.mass, _kept(own.first, _AXIAL), _kept(own.second, _ON_AXIS)
+        )
     if body.kind is JOINTS["prismatic"]:
         # Only the second moment: the body turns with its parent whatever the position of the joint.
         return Inertia(own.mass, own.first, SX(3, 3)), Inertia(SX(1, 1), zeros(), own.second)

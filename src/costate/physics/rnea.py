@@ -14,9 +14,9 @@ from casadi import SX
 from costate.model.model import Model
 from costate.physics.kinematics import wrenches_in_bodies
 from costate.physics.params import Parameters
-from costate.physics.passive import Passive, armature, resistance
+from costate.physics.passive import ALL_PASSIVE, Passive, armature, resistance
 from costate.physics.regroup import regroup
-from costate.physics.spatial import cross, skew, zeros
+from costate.physics.spatial import centrifugal, cross, skew, zeros
 from costate.physics.tree import ROOT, Step, Tree
 
 Wrenches = Mapping[str, SX]
@@ -30,7 +30,7 @@ def rnea(
     v: SX,
     a: SX,
     f_ext: Wrenches | None = None,
-    passive: Passive | None = Passive(),
+    passive: Passive | None = ALL_PASSIVE,
 ) -> SX:
     """Joint torques M(q) a + h(q, v) + armature * a + passive forces - sum of J^T f_ext [N m or N], shape (nv,).
 
@@ -66,17 +66,6 @@ def _outward(tree: Tree, steps: list[Step], v: SX, a: SX, gravity: SX) -> list[t
         point = step.down(point_p + U_p @ step.translation) + cross(omega_parent + omega, slide) + slide_rate
         states.append((omega, alpha, point, skew(alpha) + centrifugal(omega)))
     return states
-
-
-def centrifugal(omega: SX) -> SX:
-    """[omega]x^2, shape (3, 3)."""
-    x, y, z = omega[0], omega[1], omega[2]
-    xx, yy, zz, xy, xz, yz = x * x, y * y, z * z, x * y, x * z, y * z
-    return ca.vertcat(
-        ca.horzcat(-(yy + zz), xy, xz),
-        ca.horzcat(xy, -(xx + zz), yz),
-        ca.horzcat(xz, yz, -(xx + yy)),
-    )
 
 
 def inward(tree: Tree, steps: list[Step], wrenches: list[tuple[SX, SX]]) -> SX:

@@ -22,17 +22,18 @@ def vector(x, y, z) -> SX:
 
 def cross(a: SX, b: SX) -> SX:
     """a x b, shape (3,)."""
-    return ca.vertcat(a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0])
+    return ca.cross(a, b)
 
 
 def skew(a: SX) -> SX:
     """[a]x with [a]x b = a x b, shape (3, 3)."""
-    o = SX(1, 1)
-    return ca.vertcat(
-        ca.horzcat(o, -a[2], a[1]),
-        ca.horzcat(a[2], o, -a[0]),
-        ca.horzcat(-a[1], a[0], o),
-    )
+    return ca.sparsify(ca.skew(a))
+
+
+def centrifugal(omega: SX) -> SX:
+    """[omega]x^2, shape (3, 3)."""
+    W = skew(omega)
+    return symmetric(W @ W)
 
 
 def axial(K: SX) -> SX:
@@ -77,7 +78,7 @@ def coordinate_axis(R: SX) -> int | None:
 
 
 def rotate_matrix(R: SX, K: SX, is_symmetric: bool = False) -> SX:
-    """R K R^T, shape (3, 3). Rotations about a coordinate axis take 12 operations instead of 24 for their 2 x 2 block."""
+    """R K R^T, shape (3, 3). About a coordinate axis its 2 x 2 block takes 12 operations instead of 24."""
     k = coordinate_axis(R)
     if k is None:
         rotated = R @ K @ R.T

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import casadi as ca
 import numpy as np
@@ -115,7 +116,9 @@ class Tree:
     nv: int
 
     @staticmethod
+    @lru_cache(maxsize=32)
     def of(model: Model, params: Parameters) -> Tree:
+        """The tree of a model; the last few are kept, as most algorithms ask for the same one again."""
         bodies: list[Body] = []
         links: dict[str, tuple[int, Pose]] = {model.links[0].name: (ROOT, (SX.eye(3), zeros()))}
         for i, joint in enumerate(model.joints):
@@ -187,7 +190,7 @@ def _inertias(model: Model, params: Parameters, links: Mapping[str, tuple[int, P
 
 
 def _choose_frame(model: Model, params: Parameters, index: int, parent: int, frame: Pose) -> tuple[Pose, Pose]:
-    """(body frame in the parent body's frame at q = 0, link in the body frame) for a joint frame in the parent's frame."""
+    """Body frame at q = 0 in the parent body's frame, and link in the body frame, for a joint frame in the parent's."""
     joint = model.joints[index]
     if joint.kind in ("spherical", "floating"):
         return frame, (SX.eye(3), zeros())
