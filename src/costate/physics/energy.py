@@ -7,25 +7,19 @@ from casadi import SX
 
 from costate.model.model import Model
 from costate.physics.joints import JOINTS
+from costate.physics.kinematics import body_twists
 from costate.physics.momentum import center_of_mass
 from costate.physics.params import Parameters
 from costate.physics.passive import armature, deflection
 from costate.physics.regroup import regroup
-from costate.physics.spatial import cross, zeros
-from costate.physics.tree import ROOT, Tree
+from costate.physics.tree import Tree
 
 
 def kinetic_energy(model: Model, params: Parameters, q: SX, v: SX) -> SX:
     """v^T M v / 2 [J], rotors included, shape ()."""
     tree = regroup(Tree.of(model, params))
-    twists: list[tuple[SX, SX]] = []
     twice = ca.dot(armature(model, params), v * v) if model.nv else SX(0)
-    for body, step in zip(tree.bodies, tree.steps(q), strict=True):
-        linear_p, omega_p = (zeros(), zeros()) if body.parent == ROOT else twists[body.parent]
-        slide, turn = body.rates(v)
-        linear = step.down(linear_p + cross(omega_p, step.translation)) + slide
-        omega = step.down(omega_p) + turn
-        twists.append((linear, omega))
+    for body, (linear, omega) in zip(tree.bodies, body_twists(tree, tree.steps(q), v), strict=True):
         momentum, angular = body.inertia.momentum(linear, omega)
         twice += ca.dot(momentum, linear) + ca.dot(angular, omega)
     return twice / 2

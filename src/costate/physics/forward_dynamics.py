@@ -55,22 +55,42 @@ def forward_dynamics_vjp(
     q: SX,
     v: SX,
     tau: SX,
+    a: SX,
     a_bar: SX,
     wrt: Sequence[SX],
     f_ext: Wrenches | None = None,
     passive: Passive | None = ALL_PASSIVE,
-) -> tuple[SX, list[SX]]:
-    """Joint accelerations a, and the gradients of dot(a_bar, a) in the symbols wrt: q, v, tau, wrenches, parameters.
+) -> list[SX]:
+    """Gradients of dot(a_bar, forward dynamics) in the symbols wrt: q, v, tau, those of wrenches or parameters.
 
-    Inverse dynamics ID(q, v, a) = tau holds identically, so with lambda = M^-1 a_bar the gradient in tau is lambda and
-    in anything else that of -dot(lambda, ID) at constant a. This needs the derivative of inverse dynamics only.
+    a: the accelerations that forward dynamics gave. Inverse dynamics ID(q, v, a) = tau holds identically, so with
+    lambda = M^-1 a_bar the gradient in tau is lambda, and in anything else that of -dot(lambda, ID) at constant a. So
+    only inverse dynamics is differentiated, and a that is kept from the forward pass need not be computed again.
     """
-    acceleration = forward_dynamics(model, params, q, v, tau, f_ext, passive)
-    multiplier = inverse_mass_times(model, params, q, a_bar)
-    a, costate = SX.sym("a", model.nv), SX.sym("lambda", model.nv)
-    residual = ca.dot(costate, tau - rnea(model, params, q, v, a, f_ext, passive))
+    held, costate = SX.sym("a", model.nv), SX.sym("lambda", model.nv)
+    residual = ca.dot(costate, tau - rnea(model, params, q, v, held, f_ext, passive))
     gradients = [ca.gradient(residual, x) for x in wrt]
-    return acceleration, ca.substitute(gradients, [a, costate], [acceleration, multiplier])
+    return ca.substitute(gradients, [held, costate], [a, inverse_mass_times(model, params, q, a_bar)])
+
+
+def forward_dynamics_jvp(
+    model: Model,
+    params: Parameters,
+    q: SX,
+    v: SX,
+    tau: SX,
+    a: SX,
+    tangents: Sequence[tuple[SX, SX]],
+    f_ext: Wrenches | None = None,
+    passive: Passive | None = ALL_PASSIVE,
+) -> SX:
+    """Derivative of forward dynamics along tangents (symbol, rate), at its result a: M^-1 d(tau - ID), shape (nv,)."""
+    held = SX.sym("a", model.nv)
+    residual = tau - rnea(model, params, q, v, held, f_ext, passive)
+    symbols = ca.vertcat(*[ca.vec(x) for x, _ in tangents])
+    rates = ca.vertcat(*[ca.vec(rate) for _, rate in tangents])
+    (change,) = ca.substitute([ca.jtimes(residual, symbols, rates)], [held], [a])
+    return inverse_mass_times(model, params, q, change)
 
 
 def forward_dynamics_jacobians(
@@ -79,18 +99,17 @@ def forward_dynamics_jacobians(
     q: SX,
     v: SX,
     tau: SX,
+    a: SX,
     wrt: Sequence[SX],
     f_ext: Wrenches | None = None,
     passive: Passive | None = ALL_PASSIVE,
-) -> tuple[SX, list[SX]]:
-    """Joint accelerations a and da/dx for the symbols x in wrt, each of shape (nv, size of x): -M^-1 d(ID - tau)/dx."""
+) -> list[SX]:
+    """da/dx of forward dynamics for symbols x, at its result a: -M^-1 d(ID - tau)/dx, each of shape (nv, size of x)."""
+    held = SX.sym("a", model.nv)
+    residual = tau - rnea(model, params, q, v, held, f_ext, passive)
+    at_solution = ca.substitute([ca.jacobian(residual, ca.vec(x)) for x in wrt], [held], [a])
     factored = factor(crba(model, params, q))
-    bias = rnea(model, params, q, v, SX(model.nv, 1), f_ext, passive)
-    acceleration = factored.solve(tau - bias)
-    a = SX.sym("a", model.nv)
-    residual = tau - rnea(model, params, q, v, a, f_ext, passive)
-    at_solution = ca.substitute([ca.jacobian(residual, ca.vec(x)) for x in wrt], [a], [acceleration])
-    return acceleration, [_solve_columns(factored, J) for J in at_solution]
+    return [_solve_columns(factored, J) for J in at_solution]
 
 
 def inverse_mass_times(model: Model, params: Parameters, q: SX, x: SX) -> SX:

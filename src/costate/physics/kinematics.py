@@ -9,7 +9,7 @@ from casadi import SX
 from costate.model.model import Model
 from costate.physics.params import Parameters
 from costate.physics.spatial import cross, zeros
-from costate.physics.tree import ROOT, Pose, Tree
+from costate.physics.tree import ROOT, Pose, Step, Tree
 
 Twist = tuple[SX, SX]
 """Linear and angular part, each (3,)."""
@@ -82,6 +82,17 @@ def body_velocities(tree: Tree, poses: Sequence[Pose], v: SX) -> list[Twist]:
             linear = linear_p + cross(omega_p, p - poses[body.parent][1]) + linear
             omega = omega_p + omega
         twists.append((linear, omega))
+    return twists
+
+
+def body_twists(tree: Tree, steps: Sequence[Step], v: SX) -> list[Twist]:
+    """Velocity of the origin and angular velocity of every body, in the axes of its own frame."""
+    twists: list[Twist] = []
+    for body, step in zip(tree.bodies, steps, strict=True):
+        linear_p, omega_p = (zeros(), zeros()) if body.parent == ROOT else twists[body.parent]
+        slide, turn = body.rates(v)
+        linear = step.down(linear_p + cross(omega_p, step.translation)) + slide
+        twists.append((linear, step.down(omega_p) + turn))
     return twists
 
 

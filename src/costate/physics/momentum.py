@@ -10,9 +10,9 @@ from casadi import SX
 
 from costate.model.model import Model
 from costate.physics.inertia import Inertia
-from costate.physics.kinematics import body_poses
+from costate.physics.kinematics import body_poses, body_twists
 from costate.physics.params import Parameters
-from costate.physics.spatial import cross
+from costate.physics.spatial import cross, zeros
 from costate.physics.tree import ROOT, Tree
 
 
@@ -44,7 +44,20 @@ def momentum_matrix(model: Model, params: Parameters, q: SX) -> SX:
 
 def momentum(model: Model, params: Parameters, q: SX, v: SX) -> SX:
     """Linear [kg m/s] and angular momentum about the centre of mass [kg m^2/s], shape (6,)."""
-    return momentum_matrix(model, params, q) @ v
+    tree = Tree.of(model, params)
+    steps = tree.steps(q)
+    twists = body_twists(tree, steps, v)
+    totals = [b.inertia.momentum(*twist) for b, twist in zip(tree.bodies, twists, strict=True)]
+    linear, angular = zeros(), zeros()
+    for i in reversed(range(len(totals))):
+        up = steps[i].up(totals[i][0])
+        about_parent = up, steps[i].up(totals[i][1]) + cross(steps[i].translation, up)
+        parent = tree.bodies[i].parent
+        if parent == ROOT:
+            linear, angular = linear + about_parent[0], angular + about_parent[1]
+        else:
+            totals[parent] = totals[parent][0] + about_parent[0], totals[parent][1] + about_parent[1]
+    return ca.vertcat(linear, angular - cross(center_of_mass(model, params, q)[1], linear))
 
 
 def _momenta(model: Model, params: Parameters, q: SX) -> SX:

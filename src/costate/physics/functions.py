@@ -1,0 +1,246 @@
+"""The public functions of a robot as a table: each is a row that gives named inputs and outputs as expressions.
+
+A row knows nothing of arrays, batches or compilers; whoever turns rows into kernels treats all of them alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import casadi as ca
+from casadi import SX
+
+from costate.model.model import Model
+from costate.physics import quaternion
+from costate.physics.crba import crba
+from costate.physics.energy import kinetic_energy, potential_energy
+from costate.physics.forward_dynamics import forward_dynamics, forward_dynamics_vjp
+from costate.physics.integrate import difference, integrate
+from costate.physics.jacobian import jacobian, jacobian_dot
+from costate.physics.kinematics import link_accelerations, link_poses, link_velocities
+from costate.physics.momentum import center_of_mass, com_jacobian, momentum, momentum_matrix
+from costate.physics.params import Parameters
+from costate.physics.passive import ALL_PASSIVE, Passive
+from costate.physics.rnea import rnea
+
+Expressions = dict[str, SX]
+"""Name -> expression; matrices keep their two dimensions and are dense."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a function may be specialised to. Each row reads those it knows and refuses the others."""
+
+    link: str | None = None
+    """The link a function is about."""
+    links: tuple[str, ...] | None = None
+    """The links forward_kinematics computes; None: all of them. Outputs are then named "position:LINK" and so on."""
+    wrenches: tuple[str, ...] = ()
+    """Links with an external wrench: for each there is an input "wrench:LINK" (6,)."""
+    passive: Passive | None = ALL_PASSIVE
+    """Which passive joint forces act."""
+    with_quaternion: bool = False
+    """Whether forward_kinematics also gives quaternions."""
+
+
+@dataclass(frozen=True)
+class RobotFunction:
+    """One row of the table."""
+
+    inputs: tuple[str, ...]
+    """Names from SIZES, in the order of the arguments."""
+    outputs: Callable[[Model, Parameters, Expressions, Options], Expressions]
+    options: frozenset[str] = frozenset()
+    """The fields of Options it reads."""
+    vjp: Callable[..., tuple[Expressions, list[SX]]] | None = None
+    """A cheaper gradient than the one by automatic differentiation, where there is one; see `build_vjp`."""
+
+
+def build(model: Model, params: Parameters, name: str, **options: Any) -> tuple[Expressions, Expressions]:
+    """Inputs (symbols) and outputs (expressions of them and of any symbols in params) of a function of FUNCTIONS."""
+    row, chosen = _row(name, options)
+    inputs = _inputs(model, row, chosen)
+    outputs = row.outputs(model, params, inputs, chosen)
+    return inputs, {key: ca.densify(value) for key, value in outputs.items()}
+
+
+def build_vjp(
+    model: Model, params: Parameters, name: str, symbols: Expressions | None = None, **options: Any
+) -> tuple[Expressions, Expressions]:
+    """The reverse derivative of a row that has one of its own.
+
+    Inputs are those of `build`, the symbols of parameters, the outputs as already computed, and their gradients named
+    "bar:OUTPUT". Outputs are the gradients "bar:INPUT" of all inputs and of the given symbols in params.
+    """
+    row, chosen = _row(name, options)
+    if row.vjp is None:
+        raise ValueError(f"{name} has no derivative of its own: differentiate the expressions of build()")
+    inputs = _inputs(model, row, chosen)
+    wrt = {**inputs, **(symbols or {})}
+    known, gradients = row.vjp(model, params, inputs, wrt, chosen)
+    return {**wrt, **known}, {f"bar:{key}": ca.densify(g) for key, g in zip(wrt, gradients, strict=True)}
+
+
+def _row(name: str, options: dict[str, Any]) -> tuple[RobotFunction, Options]:
+    if name not in FUNCTIONS:
+        raise KeyError(f"no robot function {name!r}; there are {sorted(FUNCTIONS)}")
+    unknown = set(options) - FUNCTIONS[name].options
+    if unknown:
+        raise TypeError(f"{name} has no option {sorted(unknown)[0]!r}; it has {sorted(FUNCTIONS[name].options)}")
+    chosen = Options(**options)
+    if "link" in FUNCTIONS[name].options and "links" not in FUNCTIONS[name].options and chosen.link is None:
+        raise TypeError(f"{name} is about one link: pass link=, the name of one")
+    return FUNCTIONS[name], chosen
+
+
+SIZES: dict[str, Callable[[Model], int]] = {
+    "q": lambda model: model.nq,
+    "q0": lambda model: model.nq,
+    "q1": lambda model: model.nq,
+    "v": lambda model: model.nv,
+    "a": lambda model: model.nv,
+    "tau": lambda model: model.nv,
+    "dt": lambda model: 1,
+}
+
+
+def _inputs(model: Model, row: RobotFunction, options: Options) -> Expressions:
+    inputs = {name: SX.sym(name, SIZES[name](model)) for name in row.inputs}
+    return {**inputs, **{f"wrench:{link}": SX.sym(f"wrench:{link}", 6) for link in options.wrenches}}
+
+
+def _wrenches(x: Expressions, options: Options) -> dict[str, SX]:
+    return {link: x[f"wrench:{link}"] for link in options.wrenches}
+
+
+# --- rows -------------------------------------------------------------------------------------------------------------
+
+
+def _forward_kinematics(model: Model, params: Parameters, x: Expressions, options: Options) -> Expressions:
+    links = (options.link,) if options.link is not None else options.links
+    outputs: Expressions = {}
+    for link, (R, p) in link_poses(model, params, x["q"], links).items():
+        suffix = "" if options.link is not None else f":{link}"
+        outputs[f"position{suffix}"], outputs[f"rotation{suffix}"] = p, R
+        if options.with_quaternion:
+            outputs[f"quaternion{suffix}"] = quaternion.from_rotation(ca.densify(R))
+    return outputs
+
+
+def _jacobian(model: Model, params: Parameters, x: Expressions, options: Options) -> Expressions:
+    return {"J": jacobian(model, params, x["q"], _link(options))}
+
+
+def _jacobian_dot(model: Model, params: Parameters, x: Expressions, options: Options) -> Expressions:
+    return {"J_dot": jacobian_dot(model, params, x["q"], x["v"], _link(options))}
+
+
+def _link_velocity(model: Model, params: Parameters, x: Expressions, options: Options) -> Expressions:
+    link = _link(options)
+    linear, angular = link_velocities(model, params, x["q"], x["v"], [link])[link]
+    return {"linear": linear, "angular": angular}
+
+
+def _link_acceleration(model: Model, params: Parameters, x: Expressions, options: Options) -> Expressions:
+    link = _link(options)
+    linear, angular = link_accelerations(model, params, x["q"], x["v"], x["a"], [link])[link]
+    return {"linear": linear, "angular": angular}
+
+
+def _link(options: Options) -> str:
+    assert options.link is not None  # checked in _row
+    return options.link
+
+
+def _mass_matrix(model: Model, params: Parameters, x: Expressions, options: Options) -> Expressions:
+    return {"M": crba(model, params, x["q"])}
+
+
+def _inverse_dynamics(model: Model, params: Parameters, x: Expressions, options: Options) -> Expressions:
+    return {"tau": rnea(model, params, x["q"], x["v"], x["a"], _wrenches(x, options), options.passive)}
+
+
+def _bias_forces(model: Model, params: Parameters, x: Expressions, options: Options) -> Expressions:
+    rest = SX(model.nv, 1)
+    return {"h": rnea(model, params, x["q"], x["v"], rest, _wrenches(x, options), options.passive)}
+
+
+def _gravity_torques(model: Model, params: Parameters, x: Expressions, options: Options) -> Expressions:
+    rest = SX(model.nv, 1)
+    return {"g": rnea(model, params, x["q"], rest, rest, passive=None)}
+
+
+def _forward_dynamics(model: Model, params: Parameters, x: Expressions, options: Options) -> Expressions:
+    wrenches = _wrenches(x, options)
+    return {"a": forward_dynamics(model, params, x["q"], x["v"], x["tau"], wrenches, options.passive)}
+
+
+def _forward_dynamics_vjp(
+    model: Model, params: Parameters, x: Expressions, wrt: Expressions, options: Options
+) -> tuple[Expressions, list[SX]]:
+    known = {"a": SX.sym("a", model.nv), "bar:a": SX.sym("bar:a", model.nv)}
+    motion = x["q"], x["v"], x["tau"], known["a"], known["bar:a"]
+    wrenches = _wrenches(x, options)
+    return known, forward_dynamics_vjp(model, params, *motion, list(wrt.values()), wrenches, options.passive)
+
+
+def _center_of_mass(model: Model, params: Parameters, x: Expressions, options: Options) -> Expressions:
+    return {"com": center_of_mass(model, params, x["q"])[1]}
+
+
+def _com_jacobian(model: Model, params: Parameters, x: Expressions, options: Options) -> Expressions:
+    return {"J": com_jacobian(model, params, x["q"])}
+
+
+def _kinetic_energy(model: Model, params: Parameters, x: Expressions, options: Options) -> Expressions:
+    return {"energy": kinetic_energy(model, params, x["q"], x["v"])}
+
+
+def _potential_energy(model: Model, params: Parameters, x: Expressions, options: Options) -> Expressions:
+    springs = options.passive is not None and options.passive.springs
+    return {"energy": potential_energy(model, params, x["q"], springs)}
+
+
+def _momentum(model: Model, params: Parameters, x: Expressions, options: Options) -> Expressions:
+    return {"momentum": momentum(model, params, x["q"], x["v"])}
+
+
+def _momentum_matrix(model: Model, params: Parameters, x: Expressions, options: Options) -> Expressions:
+    return {"A": momentum_matrix(model, params, x["q"])}
+
+
+def _integrate(model: Model, params: Parameters, x: Expressions, options: Options) -> Expressions:
+    return {"q": integrate(model, x["q"], x["v"], x["dt"])}
+
+
+def _difference(model: Model, params: Parameters, x: Expressions, options: Options) -> Expressions:
+    return {"v": difference(model, x["q0"], x["q1"])}
+
+
+_LINK = frozenset({"link"})
+_POSES = frozenset({"link", "links", "with_quaternion"})
+_FORCES = frozenset({"wrenches", "passive"})
+_PASSIVE = frozenset({"passive"})
+
+FUNCTIONS: dict[str, RobotFunction] = {
+    "forward_kinematics": RobotFunction(("q",), _forward_kinematics, _POSES),
+    "jacobian": RobotFunction(("q",), _jacobian, _LINK),
+    "jacobian_dot": RobotFunction(("q", "v"), _jacobian_dot, _LINK),
+    "link_velocity": RobotFunction(("q", "v"), _link_velocity, _LINK),
+    "link_acceleration": RobotFunction(("q", "v", "a"), _link_acceleration, _LINK),
+    "mass_matrix": RobotFunction(("q",), _mass_matrix),
+    "inverse_dynamics": RobotFunction(("q", "v", "a"), _inverse_dynamics, _FORCES),
+    "forward_dynamics": RobotFunction(("q", "v", "tau"), _forward_dynamics, _FORCES, _forward_dynamics_vjp),
+    "bias_forces": RobotFunction(("q", "v"), _bias_forces, _FORCES),
+    "gravity_torques": RobotFunction(("q",), _gravity_torques),
+    "center_of_mass": RobotFunction(("q",), _center_of_mass),
+    "com_jacobian": RobotFunction(("q",), _com_jacobian),
+    "kinetic_energy": RobotFunction(("q", "v"), _kinetic_energy),
+    "potential_energy": RobotFunction(("q",), _potential_energy, _PASSIVE),
+    "momentum": RobotFunction(("q", "v"), _momentum),
+    "momentum_matrix": RobotFunction(("q",), _momentum_matrix),
+    "integrate": RobotFunction(("q", "v", "dt"), _integrate),
+    "difference": RobotFunction(("q0", "q1"), _difference),
+}
