@@ -1,0 +1,74 @@
+"""From IR text to object code, and from object code to an address that can be called."""
+
+from __future__ import annotations
+
+import threading
+from functools import cache
+from itertools import count
+
+import llvmlite.binding as llvm
+import numpy as np
+
+from costate.kernel.target import Target, initialize
+from costate.kernel.vecmath import FUNCTIONS, math_module, symbol
+
+_numbers = count()
+_lock = threading.Lock()
+
+
+def module_text(target: Target, functions: list[str], declarations: set[str], globals_: list[str]) -> str:
+    """A module: vectors as wide as the registers are legal, nothing is assumed about floating point."""
+    bits = 8 * target.register
+    head = [f'target triple = "{target.triple}"', *globals_, *sorted(declarations)]
+    attributes = f'attributes #0 = {{ nounwind "min-legal-vector-width"="{bits}" "prefer-vector-width"="{bits}" }}'
+    return "\n".join([*head, *functions, attributes]) + "\n"
+
+
+def object_code(text: str, target: Target) -> bytes:
+    """Compile IR text. No optimisation passes: the code is straight and already optimised."""
+    initialize()
+    module = llvm.parse_assembly(text)
+    return target.machine().emit_object(module)
+
+
+def assembly(text: str, target: Target) -> str:
+    initialize()
+    return target.machine().emit_assembly(llvm.parse_assembly(text))
+
+
+class Library:
+    """Loaded object code. `address(name)` of a function; the code lives as long as this object."""
+
+    def __init__(self, images: list[bytes], exports: list[str], imports: dict[str, int], keep: object = None):
+        with _lock:
+            builder = llvm.JITLibraryBuilder()
+            for image in images:
+                builder.add_object_img(image)
+            for name, address in imports.items():
+                builder.import_symbol(name, address)
+            for name in exports:
+                builder.export_symbol(name)
+            self._tracker = builder.link(_compiler(), f"costate{next(_numbers)}")
+        self._keep = keep
+        self.size = sum(map(len, images))
+
+    def address(self, name: str) -> int:
+        return self._tracker[name]
+
+
+@cache
+def _compiler() -> llvm.LLJIT:
+    initialize()
+    return llvm.create_lljit_compiler()
+
+
+def math_symbols(width: int, dtype: str) -> list[str]:
+    return [symbol(name, width, dtype) for name in [*FUNCTIONS, "sincos"]]
+
+
+def math_text(target: Target, dtype: str) -> str:
+    return math_module(target.lanes(dtype), dtype)
+
+
+def grid_address(grid: np.ndarray) -> int:
+    return grid.ctypes.data

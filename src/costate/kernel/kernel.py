@@ -1,0 +1,244 @@
+"""Kernels: named functions of batched tensors, compiled and differentiable."""
+
+from __future__ import annotations
+
+import threading
+from collections import namedtuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import casadi as ca
+import numpy as np
+import torch
+
+from costate.kernel import torch_op
+from costate.kernel.call import NativeCode, describe, sum_groups, sum_to
+from costate.kernel.driver import Layout
+from costate.kernel.link import native_code
+from costate.kernel.passes import with_finite_flag
+from costate.kernel.program import Program
+from costate.kernel.recipe import Derived, Primal, Recipe
+from costate.kernel.runtime_ir import GROUP
+from costate.kernel.signature import DTYPE_NAMES, Signature, Spec
+from costate.kernel.stages.straight import as_program
+
+
+class Kernel:
+    """A compiled function.
+
+        k = Kernel("spring", inputs={"x": x, "p": p}, outputs={"f": f, "e": e})   # CasADi SX in and out
+        out = k(x=X, p=P)                                                          # tensors (..., n); out.f, out.e
+
+    A CasADi column of n elements is a tensor (..., n), a matrix of r x c is (..., r, c). Leading dimensions are the batch; they
+    broadcast. Compilation happens on first use, per number type, and is remembered on disk.
+
+    Args:
+        name: For messages and reports.
+        inputs: Name -> SX symbols.
+        outputs: Name -> SX expressions of the inputs.
+        check_finite: Add an output `finite` (..., 1): 1 if everything the sample's stages produced was finite, else 0.
+    """
+
+    def __init__(
+        self, name: str, inputs: Mapping[str, ca.SX], outputs: Mapping[str, ca.SX], *, check_finite: bool = False
+    ):
+        signature = Signature(name, _specs(inputs), _specs(outputs))
+        self._set_up(_primal(signature, _traced(name, inputs, outputs), check_finite))
+
+    @classmethod
+    def of_program(
+        cls,
+        name: str,
+        program: Program,
+        inputs: Sequence[Spec],
+        outputs: Sequence[Spec],
+        check_finite: bool = False,
+    ) -> Kernel:
+        """A kernel from a program of stages; `ProgramBuilder` makes them."""
+        return cls.of_recipe(_primal(Signature(name, tuple(inputs), tuple(outputs)), program, check_finite))
+
+    @classmethod
+    def of_recipe(cls, recipe: Recipe) -> Kernel:
+        kernel = cls.__new__(cls)
+        kernel._set_up(recipe)
+        return kernel
+
+    def _set_up(self, recipe: Recipe) -> None:
+        self._recipe = recipe
+        self.signature = recipe.signature
+        self.name = self.signature.name
+        self.given = recipe.given
+        self._result = namedtuple("Result", [s.name for s in self.signature.outputs])  # type: ignore[misc]
+        self._code: dict[str, NativeCode] = {}
+        self._derived: dict[Any, Kernel] = {}
+        self._lock = threading.RLock()
+
+    # --- calls ----------------------------------------------------------------------------------------------------
+
+    def __call__(self, **inputs: torch.Tensor) -> Any:
+        """Outputs as a named tuple of tensors (..., *shape). Differentiable in every input."""
+        tensors = self.signature.pick(inputs)
+        return self._result(*self.apply(tensors))
+
+    def apply(self, tensors: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
+        """As a call, with the inputs in order."""
+        if _needs_autograd(tensors):
+            self.signature.check(tensors)
+            return torch_op.apply(self, tensors)
+        return self.run(tensors)
+
+    def run(self, tensors: Sequence[torch.Tensor], batches: torch_op.Batches | None = None) -> list[torch.Tensor]:
+        """Evaluate without recording gradients. `batches`: see torch_op."""
+        dtype = self.signature.check(tensors) if tensors else torch.get_default_dtype()
+        code = self._code.get(DTYPE_NAMES[dtype]) or self.code(DTYPE_NAMES[dtype])
+        batch = self.signature.batch(tensors)
+        n = batch.numel()
+        words: list[int] = []
+        alive = []
+        for spec, t in zip(self.signature.inputs, tensors, strict=True):
+            w, held = describe(t, batch, len(spec.shape))
+            words += w
+            alive.append(held)
+        outs, finish = self._outputs(batch, n, dtype, batches, words)
+        if n:
+            code.run(words, n)
+        return [f() if f else o for o, f in zip(outs, finish, strict=True)]
+
+    def _outputs(
+        self, batch, n, dtype, batches, words
+    ) -> tuple[list[torch.Tensor], list[Callable[[], torch.Tensor] | None]]:
+        """Tensors the code writes to, their descriptors appended to words, and how to sum those that are summed."""
+        outs: list[torch.Tensor] = []
+        finish: list[Callable[[], torch.Tensor] | None] = []
+        for k, spec in enumerate(self.signature.outputs):
+            target = None if batches is None else batches[k]
+            event = len(spec.shape)
+            if target is None or tuple(target) == tuple(batch):
+                o, done = torch.empty(*batch, *spec.shape, dtype=dtype), None
+                words += describe(o, batch, event)[0]
+            elif all(d == 1 for d in target):
+                o = torch.zeros(-(-n // GROUP), *spec.shape, dtype=dtype)
+                done = _total(o, (*target, *spec.shape))
+                row = o.stride(1) * o.element_size() if event == 2 else 0
+                words += (o.data_ptr(), 1 << 62, 0, o.stride(0) * o.element_size(), row, 1)
+            else:
+                o = torch.empty(*batch, *spec.shape, dtype=dtype)
+                done = _summed(o, target, event)
+                words += describe(o, batch, event)[0]
+            outs.append(o)
+            finish.append(done)
+        return outs, finish
+
+    # --- derivatives ----------------------------------------------------------------------------------------------
+
+    def vjp(self, wrt: str | Sequence[str] | None = None, of: str | Sequence[str] | None = None) -> Kernel:
+        """Kernel of gradients. Inputs: those of this kernel, the outputs its backward wants given (if any), and `<output>_bar` for
+        the outputs in `of`; outputs `<input>_bar` for the inputs in `wrt`. Default: all."""
+        s = self.signature
+        return self.derivative("vjp", s.positions(s.inputs, wrt, "input"), s.positions(s.outputs, of, "output"))
+
+    def jvp(self, wrt: str | Sequence[str] | None = None) -> Kernel:
+        """Kernel of tangents. Inputs: those of this kernel and `<input>_dot` for the inputs in `wrt`; outputs `<output>_dot`."""
+        s = self.signature
+        return self.derivative("jvp", s.positions(s.inputs, wrt, "input"), ())
+
+    def hvp(self, wrt: str | Sequence[str] | None = None, of: str | Sequence[str] | None = None) -> Kernel:
+        """Kernel of Hessian-vector products of <of_bar, of>: inputs as for `vjp`, then `<input>_dot` for `wrt`; outputs
+        `<input>_bar_dot`."""
+        back = self.vjp(wrt, of)
+        names = [self.signature.inputs[k].name for k in self.signature.positions(self.signature.inputs, wrt, "input")]
+        return back.jvp(names)
+
+    def jacobian(self, of: str, wrt: str) -> Callable[..., torch.Tensor]:
+        """Function of the same inputs that returns d of / d wrt, shape (..., n_of, n_wrt)."""
+        from costate.kernel.jacobian import Jacobian
+
+        s = self.signature
+        key = ("jacobian", s.index(s.outputs, of, "output"), s.index(s.inputs, wrt, "input"))
+        with self._lock:
+            if key not in self._derived:
+                self._derived[key] = Jacobian(self, key[1], key[2])  # type: ignore[assignment]
+            return self._derived[key]
+
+    def derivative(self, kind: str, wrt: tuple[int, ...], of: tuple[int, ...]) -> Kernel:
+        """The derivative kernel of a kind ("vjp", "jvp"), made once."""
+        with self._lock:
+            key = kind, wrt, of
+            if key not in self._derived:
+                self._derived[key] = Kernel.of_recipe(Derived(self._recipe, kind, wrt, of))
+            return self._derived[key]
+
+    # --- code -----------------------------------------------------------------------------------------------------
+
+    @property
+    def program(self) -> Program:
+        """The stages this kernel is compiled from."""
+        return self._recipe.build()
+
+    @property
+    def key(self) -> str:
+        return self._recipe.key
+
+    @property
+    def layout(self) -> Layout:
+        return Layout(tuple(s.rows for s in self.signature.inputs), tuple(s.rows for s in self.signature.outputs))
+
+    def code(self, dtype: str = "f64") -> NativeCode:
+        """Machine code for a number type ("f64", "f32"): from memory, from disk, or compiled now."""
+        with self._lock:
+            if dtype not in self._code:
+                self._code[dtype] = native_code(self._recipe, self.layout, dtype)
+            return self._code[dtype]
+
+    def __repr__(self) -> str:
+        return f"Kernel {self.signature}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Kernel.of_recipe, (self._recipe,)
+
+
+def _needs_autograd(tensors: Sequence[torch.Tensor]) -> bool:
+    """Whether a gradient is wanted or a transform (vmap, jvp, forward-mode) is active."""
+    if torch._C._functorch.peek_interpreter_stack() is not None or torch.autograd.forward_ad._current_level >= 0:
+        return True
+    return torch.is_grad_enabled() and any(isinstance(t, torch.Tensor) and t.requires_grad for t in tensors)
+
+
+def _specs(values: Mapping[str, ca.SX]) -> tuple[Spec, ...]:
+    return tuple(Spec(n, (v.shape[0],) if v.shape[1] == 1 else v.shape) for n, v in values.items())
+
+
+def _traced(name: str, inputs: Mapping[str, ca.SX], outputs: Mapping[str, ca.SX]) -> Program:
+    """A program of one stage. Tensors are row-major, CasADi is column-major: matrices are transposed here."""
+    for n, v in inputs.items():
+        if not (isinstance(v, ca.SX) and v.is_valid_input()):
+            raise ValueError(f"kernel '{name}': input '{n}' must be made of SX symbols (casadi.SX.sym), but is {v}")
+    flat = {n: ca.SX.sym(n, v.numel()) for n, v in inputs.items()}
+    args = [_unflatten(flat[n], v) for n, v in inputs.items()]
+    fn = ca.Function(_identifier(name), list(inputs.values()), [ca.SX(v) for v in outputs.values()])
+    results = [ca.densify(ca.vec(r.T)) for r in fn.call(args)]
+    return as_program(ca.Function(_identifier(name), list(flat.values()), results))
+
+
+def _unflatten(flat: ca.SX, like: ca.SX) -> ca.SX:
+    return ca.reshape(flat, like.shape[1], like.shape[0]).T
+
+
+def _identifier(name: str) -> str:
+    cleaned = "".join(c if c.isalnum() else "_" for c in name)
+    return cleaned if cleaned[:1].isalpha() else f"k{cleaned}"
+
+
+def _primal(signature: Signature, program: Program, check_finite: bool) -> Primal:
+    if not check_finite:
+        return Primal(signature, program)
+    flagged = Signature(signature.name, signature.inputs, (*signature.outputs, Spec("finite", (1,))))
+    return Primal(flagged, with_finite_flag(program))
+
+
+def _total(partial: torch.Tensor, shape: tuple[int, ...]) -> Callable[[], torch.Tensor]:
+    return lambda: torch.from_numpy(np.atleast_1d(sum_groups(partial.numpy()))).reshape(shape)
+
+
+def _summed(full: torch.Tensor, target: Sequence[int], event: int) -> Callable[[], torch.Tensor]:
+    return lambda: sum_to(full, target, event)

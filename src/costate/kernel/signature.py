@@ -1,0 +1,118 @@
+"""Signatures: names and shapes of a kernel's inputs and outputs, and what is said when they don't fit."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import torch
+
+DTYPE_NAMES = {torch.float64: "f64", torch.float32: "f32"}
+
+
+@dataclass(frozen=True)
+class Spec:
+    """One named input or output, without its batch dimensions."""
+
+    name: str
+    shape: tuple[int, ...]
+    """(n,), or (rows, n) for a matrix or a sequence."""
+
+    @property
+    def size(self) -> int:
+        return prod(self.shape)
+
+    @property
+    def rows(self) -> tuple[int, int]:
+        """(rows, numbers per row)."""
+        return (1, self.shape[0]) if len(self.shape) == 1 else (self.shape[0], self.shape[1])
+
+    def __str__(self) -> str:
+        return f"{self.name} (..., {', '.join(map(str, self.shape))})"
+
+
+@dataclass(frozen=True)
+class Signature:
+    name: str
+    inputs: tuple[Spec, ...]
+    outputs: tuple[Spec, ...]
+
+    def __str__(self) -> str:
+        return f"{self.name}({', '.join(map(str, self.inputs))}) -> {', '.join(map(str, self.outputs))}"
+
+    def index(self, specs: Sequence[Spec], name: str, role: str) -> int:
+        for k, s in enumerate(specs):
+            if s.name == name:
+                return k
+        names = [s.name for s in specs]
+        raise ValueError(f"kernel '{self.name}' has no {role} '{name}'{_close(name, names)}; it has {', '.join(names)}")
+
+    def positions(self, specs: Sequence[Spec], names: str | Sequence[str] | None, role: str) -> tuple[int, ...]:
+        """Indices of named inputs or outputs, in their own order; all of them for None."""
+        if names is None:
+            return tuple(range(len(specs)))
+        chosen = [names] if isinstance(names, str) else list(names)
+        return tuple(sorted(self.index(specs, n, role) for n in chosen))
+
+    def pick(self, given: Mapping[str, Any]) -> list[Any]:
+        """The inputs in order, by name."""
+        try:
+            if len(given) == len(self.inputs):
+                return [given[s.name] for s in self.inputs]
+        except KeyError:
+            pass
+        names = [s.name for s in self.inputs]
+        for name in given:
+            if name not in names:
+                raise TypeError(f"kernel '{self.name}' has no input '{name}'{_close(name, names)}; it takes {self}")
+        missing = [n for n in names if n not in given]
+        raise TypeError(f"kernel '{self.name}' needs input {', '.join(missing)} as well; it takes {self}")
+
+    def check(self, tensors: Sequence[torch.Tensor]) -> torch.dtype:
+        """Raise if a tensor does not fit; returns the number type all share."""
+        for spec, t in zip(self.inputs, tensors, strict=True):
+            if not isinstance(t, torch.Tensor):
+                raise TypeError(
+                    f"kernel '{self.name}': input '{spec.name}' is a {type(t).__name__}; expected a torch tensor "
+                    f"(use .numpy(...) for NumPy arrays)"
+                )
+            if t.device.type != "cpu":
+                raise ValueError(
+                    f"kernel '{self.name}': input '{spec.name}' is on {t.device}; kernels run on the CPU: pass {spec.name}.cpu()"
+                )
+            if t.dtype not in DTYPE_NAMES:
+                raise TypeError(
+                    f"kernel '{self.name}': input '{spec.name}' is {t.dtype}; expected torch.float64 or torch.float32: "
+                    f"pass {spec.name}.double()"
+                )
+            n = len(spec.shape)
+            if t.dim() < n or tuple(t.shape[t.dim() - n :]) != spec.shape:
+                raise ValueError(
+                    f"kernel '{self.name}': input '{spec.name}' has shape {tuple(t.shape)}; expected {spec}, "
+                    f"with any leading batch dimensions"
+                )
+        dtypes = {t.dtype for t in tensors}
+        if len(dtypes) > 1:
+            given = ", ".join(f"{s.name} {t.dtype}" for s, t in zip(self.inputs, tensors, strict=True))
+            raise TypeError(
+                f"kernel '{self.name}': all inputs must share one dtype, but got {given}: convert some with .to(...)"
+            )
+        return tensors[0].dtype
+
+    def batch(self, tensors: Sequence[torch.Tensor]) -> torch.Size:
+        leads = [t.shape[: t.dim() - len(s.shape)] for s, t in zip(self.inputs, tensors, strict=True)]
+        try:
+            return torch.broadcast_shapes(*leads)
+        except RuntimeError:
+            given = ", ".join(f"{s.name} {tuple(lead)}" for s, lead in zip(self.inputs, leads, strict=True))
+            raise ValueError(
+                f"kernel '{self.name}': the leading batch dimensions don't broadcast: {given}; make them equal, or 1"
+            ) from None
+
+
+def _close(name: str, names: Sequence[str]) -> str:
+    near = difflib.get_close_matches(name, names, 1)
+    return f" (did you mean '{near[0]}'?)" if near else ""

@@ -1,0 +1,121 @@
+"""Maps: one function over k instances, through constant index tables (contact pairs, finite elements)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from costate.kernel.program import Array, Builder, Op, Program, Var
+
+if TYPE_CHECKING:
+    from costate.kernel.emit import Emitter, Place
+
+
+@dataclass(frozen=True, eq=False)
+class Map(Op):
+    """Instance i reads element gather[k][i, j] of input k as element j of the body's argument, and its results are added to the
+    elements scatter[k][i, j] of output k, instance by instance."""
+
+    body: Program
+    gather: tuple[np.ndarray, ...]
+    """Per input, int table (instances, size of the body's argument)."""
+    scatter: tuple[np.ndarray, ...]
+    """Per output, int table (instances, size of the body's result)."""
+    in_sizes: tuple[int, ...]  # type: ignore[assignment]
+    out_sizes: tuple[int, ...]  # type: ignore[assignment]
+
+    @cached_property
+    def count(self) -> int:
+        return len((*self.gather, *self.scatter)[0])
+
+    def describe(self) -> tuple[Any, ...]:
+        tables = [(t.shape, np.ascontiguousarray(t, np.int64).tobytes()) for t in (*self.gather, *self.scatter)]
+        return (self.body.key, *(part for t in tables for part in t))
+
+    def bodies(self) -> list[Program]:
+        return [self.body]
+
+    def evaluate(self, *inputs: Array) -> list[Array]:
+        batch = max((x.shape[1] for x in inputs), default=1)
+        outs = [np.zeros((n, batch)) for n in self.out_sizes]
+        for i in range(self.count):
+            results = self.body.evaluate(*(x[t[i]] for x, t in zip(inputs, self.gather, strict=True)))
+            for out, table, r in zip(outs, self.scatter, results, strict=True):
+                np.add.at(out, table[i], r)
+        return outs
+
+    def jvp(self, b: Builder, ins: Sequence[Var], tans: Sequence[Var | None]) -> tuple[list[Var], list[Var | None]]:
+        from costate.kernel.derive import jvp
+
+        moving = [k for k, t in enumerate(tans) if t is not None]
+        dots = [t for t in tans if t is not None]
+        op = Map(
+            jvp(self.body, moving),
+            (*self.gather, *(self.gather[k] for k in moving)),
+            self.scatter,
+            (*self.in_sizes, *(self.in_sizes[k] for k in moving)),
+            self.out_sizes,
+        )
+        return b.stage(self, *ins), list(b.stage(op, *ins, *dots))
+
+    def vjp(self, b, ins, outs, kept, seeds, wrt) -> list[Var | None]:
+        from costate.kernel.derive import vjp
+
+        of = [k for k, s in enumerate(seeds) if s is not None]
+        to = [k for k, w in enumerate(wrt) if w]
+        op = Map(
+            vjp(self.body, to, of),
+            (*self.gather, *(self.scatter[k] for k in of)),
+            tuple(self.gather[k] for k in to),
+            (*self.in_sizes, *(self.out_sizes[k] for k in of)),
+            tuple(self.in_sizes[k] for k in to),
+        )
+        found = b.stage(op, *ins, *(s for s in seeds if s is not None))
+        grads: list[Var | None] = [None] * len(ins)
+        for k, g in zip(to, found, strict=True):
+            grads[k] = g
+        return grads
+
+    def restrict(self, used: Sequence[bool]) -> tuple[Op, list[int], list[int]]:
+        from costate.kernel.passes import prune
+
+        outs = [k for k, u in enumerate(used) if u]
+        ins = [k for k, d in enumerate(self.body.depends_on(used)) if d]
+        body = prune(replace(self.body, outputs=tuple(self.body.outputs[k] for k in outs)))
+        op = Map(
+            replace(body, inputs=tuple(body.inputs[k] for k in ins)),
+            tuple(self.gather[k] for k in ins),
+            tuple(self.scatter[k] for k in outs),
+            tuple(self.in_sizes[k] for k in ins),
+            tuple(self.out_sizes[k] for k in outs),
+        )
+        return op, ins, outs
+
+    def emit(self, e: Emitter, ins: Sequence[Place], outs: Sequence[Place]) -> None:
+        fn = e.unit.function(self.body)
+        buffers_in = [e.reserve(n) for n in self.body.in_sizes]
+        buffers_out = [e.reserve(n) for n in self.body.out_sizes]
+        args, results = [e.pointer(p) for p in buffers_in], [e.pointer(p) for p in buffers_out]
+        for place, n in zip(outs, self.out_sizes, strict=True):
+            e.helper("vzero", f"ptr {e.pointer(place)}", f"i64 {n}")
+        tables = [e.unit.constant(t, "i32") for t in (*self.gather, *self.scatter)]
+        with e.loop(str(self.count)) as i:
+            for place, target, table, n in zip(ins, args, tables, self.body.in_sizes, strict=False):
+                e.helper(
+                    "vgather", f"ptr {target}", f"ptr {e.pointer(place)}", f"ptr {_row(e, table, i, n)}", f"i64 {n}"
+                )
+            e.call(fn, args, results)
+            for place, source, table, n in zip(outs, results, tables[len(ins) :], self.body.out_sizes, strict=True):
+                e.helper(
+                    "vscatter", f"ptr {e.pointer(place)}", f"ptr {source}", f"ptr {_row(e, table, i, n)}", f"i64 {n}"
+                )
+        for region, n in zip([*buffers_in, *buffers_out], [*self.body.in_sizes, *self.body.out_sizes], strict=True):
+            e.release(region, n)
+
+
+def _row(e: Emitter, table: str, i: str, size: int) -> str:
+    return e.new(f"getelementptr i32, ptr {table}, i64 {e.new(f'mul i64 {i}, {size}')}")

@@ -1,0 +1,57 @@
+"""The machine code is made for: CPU, features, and how many samples one vector register holds."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from functools import cache
+
+import llvmlite.binding as llvm
+
+DTYPES = {"f64": ("double", 8), "f32": ("float", 4)}
+"""Short name -> (LLVM type, bytes)."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """Everything about the machine that object code depends on."""
+
+    triple: str
+    cpu: str
+    features: str
+    register: int
+    """Bytes of a vector register."""
+
+    def lanes(self, dtype: str) -> int:
+        """Samples per lane block."""
+        return self.register // DTYPES[dtype][1]
+
+    def machine(self) -> llvm.TargetMachine:
+        """LLVM's code generator for this target. Level 1 is as fast as 3 here and compiles sooner."""
+        initialize()
+        return llvm.Target.from_triple(self.triple).create_target_machine(
+            cpu=self.cpu, features=self.features, opt=1, reloc="pic", codemodel="default"
+        )
+
+
+@cache
+def initialize() -> None:
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+
+
+@cache
+def host() -> Target:
+    """The CPU this process runs on. `COSTATE_VECTOR_BYTES` overrides the register size (16, 32 or 64)."""
+    initialize()
+    features = llvm.get_host_cpu_features()
+    register = 16
+    if features.get("avx2"):
+        register = 32
+    if features.get("avx512f") and features.get("avx512dq") and features.get("avx512vl"):
+        register = 64
+    register = int(os.environ.get("COSTATE_VECTOR_BYTES", register))
+    flags = features.flatten()
+    if register == 64 and features.get("avx512f"):
+        flags += ",-prefer-256-bit"
+    return Target(llvm.get_process_triple(), llvm.get_host_cpu_name(), flags, register)

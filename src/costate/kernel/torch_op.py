@@ -1,0 +1,98 @@
+"""The PyTorch op: one autograd function for all kernels.
+
+Its backward and forward-mode rules call derivative kernels through the same function, so every order of every mode works:
+backward, double backward, torch.func.jvp, vjp, vmap, jacrev, jacfwd, hessian.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+if TYPE_CHECKING:
+    from costate.kernel.kernel import Kernel
+
+Batches = tuple[tuple[int, ...] | None, ...]
+"""For every output, the leading dimensions it is summed to; None for those of the call."""
+
+
+def apply(kernel: Kernel, tensors: Sequence[torch.Tensor], batches: Batches | None = None) -> tuple[torch.Tensor, ...]:
+    """Evaluate with gradients and under any transform."""
+    return _KernelOp.apply(kernel, batches, *tensors)
+
+
+class _KernelOp(torch.autograd.Function):
+    @staticmethod
+    def forward(kernel: Kernel, batches: Batches | None, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:  # type: ignore[override]
+        return tuple(kernel.run(tensors, batches))
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, ...]) -> None:
+        kernel, batches, *tensors = inputs
+        given = [output[k] for k in kernel.given]
+        ctx.kernel, ctx.batches = kernel, batches
+        ctx.n_given = len(given)
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*tensors, *given)
+        ctx.save_for_forward(*tensors)
+
+    @staticmethod
+    def backward(ctx: Any, *bars: torch.Tensor | None) -> tuple[Any, ...]:
+        kernel: Kernel = ctx.kernel
+        saved = ctx.saved_tensors
+        tensors, given = saved[: len(saved) - ctx.n_given], saved[len(saved) - ctx.n_given :]
+        wrt = tuple(k for k, needed in enumerate(ctx.needs_input_grad[2:]) if needed)
+        of = tuple(k for k, bar in enumerate(bars) if bar is not None)
+        grads: list[torch.Tensor | None] = [None] * len(tensors)
+        if wrt and of:
+            seeds = [b for b in bars if b is not None]
+            batches = tuple(_lead(kernel, k, tensors[k]) for k in wrt)
+            found = apply(kernel.derivative("vjp", wrt, of), [*tensors, *given, *seeds], batches)
+            for k, g in zip(wrt, found, strict=True):
+                grads[k] = g
+        return None, None, *grads
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: torch.Tensor | None) -> tuple[torch.Tensor, ...]:  # type: ignore[override]
+        kernel: Kernel = ctx.kernel
+        tensors = ctx.saved_tensors[: len(tangents) - 2]
+        wrt = tuple(k for k, t in enumerate(tangents[2:]) if t is not None)
+        dots = [t for t in tangents[2:] if t is not None]
+        return apply(kernel.derivative("jvp", wrt, ()), [*tensors, *dots], ctx.batches)
+
+    @staticmethod
+    def vmap(
+        info: Any, in_dims: tuple[int | None, ...], kernel: Kernel, batches: Batches | None, *tensors: torch.Tensor
+    ) -> Any:
+        dims = in_dims[2:]
+        logical = [
+            t.dim() - len(s.shape) - (d is not None)
+            for t, s, d in zip(tensors, kernel.signature.inputs, dims, strict=True)
+        ]
+        depth = max(logical)
+        moved = [
+            t if d is None else _with_lead(t.movedim(d, 0), depth - n)
+            for t, d, n in zip(tensors, dims, logical, strict=True)
+        ]
+        lined_up = None
+        if batches is not None:
+            v = info.batch_size
+            lined_up = tuple(None if b is None else (v, *(1,) * (depth - len(b)), *b) for b in batches)
+        outs = apply(kernel, moved, lined_up)
+        if batches is not None:
+            specs = kernel.signature.outputs
+            outs = tuple(
+                o if b is None else o.reshape(info.batch_size, *b, *s.shape)
+                for o, b, s in zip(outs, batches, specs, strict=True)
+            )
+        return outs, (0,) * len(outs)
+
+
+def _lead(kernel: Kernel, k: int, t: torch.Tensor) -> tuple[int, ...]:
+    return tuple(t.shape[: t.dim() - len(kernel.signature.inputs[k].shape)])
+
+
+def _with_lead(t: torch.Tensor, ones: int) -> torch.Tensor:
+    return t.reshape(t.shape[0], *(1,) * ones, *t.shape[1:])

@@ -1,0 +1,122 @@
+"""Compiling chunks in parallel. LLVM compiles under one lock per process, so the helpers are processes.
+
+Small kernels are compiled here and now. For larger ones worker processes (`python -m costate.kernel.worker`) share the jobs with
+this process. A worker that dies costs nothing but time: its job is done here.
+"""
+
+from __future__ import annotations
+
+import atexit
+import marshal
+import os
+import queue
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+
+from costate.kernel.chunks import Chunk
+from costate.kernel.target import Target
+from costate.kernel.worker import Job, job_object, receive, send
+
+JOB_CHUNKS = 3
+"""Chunks per object file."""
+PARALLEL_FROM = 4
+"""Chunks from which worker processes are worth starting."""
+
+
+def compile_chunks(chunks: Sequence[Chunk], target: Target, dtype: str) -> list[bytes]:
+    """Object files of all chunks, in order."""
+    jobs = [_job(chunks[k : k + JOB_CHUNKS], target, dtype) for k in range(0, len(chunks), JOB_CHUNKS)]
+    if len(chunks) < PARALLEL_FROM:
+        return [job_object(j) for j in jobs]
+    return _pool().run(jobs)
+
+
+def _job(chunks: Sequence[Chunk], target: Target, dtype: str) -> Job:
+    return (
+        [(c.name, c.n_inputs, c.n_outputs, c.body, c.loads, c.saves, c.stores) for c in chunks],
+        (target.triple, target.cpu, target.features, target.register),
+        dtype,
+    )
+
+
+class WorkerPool:
+    """Worker processes, started when first needed and ended with this process."""
+
+    def __init__(self, size: int):
+        self.pid = os.getpid()
+        self.size = size
+        self.processes: list[subprocess.Popen[bytes]] = []
+        self.lock = threading.Lock()
+        atexit.register(self.close)
+
+    def run(self, jobs: list[Job]) -> list[bytes]:
+        with self.lock:
+            self._start()
+            todo: queue.SimpleQueue[int] = queue.SimpleQueue()
+            for k in range(len(jobs)):
+                todo.put(k)
+            done: list[bytes | None] = [None] * len(jobs)
+            threads = [threading.Thread(target=_serve, args=(p, jobs, todo, done)) for p in self.processes]
+            for t in threads:
+                t.start()
+            _take(todo, lambda k: done.__setitem__(k, job_object(jobs[k])))
+            for t in threads:
+                t.join()
+            self.processes = [p for p in self.processes if p.poll() is None]
+            return [d if d is not None else job_object(jobs[k]) for k, d in enumerate(done)]
+
+    def _start(self) -> None:
+        while len(self.processes) < self.size:
+            self.processes.append(
+                subprocess.Popen(
+                    [sys.executable, "-m", "costate.kernel.worker"],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                    env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+                )
+            )
+
+    def close(self) -> None:
+        if os.getpid() != self.pid:
+            return
+        for p in self.processes:
+            p.kill()
+            p.wait()
+
+
+def _take(todo: queue.SimpleQueue[int], work) -> None:
+    while True:
+        try:
+            k = todo.get_nowait()
+        except queue.Empty:
+            return
+        work(k)
+
+
+def _serve(process: subprocess.Popen[bytes], jobs: list[Job], todo, done: list[bytes | None]) -> None:
+    """Feed one worker process until no jobs are left. If it dies, its job is left to the caller."""
+    assert process.stdin and process.stdout
+    try:
+        while True:
+            k = todo.get_nowait()
+            send(process.stdin, marshal.dumps(jobs[k]))
+            done[k] = receive(process.stdout)
+    except queue.Empty:
+        return
+    except (OSError, EOFError):
+        process.kill()
+
+
+_state: dict[int, WorkerPool] = {}
+
+
+def _pool() -> WorkerPool:
+    """This process's pool; a forked child gets its own."""
+    pid = os.getpid()
+    if pid not in _state:
+        _state.clear()
+        _state[pid] = WorkerPool(max(len(os.sched_getaffinity(0)) - 1, 1) if hasattr(os, "sched_getaffinity") else 1)
+    return _state[pid]
