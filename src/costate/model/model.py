@@ -79,6 +79,10 @@ class Inertia:
     matrix: Array = field(default_factory=lambda: np.zeros((3, 3)))
     """Rotational inertia about the centre of mass, in the axes of the link frame [kg m^2], shape (3, 3)."""
 
+    def __post_init__(self) -> None:
+        # Rotating a symmetric matrix leaves it symmetric only up to rounding.
+        object.__setattr__(self, "matrix", (self.matrix + self.matrix.T) / 2)
+
 
 @dataclass(frozen=True, eq=False)
 class Shape:
@@ -226,6 +230,9 @@ class Model:
 
     def __post_init__(self) -> None:
         _check_tree(self)
+
+    def __repr__(self) -> str:
+        return f"Model({self.name!r}, {len(self.links)} links, nq={self.nq}, nv={self.nv})"
 
     @cached_property
     def nq(self) -> int:

@@ -33,7 +33,7 @@ _SIZES: dict[str, tuple[tuple[str, slice], ...]] = {
 
 
 def write_urdf(model: Model, path: str | Path) -> None:
-    """Write a robot to a URDF file. Meshes are named relative to the file where they lie below it, else by full path."""
+    """Write a robot to a URDF file. Meshes that lie below it are named relative to it, others by their full path."""
     path = Path(path)
     root = etree.Element("robot", name=model.name)
     if not np.array_equal(model.gravity, _EARTH):
