@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from pathlib import Path
 
@@ -195,3 +196,12 @@ def test_unknown_names_are_answered_with_close_ones() -> None:
         load_model("pendulum0")
     with pytest.raises(ModelError, match="no such file"):
         load_model("some/where.urdf")
+
+
+def test_documented_sizes() -> None:
+    table = (Path(__file__).parents[2] / "docs/robots.md").read_text()
+    rows = re.findall(r"^\| `(\w+)` \| (\d+) \| (\d+) \|.*\| (\w+) \|$", table, re.MULTILINE)
+    assert [row[0] for row in rows] == list(builtin_names())
+    for name, nq, nv, base in rows:
+        model = load_model(name)
+        assert (model.nq, model.nv, model.floating_base) == (int(nq), int(nv), base == "floating")

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
+import warnings
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from tests.model.test_urdf_details import INERTIAL, LIMIT, joint, robot
 
-from costate.model import ModelError, load_model, read_urdf
+from costate.model import ModelError, ModelWarning, load_model, read_urdf
 from costate.model.document import MAX_BYTES
 
 
@@ -191,3 +194,51 @@ def test_deep_and_large_files_are_refused(tmp_path: Path) -> None:
             file.write("<a>" * 349_525)
     assert path.stat().st_size > 50e6 > MAX_BYTES
     refused_quickly(path, "MB is more than a robot file can have")
+
+
+SOUND = (
+    '<robot name="r"><material name="m"><color rgba="1 0 0 1"/></material><link name="a"/><link name="b">'
+    f'{INERTIAL}<visual><origin xyz="0 0 1"/><geometry><box size="1 2 3"/></geometry><material name="m"/></visual>'
+    "</link>"
+    f'<joint name="j" type="revolute"><origin rpy="1 2 3"/><parent link="a"/><child link="b"/>{LIMIT}</joint></robot>'
+)
+DEBRIS = [
+    "",
+    '"',
+    "<",
+    ">",
+    "/",
+    "0",
+    "-",
+    "nan",
+    "a",
+    "b",
+    "&amp;",
+    "&",
+    "\0",
+    "\ud7ff",
+    "<link/>",
+    '<joint name="k"/>',
+]
+
+
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    cuts=st.lists(
+        st.tuples(st.integers(0, len(SOUND)), st.integers(0, 12), st.sampled_from(DEBRIS)), min_size=1, max_size=3
+    )
+)
+def test_any_damage_gives_a_robot_or_a_model_error(tmp_path: Path, cuts) -> None:
+    text = SOUND
+    for at, length, debris in cuts:
+        text = text[:at] + debris + text[at + length :]
+    path = tmp_path / "damaged.urdf"
+    path.write_text(text)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ModelWarning)
+        try:
+            model = read_urdf(path)
+        except ModelError as error:
+            assert str(path) in str(error)
+        else:
+            assert len(model.links) == len(model.joints) + 1

@@ -23,7 +23,7 @@ def load_model(source: str | Path, floating_base: bool | None = None, package_di
     """
     if isinstance(source, str) and (model := builtin(source)):
         return with_floating_base(model, floating_base)
-    path = Path(source)
+    path = Path(source).expanduser()
     if not path.exists() and path.name == str(source) and not path.suffix:
         close = get_close_matches(str(source), builtin_names(), n=3, cutoff=0.4)
         hint = f"did you mean {' or '.join(close)}?" if close else f"built in are {', '.join(builtin_names())}"

@@ -12,7 +12,7 @@ SEARCHED_PARENTS = 6
 
 def find_mesh(uri: str, robot_file: Path, package_dirs: Sequence[str | Path] = ()) -> str | None:
     """Path of the first existing candidate, or None."""
-    for candidate in _candidates(uri, robot_file, [Path(d) for d in package_dirs]):
+    for candidate in _candidates(uri, robot_file, [Path(d).expanduser() for d in package_dirs]):
         if candidate.is_file():
             return str(candidate.resolve())
     return None
