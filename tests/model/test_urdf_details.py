@@ -83,9 +83,10 @@ def test_dynamics_and_limits(read) -> None:
     assert j.armature == 0.7
 
 
-def test_one_limit_alone_leaves_the_other_at_zero(read) -> None:
-    j = read(robot("a", "b", joints=joint("j", "revolute", "a", "b", '<limit upper="2" effort="1" velocity="1"/>')))
-    assert (j.lower[0], j.upper[0]) == (0.0, 2.0)
+@pytest.mark.parametrize("given, expected", [('upper="2"', (0.0, 2.0)), ('lower="-2"', (-2.0, 0.0))])
+def test_one_limit_alone_leaves_the_other_at_zero(read, given: str, expected: tuple[float, float]) -> None:
+    model = read(robot("a", "b", joints=joint("j", "revolute", "a", "b", f'<limit {given} effort="1" velocity="1"/>')))
+    assert (model.lower[0], model.upper[0]) == expected
 
 
 @pytest.mark.parametrize("kind, nq, nv", [("floating", 7, 6), ("planar", 3, 3), ("spherical", 4, 3), ("ball", 4, 3)])
