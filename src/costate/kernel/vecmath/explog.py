@@ -2,8 +2,8 @@
 
 exp:  x = n ln 2 + r with |r| <= ln(2)/2 (Cody and Waite, Software Manual for the Elementary Functions, 1980), then
       exp(x) = 2^n exp(r) with a minimax polynomial.
-log:  x = 2^k (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)), s = f / (2 + f), and log(1 + f) = 2 atanh(s) in the arrangement
-      f - s (f - R(s^2)), which keeps f exact (Ng's log in fdlibm does the same with f^2/2 split off).
+log:  x = 2^k (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)), s = f / (2 + f), and log(1 + f) = 2 atanh(s) arranged as
+      f - s (f - R(s^2)), which keeps f exact (fdlibm's log does the same with f^2/2 split off).
 """
 
 from __future__ import annotations

@@ -7,42 +7,70 @@ The inverses are logarithms of sums, arranged for log(1 + w).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from costate.kernel.vecmath.explog import log_of_sum, power_of_two, reduce_ln2
 from costate.kernel.vecmath.vectors import INF, NAN, Emitter, Vec
 
 
-def half_sinh_cosh(e: Emitter, a: Vec) -> tuple[Vec, Vec]:
-    """(sinh a / 2, cosh a / 2) for 0 <= a <= 710.6: halved, because twice 2^(n - 1) may overflow when the result does not."""
+@dataclass(frozen=True)
+class Parts:
+    """Addition theorem of a = n ln 2 + r at half scale: 2^n itself may overflow when the result does not."""
+
+    n: Vec
+    """As real."""
+    shrunk: Vec
+    """2^-n / 4, zero for large n."""
+    A: Vec
+    """sinh(n ln 2) / 2."""
+    B: Vec
+    """cosh(n ln 2) / 2."""
+    r: Vec
+    s: Vec
+    """sinh r - r."""
+    c: Vec
+    """cosh r - 1."""
+
+    def half_sinh(self, e: Emitter) -> Vec:
+        """A + (B r + (B s + A c)): small terms first, each rounded once."""
+        return self.A + e.fma(self.B, self.r, e.fma(self.B, self.s, self.A * self.c))
+
+    def half_cosh(self, e: Emitter) -> Vec:
+        """B + (A r + (A s + B c))."""
+        return self.B + e.fma(self.A, self.r, e.fma(self.A, self.s, self.B * self.c))
+
+
+def parts(e: Emitter, a: Vec) -> Parts:
+    """The pieces for 0 <= a <= 710.6."""
     n_real, n, r = reduce_ln2(e, a)
     grown = power_of_two(e, n - 2)
     shrunk = e.select(n_real < 100.0, power_of_two(e, -2 - n), 0.0)
-    A, B = grown - shrunk, grown + shrunk
     z = r * r
-    sinh_r = e.fma(r * z, e.polynomial("sinh", z), r)
-    cosh_r_minus_1 = z * e.polynomial("cosh", z)
-    sine = A + e.fma(A, cosh_r_minus_1, B * sinh_r)
-    cosine = B + e.fma(B, cosh_r_minus_1, A * sinh_r)
-    return sine, cosine
+    s, c = (r * z) * e.polynomial("sinh", z), z * e.polynomial("cosh", z)
+    return Parts(n_real, shrunk, grown - shrunk, grown + shrunk, r, s, c)
 
 
 def sinh(e: Emitter, x: Vec) -> Vec:
     """Hyperbolic sine."""
     a = e.abs(x)
-    half, _ = half_sinh_cosh(e, e.at_most(a, 710.6))
+    half = parts(e, e.at_most(a, 710.6)).half_sinh(e)
     return e.flip(e.select(a < 2.0**-28, a, half * 2.0), e.sign(x))
 
 
 def cosh(e: Emitter, x: Vec) -> Vec:
     """Hyperbolic cosine."""
-    _, half = half_sinh_cosh(e, e.at_most(e.abs(x), 710.6))
-    return half * 2.0
+    return parts(e, e.at_most(e.abs(x), 710.6)).half_cosh(e) * 2.0
 
 
 def tanh(e: Emitter, x: Vec) -> Vec:
-    """Hyperbolic tangent; 1 to rounding from 20 on."""
+    """sinh/cosh; from about 1 on 1 - e^-a / cosh a, where the quotient's error weighs less; from 20 on it is 1."""
     a = e.abs(x)
-    sine, cosine = half_sinh_cosh(e, e.at_most(a, 20.0))
-    return e.flip(e.select(a < 2.0**-28, a, sine / cosine), e.sign(x))
+    p = parts(e, e.at_most(a, 20.0))
+    large = p.n >= 2.0
+    half_decay = p.shrunk * 2.0 * (p.c - p.s - p.r + 1.0)
+    quotient = e.select(large, half_decay, p.half_sinh(e)) / p.half_cosh(e)
+    result = e.select(large, 1.0 - quotient, quotient)
+    return e.flip(e.select(a < 2.0**-28, a, result), e.sign(x))
 
 
 LARGE = 2.0**30

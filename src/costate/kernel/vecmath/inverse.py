@@ -48,8 +48,8 @@ def acos(e: Emitter, x: Vec) -> Vec:
 def angle(e: Emitter, y: Vec, x: Vec, left: Vec | None = None) -> Vec:
     """Angle of the point (x, y), x and y >= 0 and not both zero; of (-x, y) in the lanes of `left`.
 
-    With the smaller coordinate over the larger, t = small/large below tan(pi/8), else t = (small - large)/(small + large),
-    45 degrees further. The rounding of sum, difference and quotient is carried in `low`.
+    t = small/large where that is below tan(pi/8), else t = (small - large)/(small + large), 45 degrees further. The
+    rounding of sum, difference and quotient is carried in `low`.
     """
     steep = y > x
     small, large = e.select(steep, x, y), e.select(steep, y, x)

@@ -50,7 +50,7 @@ def log_pair(e: Emitter, x: Vec, extra: float = 0.0) -> Pair:
 
 
 def exp_pair(e: Emitter, p: Pair) -> tuple[Vec, Vec]:
-    """(y, n) with exp(p) = 2^n y, |log y| <= ln(2)/2; y is off by little more than its rounding, so exact powers come out."""
+    """(y, n) with exp(p) = 2^n y, |log y| <= ln(2)/2; y is little more than rounded, so exact powers stay exact."""
     n_real, n, _ = reduce_ln2(e, p[0])
     exact = e.fma(n_real, -LN2_HI, p[0])
     rest = e.fma(n_real, -LN2_LO, p[1])

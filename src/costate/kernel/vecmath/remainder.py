@@ -24,11 +24,12 @@ def step(e: Emitter, a: Vec, b: Vec) -> Vec:
 def modulo(e: Emitter, a: Vec, b: Vec) -> Vec:
     """a mod b for finite a >= 0 and b > 0 (b may be infinite).
 
-    A huge quotient is taken off about 50 bits at a time: a mod b = (a mod 2^k b) mod b.
+    A huge quotient is taken off 51 bits at a time, a mod b = (a mod 2^k b) mod b; k is at most 2046, twice the largest
+    exponent of a double.
     """
 
     def shrink(a: Vec) -> tuple[Vec, Vec]:
-        k = exponent(e, a) - exponent(e, b) - 50
+        k = exponent(e, a) - exponent(e, b) - 51
         more = (k > 0) & (a >= b)
         k = e.select(more, k, 0)
         half = k >> 1
@@ -59,6 +60,6 @@ def remainder(e: Emitter, x: Vec, y: Vec) -> Vec:
     """
     defined, a, b = in_domain(e, x, y)
     r = modulo(e, a, b * 2.0)
-    r = e.select(r > b - r, r - b, r)
-    r = e.select(r >= b - r, r - b, r)
-    return e.select(defined, e.flip(r, e.sign(x)), NAN)
+    once = r - b
+    twice = e.select(once >= b - once, once - b, once)
+    return e.select(defined, e.flip(e.select(r > b - r, twice, r), e.sign(x)), NAN)

@@ -1,9 +1,9 @@
 """sin, cos, tan.
 
-|x| = n pi/2 + r, |r| <= pi/4, then minimax polynomials of sin r and cos r, exchanged and negated by the quadrant n mod 4.
-Up to 2^30 the reduction is Cody and Waite's with pi/2 in three doubles: with fused multiply-adds the first subtraction is
-exact and each later one rounds once. Beyond, it is Payne and Hanek's ("Radian reduction for trigonometric functions", SIGNUM
-Newsletter 18, 1983), one lane at a time.
+|x| = n pi/2 + r, |r| <= pi/4, then minimax polynomials of sin r and cos r, exchanged and negated by n mod 4.
+Up to 2^30 the reduction is Cody and Waite's with pi/2 in three doubles: with fused multiply-adds the first subtraction
+is exact and each later one rounds once. Beyond, it is Payne and Hanek's ("Radian reduction for trigonometric
+functions", SIGNUM Newsletter 18, 1983), one lane at a time.
 """
 
 from __future__ import annotations
@@ -40,9 +40,10 @@ def two_over_pi_words(count: int) -> list[int]:
 def payne_hanek_ir() -> str:
     """Scalar {quadrant, r} of a finite x >= 2^30.
 
-    x = m 2^E. Digits of 2/pi of weight 2^(2 - E) and more only add multiples of 4 quadrants. The next 192 digits w, times m,
-    are the quarter turns modulo 4 in units of 2^-190; the rest is below 2^-137, while no double comes closer than about
-    2^-62 to a multiple of pi/2. P is the upper 128 bits of that product, F its signed fraction of a quarter turn.
+    x = m 2^E. Digits of 2/pi of weight 2^(2 - E) and more only add multiples of 4 quadrants. The next 192 digits w,
+    times m, are the quarter turns modulo 4 in units of 2^-190; the rest is below 2^-137, while no double comes closer
+    than about 2^-62 to a multiple of pi/2. P is the upper 128 bits of that product, F its signed fraction of a quarter
+    turn.
     """
     words = two_over_pi_words(20)
     table = ", ".join(f"i64 {(w + 2**63) % 2**64 - 2**63}" for w in words)
