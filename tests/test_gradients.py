@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 import torch
-
 from tests.gradients import check_gradients, richardson
 
 X = torch.tensor([[0.3, -1.2, 0.7], [1.1, 0.4, -0.5]], dtype=torch.float64)

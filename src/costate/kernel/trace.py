@@ -26,6 +26,13 @@ class UnsupportedOp(ValueError):
     """The function uses an operation that has no meaning in compiled floating point code."""
 
 
+def check_ops(fn: ca.Function) -> None:
+    """Raise if the function uses an op that cannot be compiled: when a kernel is built, not when it is first called."""
+    allowed = CASADI_OPS.keys() | _IGNORED | {ca.OP_INPUT, ca.OP_OUTPUT, ca.OP_CONST}
+    for op in sorted(set(map(fn.instruction_id, range(fn.n_instructions()))) - allowed):
+        raise UnsupportedOp(_unsupported(fn, op))
+
+
 def tape_of(fn: ca.Function) -> Tape:
     """The tape of an SX function, optimised."""
     instructions, outputs = _number_values(fn)

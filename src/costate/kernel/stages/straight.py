@@ -9,6 +9,7 @@ import casadi as ca
 import numpy as np
 
 from costate.kernel.program import Array, Builder, Op, Program, Var
+from costate.kernel.trace import check_ops
 
 if TYPE_CHECKING:
     from costate.kernel.emit import Emitter, Place
@@ -94,6 +95,7 @@ def as_program(body: ca.Function | Program) -> Program:
     if isinstance(body, Program):
         return body
     op = Straight(body)
+    check_ops(op.fn)
     b = Builder()
     return b.finish(*b.stage(op, *(b.input(n) for n in op.in_sizes)))
 
