@@ -6,8 +6,9 @@ import ctypes
 import os
 import struct
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -15,6 +16,7 @@ import torch
 from costate.kernel.compile import Artifact
 from costate.kernel.driver import ONE_LEVEL, WORDS_BEFORE, WORDS_PER_TENSOR
 from costate.kernel.runtime_ir import GROUP
+from costate.kernel.signature import DTYPE_NAMES, Signature, Spec
 
 _Entry = ctypes.CFUNCTYPE(None, ctypes.c_char_p)  # takes a bytes object as it is
 _local = threading.local()
@@ -142,3 +144,93 @@ def sum_to(full: torch.Tensor, batch: Sequence[int], event: int) -> torch.Tensor
     rows = int(np.prod([full.shape[k] for k in axes])) if axes else 1
     total = np.add.reduce(moved.reshape(rows, -1).numpy(), axis=0) if rows else np.zeros(1, moved.numpy().dtype)
     return torch.from_numpy(np.atleast_1d(total)).reshape(*batch, *full.shape[lead:])
+
+
+class QuickCall:
+    """The short way for the plain case: contiguous tensors without gradients, each shared or with the same batch.
+
+    What depends on shapes alone is remembered from the last call.
+    """
+
+    def __init__(self, signature: Signature, code: Callable[[str], NativeCode]):
+        self.inputs = [_event(s) for s in signature.inputs]
+        self.outputs = [_event(s) for s in signature.outputs]
+        self.code = code
+        self.plan: _Plan | None = None
+
+    def run(self, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor] | None:
+        """The outputs, or None if the case is not plain."""
+        plan = self.plan
+        if plan is None or not _fits(plan, tensors):
+            plan = self.plan = self._make_plan(tensors)
+            if plan is None or not _fits(plan, tensors):
+                return None
+        words = plan.words.copy()
+        at = 0
+        for t in tensors:
+            words[at] = t.data_ptr()
+            at += WORDS_PER_TENSOR
+        outs = []
+        for template in plan.templates:
+            o = torch.empty_like(template, memory_format=torch.contiguous_format)
+            words[at] = o.data_ptr()
+            at += WORDS_PER_TENSOR
+            outs.append(o)
+        if plan.batch:
+            plan.code.run(words, plan.batch)
+        return outs
+
+    def _make_plan(self, tensors: Sequence[torch.Tensor]) -> _Plan | None:
+        if not tensors or not all(isinstance(t, torch.Tensor) for t in tensors) or tensors[0].dtype not in _BYTES:
+            return None
+        dtype = tensors[0].dtype
+        width = _BYTES[dtype]
+        batch = torch.Size()
+        words: list[int] = []
+        for t, (shape, nd, size, row) in zip(tensors, self.inputs, strict=True):
+            given = t.shape
+            lead = given[: len(given) - nd]
+            if given[len(lead) :] != shape or (lead and batch and lead != batch):
+                return None
+            batch = lead or batch
+            words += (0, ONE_LEVEL, 0, size * width if lead else 0, row * width, 0)
+        for _, _, size, row in self.outputs:
+            words += (0, ONE_LEVEL, 0, size * width, row * width, 0)
+        templates = [torch.empty((), dtype=dtype).expand(batch + shape) for shape, _, _, _ in self.outputs]
+        return _Plan(dtype, [t.shape for t in tensors], batch.numel(), templates, words, self.code(DTYPE_NAMES[dtype]))
+
+
+class _Plan(NamedTuple):
+    dtype: torch.dtype
+    shapes: list[torch.Size]
+    batch: int
+    templates: list[torch.Tensor]
+    """Outputs without memory: their shapes and types."""
+    words: list[int]
+    code: NativeCode
+
+
+def _fits(plan: _Plan, tensors: Sequence[torch.Tensor]) -> bool:
+    dtype = plan.dtype
+    grad = torch.is_grad_enabled()
+    try:
+        for t, shape in zip(tensors, plan.shapes, strict=True):
+            if (
+                t.shape != shape
+                or t.dtype is not dtype
+                or not t.is_contiguous()
+                or not t.is_cpu
+                or (grad and t.requires_grad)
+            ):
+                return False
+    except AttributeError:  # not a tensor: the long way says so
+        return False
+    return True
+
+
+_BYTES = {torch.float64: 8, torch.float32: 4}
+
+
+def _event(spec: Spec) -> tuple[torch.Size, int, int, int]:
+    """Shape without batch, its dimensions, elements, and elements per row."""
+    return torch.Size(spec.shape), len(spec.shape), spec.size, spec.rows[1] if len(spec.shape) == 2 else 0

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from costate.kernel.passes import prune
+import casadi as ca
+
+from costate.kernel.passes import optimize, prune
 from costate.kernel.program import Builder, Program, Var
-from costate.kernel.stages.straight import add, zeros
+from costate.kernel.stages.scan import Scan
+from costate.kernel.stages.straight import Straight, add, zeros
 
 
 def jvp(program: Program, wrt: Sequence[int], primal: bool = False) -> Program:
@@ -61,6 +64,36 @@ def vjp(program: Program, wrt: Sequence[int], of: Sequence[int], given: Sequence
             if g is not None and v in active:
                 _accumulate(b, bars, v, g)
     return prune(b.finish(*(bars.get(program.inputs[k]) or zeros(b, program.in_sizes[k]) for k in wrt)))
+
+
+def jacobian(program: Program, of: int, wrt: int) -> Program:
+    """d outputs[of] / d inputs[wrt], row by row. Straight-line programs are differentiated as a whole, with their sparsity; others
+    column by column, in a scan over the tangents."""
+    program = optimize(Program(program.inputs, program.stages, (program.outputs[of],)))
+    ops = [s.op for s in program.stages]
+    if all(isinstance(op, Straight) for op in ops):
+        return _straight_jacobian(program, wrt)
+    (rows,), columns = program.out_sizes, program.in_sizes[wrt]
+    push = jvp(program, [wrt])
+    push = Program((push.inputs[-1], *push.inputs[:-1]), push.stages, push.outputs)
+    b = Builder()
+    ins = [b.input(n) for n in program.in_sizes]
+    basis = b.stage(Straight.of("basis", [], [ca.vec(ca.SX(ca.DM.eye(columns)))]))[0]
+    (stacked,) = b.stage(Scan(push, columns, 0, 1, ()), basis, *ins)
+    j = ca.SX.sym("j", rows * columns)
+    turn = Straight.of("transpose", [j], [ca.vec(ca.reshape(j, rows, columns).T)])
+    return b.finish(*b.stage(turn, stacked))
+
+
+def _straight_jacobian(program: Program, wrt: int) -> Program:
+    x = [ca.SX.sym(f"x{k}", n) for k, n in enumerate(program.in_sizes)]
+    values = dict(zip(program.inputs, x, strict=True))
+    for s in program.stages:
+        assert isinstance(s.op, Straight)
+        values.update(zip(s.outputs, s.op.call([values[v] for v in s.inputs]), strict=True))
+    j = ca.jacobian(values[program.outputs[0]], x[wrt])
+    b = Builder()
+    return b.finish(*b.stage(Straight.of("jacobian", x, [ca.vec(j.T)]), *(b.input(n) for n in program.in_sizes)))
 
 
 def _accumulate(b: Builder, bars: dict[Var, Var], v: Var, g: Var) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import namedtuple
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import casadi as ca
@@ -12,15 +13,21 @@ import numpy as np
 import torch
 
 from costate.kernel import torch_op
-from costate.kernel.call import NativeCode, describe, sum_groups, sum_to
+from costate.kernel.call import NativeCode, QuickCall, describe, sum_groups, sum_to
 from costate.kernel.driver import Layout
+from costate.kernel.direct import Bound, NumpyCall
 from costate.kernel.link import native_code
 from costate.kernel.passes import with_finite_flag
 from costate.kernel.program import Program
 from costate.kernel.recipe import Derived, Primal, Recipe
+from costate.kernel.report import Report, inspect, report
 from costate.kernel.runtime_ir import GROUP
 from costate.kernel.signature import DTYPE_NAMES, Signature, Spec
 from costate.kernel.stages.straight import as_program
+from costate.kernel.target import host
+
+
+_peek = torch._C._functorch.peek_interpreter_stack  # None outside of torch.func transforms
 
 
 class Kernel:
@@ -70,6 +77,7 @@ class Kernel:
         self.given = recipe.given
         self._result = namedtuple("Result", [s.name for s in self.signature.outputs])  # type: ignore[misc]
         self._code: dict[str, NativeCode] = {}
+        self._quick = QuickCall(self.signature, self.code)
         self._derived: dict[Any, Kernel] = {}
         self._lock = threading.RLock()
 
@@ -77,15 +85,18 @@ class Kernel:
 
     def __call__(self, **inputs: torch.Tensor) -> Any:
         """Outputs as a named tuple of tensors (..., *shape). Differentiable in every input."""
-        tensors = self.signature.pick(inputs)
-        return self._result(*self.apply(tensors))
+        return self._result(*self.apply(self.signature.pick(inputs)))
 
     def apply(self, tensors: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
         """As a call, with the inputs in order."""
-        if _needs_autograd(tensors):
-            self.signature.check(tensors)
-            return torch_op.apply(self, tensors)
-        return self.run(tensors)
+        if _peek() is None and torch.autograd.forward_ad._current_level < 0:
+            quick = self._quick.run(tensors)
+            if quick is not None:
+                return quick
+            if not (torch.is_grad_enabled() and any(isinstance(t, torch.Tensor) and t.requires_grad for t in tensors)):
+                return self.run(tensors)
+        self.signature.check(tensors)
+        return torch_op.apply(self, tensors)
 
     def run(self, tensors: Sequence[torch.Tensor], batches: torch_op.Batches | None = None) -> list[torch.Tensor]:
         """Evaluate without recording gradients. `batches`: see torch_op."""
@@ -129,6 +140,22 @@ class Kernel:
             finish.append(done)
         return outs, finish
 
+    def numpy(self, **inputs: np.ndarray) -> Any:
+        """As a call, on NumPy arrays and without gradients: the quick way for single samples."""
+        return self._result(*self._numpy(self.signature.pick(inputs)))
+
+    @cached_property
+    def _numpy(self) -> NumpyCall:
+        return NumpyCall(self)
+
+    def bind(self, **inputs: np.ndarray) -> Bound:
+        """Fix the arrays: the returned object reads them and writes its outputs anew at each call, in about a microsecond.
+
+        step = k.bind(x=x, p=p)       # float64 or float32 arrays, C-contiguous, all with the same batch
+        x[:] = measurement; step(); use(step.outputs.f)
+        """
+        return Bound(self, self.signature.pick(inputs))
+
     # --- derivatives ----------------------------------------------------------------------------------------------
 
     def vjp(self, wrt: str | Sequence[str] | None = None, of: str | Sequence[str] | None = None) -> Kernel:
@@ -150,18 +177,13 @@ class Kernel:
         return back.jvp(names)
 
     def jacobian(self, of: str, wrt: str) -> Callable[..., torch.Tensor]:
-        """Function of the same inputs that returns d of / d wrt, shape (..., n_of, n_wrt)."""
-        from costate.kernel.jacobian import Jacobian
-
+        """Function of the same inputs that returns d of / d wrt, shape (..., n_of, n_wrt), from a kernel of its own."""
         s = self.signature
-        key = ("jacobian", s.index(s.outputs, of, "output"), s.index(s.inputs, wrt, "input"))
-        with self._lock:
-            if key not in self._derived:
-                self._derived[key] = Jacobian(self, key[1], key[2])  # type: ignore[assignment]
-            return self._derived[key]
+        k = self.derivative("jacobian", (s.index(s.inputs, wrt, "input"),), (s.index(s.outputs, of, "output"),))
+        return lambda **inputs: k(**inputs).jacobian
 
     def derivative(self, kind: str, wrt: tuple[int, ...], of: tuple[int, ...]) -> Kernel:
-        """The derivative kernel of a kind ("vjp", "jvp"), made once."""
+        """The derivative kernel of a kind ("vjp", "jvp", "jacobian"), made once."""
         with self._lock:
             key = kind, wrt, of
             if key not in self._derived:
@@ -190,18 +212,23 @@ class Kernel:
                 self._code[dtype] = native_code(self._recipe, self.layout, dtype)
             return self._code[dtype]
 
+    def report(self, dtype: str = "f64", batch: int = 4096) -> Report:
+        """Operations, workspace, code size, compile time, and the rate reached on this machine."""
+        return report(self, dtype, batch)
+
+    def assembly(self, dtype: str = "f64") -> str:
+        """The machine code, as text."""
+        return inspect(self.program, self.layout, host(), dtype).assembly
+
+    def llvm(self, dtype: str = "f64") -> str:
+        """The LLVM IR, as text."""
+        return inspect(self.program, self.layout, host(), dtype).llvm
+
     def __repr__(self) -> str:
         return f"Kernel {self.signature}"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Kernel.of_recipe, (self._recipe,)
-
-
-def _needs_autograd(tensors: Sequence[torch.Tensor]) -> bool:
-    """Whether a gradient is wanted or a transform (vmap, jvp, forward-mode) is active."""
-    if torch._C._functorch.peek_interpreter_stack() is not None or torch.autograd.forward_ad._current_level >= 0:
-        return True
-    return torch.is_grad_enabled() and any(isinstance(t, torch.Tensor) and t.requires_grad for t in tensors)
 
 
 def _specs(values: Mapping[str, ca.SX]) -> tuple[Spec, ...]:

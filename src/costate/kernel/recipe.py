@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from costate.kernel.derive import jvp, vjp
+from costate.kernel.derive import jacobian, jvp, vjp
 from costate.kernel.program import Op, Program, digest
 from costate.kernel.signature import Signature, Spec
 from costate.kernel.stages.scan import Scan
@@ -49,7 +49,7 @@ class Primal:
 
 @dataclass(frozen=True)
 class Derived:
-    """The kernel of another one's gradients ("vjp") or tangents ("jvp")."""
+    """The kernel of another one's gradients ("vjp"), tangents ("jvp") or Jacobian ("jacobian")."""
 
     parent: Recipe
     kind: str
@@ -69,6 +69,9 @@ class Derived:
             dots = [Spec(f"{p.inputs[k].name}_dot", p.inputs[k].shape) for k in self.wrt]
             outputs = [Spec(f"{s.name}_dot", s.shape) for s in p.outputs]
             return Signature(f"{p.name}.jvp", (*p.inputs, *dots), tuple(outputs))
+        if self.kind == "jacobian":
+            (x,), (y,) = [p.inputs[k] for k in self.wrt], [p.outputs[k] for k in self.of]
+            return Signature(f"{p.name}.jacobian", p.inputs, (Spec("jacobian", (y.size, x.size)),))
         given = [p.outputs[k] for k in self.parent.given]
         bars = [Spec(f"{p.outputs[k].name}_bar", p.outputs[k].shape) for k in self.of]
         outputs = [Spec(f"{p.inputs[k].name}_bar", p.inputs[k].shape) for k in self.wrt]
@@ -81,6 +84,8 @@ class Derived:
     def build(self) -> Program:
         if self.kind == "jvp":
             return jvp(self.parent.build(), self.wrt)
+        if self.kind == "jacobian":
+            return jacobian(self.parent.build(), self.of[0], self.wrt[0])
         return vjp(self.parent.build(), self.wrt, self.of, self.parent.given)
 
 

@@ -27,10 +27,14 @@ PARALLEL_FROM = 4
 
 def compile_chunks(chunks: Sequence[Chunk], target: Target, dtype: str) -> list[bytes]:
     """Object files of all chunks, in order."""
-    jobs = [_job(chunks[k : k + JOB_CHUNKS], target, dtype) for k in range(0, len(chunks), JOB_CHUNKS)]
+    jobs = make_jobs(chunks, target, dtype)
     if len(chunks) < PARALLEL_FROM:
         return [job_object(j) for j in jobs]
     return _pool().run(jobs)
+
+
+def make_jobs(chunks: Sequence[Chunk], target: Target, dtype: str) -> list[Job]:
+    return [_job(chunks[k : k + JOB_CHUNKS], target, dtype) for k in range(0, len(chunks), JOB_CHUNKS)]
 
 
 def _job(chunks: Sequence[Chunk], target: Target, dtype: str) -> Job:

@@ -1,0 +1,146 @@
+"""A look inside a kernel: what it costs, how fast it runs, and the code itself."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+import torch
+
+from costate.kernel.compile import lower_program, main_text
+from costate.kernel.driver import Layout
+from costate.kernel.jit import Library, assembly, module_text, object_code
+from costate.kernel.program import Program
+from costate.kernel.target import DTYPES, Target, host
+from costate.kernel.workers import make_jobs
+from costate.kernel.worker import job_text
+
+if TYPE_CHECKING:
+    from costate.kernel.kernel import Kernel
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a kernel costs."""
+
+    name: str
+    dtype: str
+    lanes: int
+    """Samples per vector."""
+    ops: int
+    """Operations in the code; a loop body counts once."""
+    flops: int
+    """As ops, a fused multiply-add counting two."""
+    workspace: int
+    """Bytes per thread."""
+    code: int
+    """Bytes of object code."""
+    compile_seconds: float
+    nanoseconds: float
+    """Per sample, one thread."""
+    rate: float
+    """Floating point operations per second, one thread. For kernels without loops."""
+    peak: float
+    """What one core's fused multiply-adds reach on this machine, per second."""
+
+    @property
+    def efficiency(self) -> float:
+        return self.rate / self.peak
+
+    def __str__(self) -> str:
+        return (
+            f"kernel {self.name} ({self.dtype}, {self.lanes} samples per vector)\n"
+            f"  operations     {self.ops:,} ({self.flops:,} flops)\n"
+            f"  workspace      {self.workspace / 1024:.1f} KiB per thread\n"
+            f"  code           {self.code / 1024:.1f} KiB, compiled in {self.compile_seconds:.2f} s\n"
+            f"  time           {self.nanoseconds:.1f} ns per sample, one thread\n"
+            f"  rate           {self.rate / 1e9:.1f} Gflop/s, {100 * self.efficiency:.0f} % of the {self.peak / 1e9:.1f} measured as peak"
+        )
+
+
+def report(kernel: Kernel, dtype: str, batch: int) -> Report:
+    code = kernel.code(dtype)
+    kind = {"f64": torch.float64, "f32": torch.float32}[dtype]
+    generator = torch.Generator().manual_seed(0)
+    inputs = [torch.rand(batch, *s.shape, dtype=kind, generator=generator) for s in kernel.signature.inputs]
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        seconds = _best(lambda: kernel.run(inputs)) / batch
+    finally:
+        torch.set_num_threads(threads)
+    a = code.artifact
+    return Report(
+        kernel.name,
+        dtype,
+        host().lanes(dtype),
+        a.n_ops,
+        a.flops,
+        code.workspace_bytes,
+        sum(map(len, a.images)),
+        a.seconds,
+        1e9 * seconds,
+        a.flops / seconds,
+        peak_rate(dtype),
+    )
+
+
+def _best(run, repeats: int = 5) -> float:
+    run()
+    best = float("inf")
+    for _ in range(repeats):
+        start = time.perf_counter()
+        run()
+        best = min(best, time.perf_counter() - start)
+    return best
+
+
+@cache
+def peak_rate(dtype: str) -> float:
+    """Flops per second of one core in a loop of independent fused multiply-adds."""
+    import ctypes
+
+    target = host()
+    width, chains, rounds = target.lanes(dtype), 12, 200_000
+    vec, suffix = f"<{width} x {DTYPES[dtype][0]}>", f"v{width}{dtype}"
+    phis = "\n".join(f"  %a{k} = phi {vec} [zeroinitializer, %entry], [%b{k}, %body]" for k in range(chains))
+    fmas = "\n".join(f"  %b{k} = call {vec} @llvm.fma.{suffix}({vec} %x, {vec} %x, {vec} %a{k})" for k in range(chains))
+    sums = "\n".join(f"  %s{k + 1} = fadd {vec} %s{k}, %b{k}" for k in range(chains))
+    text = f"""define void @peak(ptr %p) #0 {{
+entry:
+  %x = load {vec}, ptr %p, align 8
+  br label %body
+body:
+{phis}
+  %i = phi i64 [0, %entry], [%j, %body]
+{fmas}
+  %j = add i64 %i, 1
+  %more = icmp slt i64 %j, {rounds}
+  br i1 %more, label %body, label %done
+done:
+  %s0 = fadd {vec} %x, %x
+{sums}
+  store {vec} %s{chains}, ptr %p, align 8
+  ret void
+}}
+"""
+    declare = {f"declare {vec} @llvm.fma.{suffix}({vec}, {vec}, {vec})"}
+    library = Library([object_code(module_text(target, [text], declare, []), target)], ["peak"], {})
+    run = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(library.address("peak"))
+    buffer = torch.zeros(64, dtype=torch.float64)
+    return 2 * width * chains * rounds / _best(lambda: run(buffer.data_ptr()))
+
+
+@dataclass(frozen=True)
+class Listing:
+    llvm: str
+    assembly: str
+
+
+def inspect(program: Program, layout: Layout, target: Target, dtype: str) -> Listing:
+    """The code of a kernel as text: the loops around it, then its chunks."""
+    unit, _ = lower_program(program, layout, target, dtype)
+    texts = [main_text(unit, target), *(job_text(j) for j in make_jobs(unit.chunks, target, dtype))]
+    return Listing("\n".join(texts), "\n".join(assembly(t, target) for t in texts))
