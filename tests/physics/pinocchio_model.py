@@ -1,4 +1,8 @@
-"""Convert a costate model, joint by joint, into a Pinocchio model: an oracle that shares no code with ours."""
+"""Convert a costate model, joint by joint, into a Pinocchio model: an oracle that shares no code with ours.
+
+Several of Pinocchio's algorithms expect the joints of a subtree to follow each other, so joints are added depth first;
+`Oracle` reorders what goes in and what comes out.
+"""
 
 from __future__ import annotations
 
@@ -12,40 +16,47 @@ from costate.model.model import JOINT_SIZES, Joint, Model
 
 @dataclass(frozen=True)
 class Oracle:
-    """A Pinocchio model with the frames of all links, and the conversion of configurations."""
+    """A Pinocchio model with a frame for every link, and the conversion of configurations and velocities."""
 
     source: Model
     model: pin.Model
+    data: pin.Data
+    joints: list[int]
+    """Our indices of the moving joints, in Pinocchio's order."""
+
+    @property
+    def order(self) -> np.ndarray:
+        """Our index of each of Pinocchio's velocities: v_pin = v[order], M_pin = M[order][:, order]."""
+        starts, sizes = self.source.v_index, [j.nv for j in self.source.joints]
+        return np.concatenate([np.arange(starts[i], starts[i] + sizes[i]) for i in self.joints]).astype(int)
 
     def configuration(self, q: np.ndarray) -> np.ndarray:
         """Our q -> Pinocchio's: a planar joint has x, y, cos, sin there."""
         parts = []
-        for joint, start in zip(self.source.joints, self.source.q_index, strict=True):
-            own = q[start : start + joint.nq]
-            parts.append([*own[:2], np.cos(own[2]), np.sin(own[2])] if joint.kind == "planar" else own)
-        return np.concatenate([np.asarray(p, float) for p in parts]) if parts else np.zeros(0)
+        for i in self.joints:
+            own = q[self.source.q_index[i] :][: self.source.joints[i].nq]
+            is_planar = self.source.joints[i].kind == "planar"
+            parts.append(np.array([*own[:2], np.cos(own[2]), np.sin(own[2])]) if is_planar else own)
+        return np.concatenate(parts)
 
-    def coordinates(self, q_pin: np.ndarray) -> np.ndarray:
-        """Pinocchio's q -> ours."""
-        parts, n = [], 0
-        for joint in self.source.joints:
-            size = 4 if joint.kind == "planar" else joint.nq
-            own = q_pin[n : n + size]
-            n += size
-            parts.append([*own[:2], np.arctan2(own[3], own[2])] if joint.kind == "planar" else own)
-        return np.concatenate([np.asarray(p, float) for p in parts])
+    def back(self, x: np.ndarray) -> np.ndarray:
+        """A vector, or the columns of a matrix, from Pinocchio's order of velocities to ours."""
+        result = np.empty_like(x)
+        result[..., self.order] = x
+        return result
 
     def frame(self, link: str) -> int:
         return self.model.getFrameId(link)
 
 
 def to_pinocchio(source: Model) -> Oracle:
-    """Mimic joints are not converted."""
+    """Mimic joints are not converted. The root link's inertia is left out: it never moves."""
     model = pin.Model()
     model.gravity.linear = source.gravity
     at: dict[str, tuple[int, pin.SE3]] = {source.links[0].name: (0, pin.SE3.Identity())}
-    armature = []
-    for joint, link in zip(source.joints, source.links[1:], strict=True):
+    order, armature = [], []
+    for i in _depth_first(source):
+        joint, link = source.joints[i], source.links[i + 1]
         assert joint.mimic is None
         parent, pose = at[joint.parent]
         placement = pose * pin.SE3(joint.origin.rotation, joint.origin.translation)
@@ -56,14 +67,27 @@ def to_pinocchio(source: Model) -> Oracle:
             turned = pin.SE3(turn, np.zeros(3))
             index = model.addJoint(parent, _joint_model(joint), placement * turned, joint.name)
             at[link.name] = index, turned.inverse()
+            order.append(i)
             armature += [joint.armature] * JOINT_SIZES[joint.kind][1]
         index, pose = at[link.name]
-        inertia = pin.Inertia(link.inertia.mass, link.inertia.com, link.inertia.matrix)
-        model.appendBodyToJoint(index, inertia, pose)
+        if index:
+            inertia = pin.Inertia(link.inertia.mass, link.inertia.com, link.inertia.matrix)
+            model.appendBodyToJoint(index, inertia, pose)
     for name, (index, pose) in at.items():
         model.addFrame(pin.Frame(name, index, 0, pose, pin.FrameType.OP_FRAME))
     model.armature = np.array(armature)
-    return Oracle(source, model)
+    return Oracle(source, model, model.createData(), order)
+
+
+def _depth_first(source: Model) -> list[int]:
+    children: dict[str, list[int]] = {link.name: [] for link in source.links}
+    for i, joint in enumerate(source.joints):
+        children[joint.parent].append(i)
+
+    def below(link: str) -> list[int]:
+        return [k for i in children[link] for k in (i, *below(source.joints[i].child))]
+
+    return below(source.links[0].name)
 
 
 def _joint_model(joint: Joint) -> pin.JointModel:
@@ -79,8 +103,8 @@ def _joint_model(joint: Joint) -> pin.JointModel:
 
 
 def plane_basis(axis: np.ndarray) -> np.ndarray:
-    """The in-plane axes of a planar joint as docs/conventions.md defines them: the shortest rotation of z onto the axis,
-    or of -z after a half turn about x, written with Rodrigues' formula."""
+    """The in-plane axes of a planar joint as docs/conventions.md defines them, by Rodrigues' formula: the shortest
+    rotation of z onto the axis, or of -z after a half turn about x."""
     if axis[2] >= 0:
         return _shortest(np.array([0.0, 0.0, 1.0]), axis)
     return _shortest(np.array([0.0, 0.0, -1.0]), axis) @ np.diag([1.0, -1.0, -1.0])

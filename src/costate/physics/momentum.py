@@ -1,6 +1,6 @@
 """Centre of mass, momentum about it, and the matrices that are linear in v. World axes.
 
-All links count, those fixed to the root too (they move nothing, but they weigh).
+Links fixed to the root do not count: they belong to the world.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ import casadi as ca
 from casadi import SX
 
 from costate.model.model import Model
-from costate.physics.inertia import Inertia
 from costate.physics.kinematics import body_poses, body_twists
 from costate.physics.params import Parameters
 from costate.physics.spatial import cross, zeros
@@ -17,10 +16,9 @@ from costate.physics.tree import ROOT, Tree
 
 
 def center_of_mass(model: Model, params: Parameters, q: SX) -> tuple[SX, SX]:
-    """Total mass [kg] and centre of mass [m], shape (3,)."""
+    """Mass [kg] and centre of mass [m], shape (3,), of the links that can move."""
     tree = Tree.of(model, params)
-    total = _root_inertia(model, params, tree)
-    mass, first = total.mass, total.first
+    mass, first = SX(1, 1), zeros()
     for body, (R, p) in zip(tree.bodies, body_poses(tree, q), strict=True):
         mass += body.inertia.mass
         first += R @ body.inertia.first + body.inertia.mass * p
@@ -77,14 +75,3 @@ def _momenta(model: Model, params: Parameters, q: SX) -> SX:
         if body.parent != ROOT:
             composites[body.parent] += composites[i]
     return ca.horzcat(*columns) if columns else SX(6, 0)
-
-
-def _root_inertia(model: Model, params: Parameters, tree: Tree) -> Inertia:
-    """Of the links fixed to the root."""
-    total = Inertia.zero()
-    for link in model.links:
-        body, (R, p) = tree.links[link.name]
-        if body == ROOT:
-            own = Inertia.of(params["mass", link.name], params["com", link.name], params["inertia", link.name])
-            total += own.rotated(R).shifted(p)
-    return total

@@ -70,20 +70,22 @@ def basis(axis: SX) -> SX:
 
 def coordinate_axis(R: SX) -> int | None:
     """k if R is, by its structure, a rotation about coordinate axis k; None otherwise."""
+    if R.nnz() != 5:
+        return None
+    pattern = R.sparsity()
     for k in range(3):
-        others = [R[k, i] for i in range(3) if i != k] + [R[i, k] for i in range(3) if i != k]
-        if R[k, k].is_one() and all(e.nnz() == 0 for e in others):
+        i, j = (k + 1) % 3, (k + 2) % 3
+        if R[k, k].is_one() and not any(pattern.has_nz(*at) for at in ((k, i), (k, j), (i, k), (j, k))):
             return k
     return None
 
 
 def rotate_matrix(R: SX, K: SX, is_symmetric: bool = False) -> SX:
     """R K R^T, shape (3, 3). About a coordinate axis its 2 x 2 block takes 12 operations instead of 24."""
+    if R.is_eye() or K.nnz() == 0:
+        return K
     k = coordinate_axis(R)
-    if k is None:
-        rotated = R @ K @ R.T
-    else:
-        rotated = _rotate_about(k, R, K)
+    rotated = R @ K @ R.T if k is None else _rotate_about(k, R, K)
     return symmetric(rotated) if is_symmetric else rotated
 
 
