@@ -315,7 +315,7 @@ Times: 512 ordinary arguments in the first-level cache, {lanes} lanes, `{cpu}`.
 
 def main() -> None:
     """Print docs/accuracy.md."""
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 50_000
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 30_000
     print(INTRODUCTION.format(count=count, lanes="8 (float64) and 16 (float32)", cpu=llvm.get_host_cpu_name()))
     for name in FUNCTIONS:
         cells = [name]
