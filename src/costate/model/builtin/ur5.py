@@ -8,8 +8,8 @@ from costate.model.builtin.parts import BLUE, GREY, WHITE, Y, capsule, cylinder,
 from costate.model.model import Model
 
 SOURCE = (
-    "ROS-Industrial ur_description: offsets, masses, limits and inertias; the wrists' inertias with the cylinder "
-    "radius 0.06 m of its later versions (early ones have 0.6 m)"
+    "ROS-Industrial ur_description: offsets, masses, centres of mass, limits, and inertias of cylinders; those of the "
+    "wrists have a radius of 0.6 m there, which can only be a slip, and 0.06 m here as all the others"
 )
 
 _SHOULDER = (-2 * pi, 2 * pi, 3.15, 150.0)
