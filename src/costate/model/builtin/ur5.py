@@ -34,7 +34,7 @@ def ur5() -> Model:
             capsule(0.042, (0, 0, 0.05), (0, 0, 0.36), GREY)]),
         link("wrist_1_link", 1.219, inertia=_WRIST_INERTIA, shapes=[capsule(0.042, (0, 0, 0), (0, 0.093, 0), WHITE)]),
         link("wrist_2_link", 1.219, inertia=_WRIST_INERTIA, shapes=[capsule(0.042, (0, 0, 0), (0, 0, 0.09465), WHITE)]),
-        link("wrist_3_link", 0.1879, inertia=(0.00039460, 0.00039460, 0.00033822), shapes=[
+        link("wrist_3_link", 0.1879, inertia=(0.00039459, 0.00039459, 0.00033822), shapes=[
             cylinder(0.037, (0, 0.04, 0), (0, 0.0823, 0), BLUE)]),
         link("ee_link"),
         link("tool0"),
