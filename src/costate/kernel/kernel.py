@@ -18,11 +18,12 @@ from costate.kernel.driver import Layout
 from costate.kernel.direct import Bound, NumpyCall
 from costate.kernel.link import native_code
 from costate.kernel.passes import with_finite_flag
-from costate.kernel.program import Program
+from costate.kernel.program import Builder, Program
 from costate.kernel.recipe import Derived, Primal, Recipe
 from costate.kernel.report import Report, inspect, report
 from costate.kernel.runtime_ir import GROUP
 from costate.kernel.signature import DTYPE_NAMES, Signature, Spec
+from costate.kernel.stages.custom import Custom
 from costate.kernel.stages.straight import as_program
 from costate.kernel.target import host
 
@@ -44,13 +45,26 @@ class Kernel:
         inputs: Name -> SX symbols.
         outputs: Name -> SX expressions of the inputs.
         check_finite: Add an output `finite` (..., 1): 1 if everything the sample's stages produced was finite, else 0.
+        adjoint: Gradients of your own, where they are cheaper than those of the outputs: (symbols, expressions) with symbols for
+            every input, every output (as computed by the forward pass) and every output's seed, in this order, and expressions for
+            the gradients of every input.
     """
 
     def __init__(
-        self, name: str, inputs: Mapping[str, ca.SX], outputs: Mapping[str, ca.SX], *, check_finite: bool = False
+        self,
+        name: str,
+        inputs: Mapping[str, ca.SX],
+        outputs: Mapping[str, ca.SX],
+        *,
+        check_finite: bool = False,
+        adjoint: tuple[Sequence[ca.SX], Sequence[ca.SX]] | None = None,
     ):
+        _check_symbols(name, inputs)
         signature = Signature(name, _specs(inputs), _specs(outputs))
-        self._set_up(_primal(signature, _traced(name, inputs, outputs), check_finite))
+        program = as_program(flat_function(name, list(inputs.values()), list(outputs.values())))
+        if adjoint is not None:
+            program = _with_adjoint(program, flat_function(f"{name}_adjoint", *adjoint))
+        self._set_up(_primal(signature, program, check_finite))
 
     @classmethod
     def of_program(
@@ -75,7 +89,7 @@ class Kernel:
         self.signature = recipe.signature
         self.name = self.signature.name
         self.given = recipe.given
-        self._result = namedtuple("Result", [s.name for s in self.signature.outputs])  # type: ignore[misc]
+        self._result = namedtuple("Result", [_identifier(s.name) for s in self.signature.outputs])  # type: ignore[misc]
         self._code: dict[str, NativeCode] = {}
         self._quick = QuickCall(self.signature, self.code)
         self._derived: dict[Any, Kernel] = {}
@@ -159,8 +173,8 @@ class Kernel:
     # --- derivatives ----------------------------------------------------------------------------------------------
 
     def vjp(self, wrt: str | Sequence[str] | None = None, of: str | Sequence[str] | None = None) -> Kernel:
-        """Kernel of gradients. Inputs: those of this kernel, the outputs its backward wants given (if any), and `<output>_bar` for
-        the outputs in `of`; outputs `<input>_bar` for the inputs in `wrt`. Default: all."""
+        """Kernel of gradients. Inputs: those of this kernel, and `<output>_bar` for the outputs in `of`; outputs `<input>_bar`
+        for the inputs in `wrt`. Default: all."""
         s = self.signature
         return self.derivative("vjp", s.positions(s.inputs, wrt, "input"), s.positions(s.outputs, of, "output"))
 
@@ -235,16 +249,25 @@ def _specs(values: Mapping[str, ca.SX]) -> tuple[Spec, ...]:
     return tuple(Spec(n, (v.shape[0],) if v.shape[1] == 1 else v.shape) for n, v in values.items())
 
 
-def _traced(name: str, inputs: Mapping[str, ca.SX], outputs: Mapping[str, ca.SX]) -> Program:
-    """A program of one stage. Tensors are row-major, CasADi is column-major: matrices are transposed here."""
+def _check_symbols(name: str, inputs: Mapping[str, ca.SX]) -> None:
     for n, v in inputs.items():
         if not (isinstance(v, ca.SX) and v.is_valid_input()):
             raise ValueError(f"kernel '{name}': input '{n}' must be made of SX symbols (casadi.SX.sym), but is {v}")
-    flat = {n: ca.SX.sym(n, v.numel()) for n, v in inputs.items()}
-    args = [_unflatten(flat[n], v) for n, v in inputs.items()]
-    fn = ca.Function(_identifier(name), list(inputs.values()), [ca.SX(v) for v in outputs.values()])
-    results = [ca.densify(ca.vec(r.T)) for r in fn.call(args)]
-    return as_program(ca.Function(_identifier(name), list(flat.values()), results))
+
+
+def _with_adjoint(program: Program, adjoint: ca.Function) -> Program:
+    b = Builder()
+    op = Custom(program, None, as_program(adjoint))
+    return b.finish(*b.stage(op, *(b.input(n) for n in program.in_sizes)))
+
+
+def flat_function(name: str, inputs: Sequence[ca.SX], outputs: Sequence[ca.SX]) -> ca.Function:
+    """A function of vectors. Tensors are row-major, CasADi is column-major: matrices are transposed here."""
+    flat = [ca.SX.sym(f"x{k}", v.numel()) for k, v in enumerate(inputs)]
+    args = [_unflatten(x, v) for x, v in zip(flat, inputs, strict=True)]
+    fn = ca.Function(_identifier(name), list(inputs), [ca.SX(v) for v in outputs])
+    results = [ca.densify(ca.vec(ca.SX(r).T)) for r in fn.call(args)]
+    return ca.Function(_identifier(name), flat, results)
 
 
 def _unflatten(flat: ca.SX, like: ca.SX) -> ca.SX:

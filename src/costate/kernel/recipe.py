@@ -15,6 +15,7 @@ import numpy as np
 from costate.kernel.derive import jacobian, jvp, vjp
 from costate.kernel.program import Op, Program, digest
 from costate.kernel.signature import Signature, Spec
+from costate.kernel.stages.custom import Custom
 from costate.kernel.stages.scan import Scan
 
 
@@ -31,12 +32,14 @@ class Primal:
 
     @cached_property
     def given(self) -> tuple[int, ...]:
-        """Outputs that a backward pass takes from the forward pass instead of recomputing: the states of scans."""
-        states = set()
+        """Outputs that a backward pass takes from the forward pass instead of recomputing: states of scans, results of solves."""
+        known = set()
         for s in self.program.stages:
             if isinstance(s.op, Scan) and not (s.op.counted or s.op.until):
-                states.update(s.op.split_out(s.outputs)[2])
-        return tuple(k for k, v in enumerate(self.program.outputs) if v in states)
+                known.update(s.op.split_out(s.outputs)[2])
+            elif isinstance(s.op, Custom):
+                known.update(s.outputs)
+        return tuple(k for k, v in enumerate(self.program.outputs) if v in known)
 
     @property
     def grids(self) -> dict[str, np.ndarray]:
@@ -49,7 +52,10 @@ class Primal:
 
 @dataclass(frozen=True)
 class Derived:
-    """The kernel of another one's gradients ("vjp"), tangents ("jvp") or Jacobian ("jacobian")."""
+    """The kernel of another one's gradients ("vjp"), tangents ("jvp") or Jacobian ("jacobian").
+
+    "vjp_given" is a "vjp" that takes what its parent calls `given` as further inputs, from a forward pass that has them.
+    """
 
     parent: Recipe
     kind: str
@@ -72,7 +78,7 @@ class Derived:
         if self.kind == "jacobian":
             (x,), (y,) = [p.inputs[k] for k in self.wrt], [p.outputs[k] for k in self.of]
             return Signature(f"{p.name}.jacobian", p.inputs, (Spec("jacobian", (y.size, x.size)),))
-        given = [p.outputs[k] for k in self.parent.given]
+        given = [p.outputs[k] for k in self._given]
         bars = [Spec(f"{p.outputs[k].name}_bar", p.outputs[k].shape) for k in self.of]
         outputs = [Spec(f"{p.inputs[k].name}_bar", p.inputs[k].shape) for k in self.wrt]
         return Signature(f"{p.name}.vjp", (*p.inputs, *given, *bars), tuple(outputs))
@@ -86,7 +92,11 @@ class Derived:
             return jvp(self.parent.build(), self.wrt)
         if self.kind == "jacobian":
             return jacobian(self.parent.build(), self.of[0], self.wrt[0])
-        return vjp(self.parent.build(), self.wrt, self.of, self.parent.given)
+        return vjp(self.parent.build(), self.wrt, self.of, self._given)
+
+    @property
+    def _given(self) -> tuple[int, ...]:
+        return self.parent.given if self.kind == "vjp_given" else ()
 
 
 Recipe = Primal | Derived

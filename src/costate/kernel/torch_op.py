@@ -49,7 +49,7 @@ class _KernelOp(torch.autograd.Function):
         if wrt and of:
             seeds = [b for b in bars if b is not None]
             batches = tuple(_lead(kernel, k, tensors[k]) for k in wrt)
-            found = apply(kernel.derivative("vjp", wrt, of), [*tensors, *given, *seeds], batches)
+            found = apply(kernel.derivative("vjp_given", wrt, of), [*tensors, *given, *seeds], batches)
             for k, g in zip(wrt, found, strict=True):
                 grads[k] = g
         return None, None, *grads

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Custom(Op):
-    """Runs `body`; its derivatives are the programs given, not those of the body."""
+    """Runs `body`; its derivatives are the programs given. One that is not given is that of the body."""
 
     body: Program
     tangent: Program | None
@@ -42,20 +42,22 @@ class Custom(Op):
         return self.body.evaluate(*inputs)
 
     def jvp(self, b: Builder, ins: Sequence[Var], tans: Sequence[Var | None]) -> tuple[list[Var], list[Var | None]]:
-        if self.tangent is None:
-            raise ValueError(
-                "this custom stage was given no tangent program: pass tangent= to differentiate it forward"
-            )
+        from costate.kernel.derive import jvp
+
         outs = b.stage(self, *ins)
+        if self.tangent is None:
+            moving = [k for k, t in enumerate(tans) if t is not None]
+            return outs, list(b.inline(jvp(self.body, moving), *ins, *(t for t in tans if t is not None)))
         dots = [t or zeros(b, v.size) for t, v in zip(tans, ins, strict=True)]
         return outs, list(b.inline(self.tangent, *ins, *outs, *dots))
 
     def vjp(self, b, ins, outs, kept, seeds, wrt) -> list[Var | None]:
-        if self.adjoint is None:
-            raise ValueError(
-                "this custom stage was given no adjoint program: pass adjoint= to differentiate it backward"
-            )
+        from costate.kernel.derive import vjp
+
         bars = [s or zeros(b, n) for s, n in zip(seeds, self.out_sizes, strict=True)]
+        if self.adjoint is None:
+            every = range(len(self.in_sizes)), range(len(self.out_sizes))
+            return list(b.inline(vjp(self.body, *every), *ins, *bars))
         return list(b.inline(self.adjoint, *ins, *outs, *bars))
 
     def emit(self, e: Emitter, ins: Sequence[Place], outs: Sequence[Place]) -> None:

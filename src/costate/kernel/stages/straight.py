@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
@@ -87,17 +88,34 @@ class Straight(Op):
 
 def _split(flat: ca.SX, sizes: Sequence[int]) -> list[ca.SX]:
     ends = np.cumsum([0, *sizes])
-    return [flat[int(a) : int(b)] for a, b in zip(ends[:-1], ends[1:], strict=True)]
+    return [flat[int(a) : int(b)] for a, b in pairwise(ends)]
 
 
 def as_program(body: ca.Function | Program) -> Program:
     """A CasADi function as a program of one stage."""
     if isinstance(body, Program):
         return body
+    _check_columns(body)
     op = Straight(body)
     check_ops(op.fn)
     b = Builder()
     return b.finish(*b.stage(op, *(b.input(n) for n in op.in_sizes)))
+
+
+def _check_columns(fn: ca.Function) -> None:
+    """Other shapes would be read in CasADi's order, not in that of tensors."""
+    for k in range(fn.n_in()):
+        if fn.size2_in(k) != 1 or fn.nnz_in(k) != fn.numel_in(k):
+            raise ValueError(
+                f"body '{fn.name()}': input {k} ({fn.name_in(k)}) is {fn.sparsity_in(k).dim(True)}, expected a dense "
+                f"column: pass the elements as a vector and reshape inside"
+            )
+    for k in range(fn.n_out()):
+        if fn.size2_out(k) != 1:
+            raise ValueError(
+                f"body '{fn.name()}': output {k} ({fn.name_out(k)}) is {fn.sparsity_out(k).dim()}, expected a column: "
+                f"return casadi.vec(...) of it"
+            )
 
 
 def zeros(b: Builder, size: int) -> Var:

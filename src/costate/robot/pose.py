@@ -1,0 +1,43 @@
+"""Poses of links, batched."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+import casadi as ca
+import torch
+
+from costate.kernel import Kernel
+from costate.physics import quaternion
+
+
+class Pose(NamedTuple):
+    """Pose of a frame in the world."""
+
+    position: torch.Tensor
+    """Origin [m], shape (..., 3)."""
+    rotation: torch.Tensor
+    """Axes as columns, shape (..., 3, 3)."""
+
+    @property
+    def quaternion(self) -> torch.Tensor:
+        """Orientation as a unit quaternion xyzw with w >= 0, shape (..., 4)."""
+        return _to_quaternion().apply([self.rotation])[0]
+
+    @staticmethod
+    def of(position: torch.Tensor, quaternion: torch.Tensor) -> Pose:
+        """From position (..., 3) and unit quaternion xyzw (..., 4)."""
+        return Pose(position, _to_rotation().apply([quaternion])[0])
+
+
+@cache
+def _to_quaternion() -> Kernel:
+    R = ca.SX.sym("R", 3, 3)
+    return Kernel("quaternion", {"rotation": R}, {"quaternion": quaternion.from_rotation(R)})
+
+
+@cache
+def _to_rotation() -> Kernel:
+    x = ca.SX.sym("x", 4)
+    return Kernel("rotation", {"quaternion": x}, {"rotation": quaternion.to_rotation(x)})

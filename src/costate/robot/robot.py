@@ -1,0 +1,224 @@
+"""Robots: kinematics and dynamics as batched, differentiable functions of tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from typing import Any
+
+import torch
+from torch import nn
+
+from costate.kernel import Kernel
+from costate.model import Model, load_model
+from costate.physics.integrate import neutral
+from costate.physics.params import Key
+from costate.robot.kernels import robot_kernel
+from costate.robot.pose import Pose
+
+Tensor = torch.Tensor
+
+
+def load_robot(
+    source: str | PathLike[str],
+    floating_base: bool | None = None,
+    gravity: Sequence[float] | None = None,
+    package_dirs: Sequence[str | PathLike[str]] = (),
+) -> Robot:
+    """A robot by built-in name ("ur5"), or from a URDF or MJCF file.
+
+    Args:
+        source: Name or path.
+        floating_base: Whether the base moves freely; None: as the file or the built-in robot says.
+        gravity: In world axes [m/s^2], instead of the model's own.
+        package_dirs: Where to look for meshes named package://...
+    """
+    model = load_model(source, floating_base=floating_base, package_dirs=package_dirs)
+    return Robot(model if gravity is None else model.with_gravity(gravity))
+
+
+class Robot(nn.Module):
+    """A robot. Every function takes any number of leading batch dimensions, float64 or float32, and is differentiable in every
+    argument. Layout of q and v, frames and units: docs/conventions.md.
+
+    Functions are compiled when first called, and found on disk from then on.
+    """
+
+    lower: Tensor
+    """Lower position limits [rad or m], -inf where there is none, shape (nv,)."""
+    upper: Tensor
+    max_velocity: Tensor
+    """[rad/s or m/s], shape (nv,)."""
+    max_effort: Tensor
+    """[N m or N], shape (nv,)."""
+
+    def __init__(self, model: Model):
+        super().__init__()
+        self.model = model
+        self._kernels: dict[Any, Kernel] = {}
+        for name in ("lower", "upper", "max_velocity", "max_effort"):
+            self.register_buffer(name, torch.tensor(getattr(model, name), dtype=torch.float64), persistent=False)
+
+    # --- structure ------------------------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        return self.model.name
+
+    @property
+    def nq(self) -> int:
+        """Number of configuration coordinates."""
+        return self.model.nq
+
+    @property
+    def nv(self) -> int:
+        """Number of velocity coordinates."""
+        return self.model.nv
+
+    @property
+    def joint_names(self) -> list[str]:
+        """Joints with coordinates of their own, in the order of q."""
+        return [j.name for j in self.model.joints if j.nv]
+
+    @property
+    def link_names(self) -> list[str]:
+        return [link.name for link in self.model.links]
+
+    def neutral(self, *batch: int, dtype: torch.dtype = torch.float64) -> Tensor:
+        """Configuration with all joints at zero and identity orientations, shape (*batch, nq)."""
+        return torch.as_tensor(neutral(self.model), dtype=dtype).expand(*batch, self.nq).clone()
+
+    def random_configuration(self, *batch: int, generator: torch.Generator | None = None) -> Tensor:
+        """Uniform within limits (within +-pi, +-1 m where there are none), orientations uniform, shape (*batch, nq)."""
+        u = torch.rand(*batch, self.nv, dtype=torch.float64, generator=generator)
+        low = torch.where(self.lower.isinf(), torch.full_like(self.lower, -torch.pi), self.lower)
+        high = torch.where(self.upper.isinf(), torch.full_like(self.upper, torch.pi), self.upper)
+        return self.integrate(self.neutral(*batch), (low + u * (high - low)).to(torch.float64))
+
+    # --- kinematics -----------------------------------------------------------------------------------------------
+
+    def forward_kinematics(self, q: Tensor, link: str | None = None) -> Any:
+        """Pose of a link, or of all links as a dict by name. q: (..., nq)."""
+        if link is not None:
+            return Pose(*self._call("forward_kinematics", [q], link=self._known(link)))
+        found = self._call("forward_kinematics", [q])
+        return {name: Pose(found[2 * k], found[2 * k + 1]) for k, name in enumerate(self.link_names)}
+
+    def jacobian(self, q: Tensor, link: str) -> Tensor:
+        """Geometric Jacobian (..., 6, nv): linear rows, then angular; world axes, at the link's origin."""
+        return self._call("jacobian", [q], link=self._known(link))[0]
+
+    def jacobian_dot(self, q: Tensor, v: Tensor, link: str) -> Tensor:
+        """Time derivative of the Jacobian along v, (..., 6, nv)."""
+        return self._call("jacobian_dot", [q, v], link=self._known(link))[0]
+
+    def link_velocity(self, q: Tensor, v: Tensor, link: str) -> Tensor:
+        """Velocity of a link's origin [m/s] and angular velocity [rad/s], world axes, (..., 6)."""
+        return torch.cat(list(self._call("link_velocity", [q, v], link=self._known(link))), -1)
+
+    def link_acceleration(self, q: Tensor, v: Tensor, a: Tensor, link: str) -> Tensor:
+        """Acceleration of a link's origin [m/s^2] and angular acceleration [rad/s^2], world axes, (..., 6)."""
+        return torch.cat(list(self._call("link_acceleration", [q, v, a], link=self._known(link))), -1)
+
+    def center_of_mass(self, q: Tensor) -> Tensor:
+        """[m], world axes, (..., 3)."""
+        return self._call("center_of_mass", [q])[0]
+
+    def com_jacobian(self, q: Tensor) -> Tensor:
+        """Jacobian of the centre of mass (..., 3, nv)."""
+        return self._call("com_jacobian", [q])[0]
+
+    def inverse_kinematics(self, pose: Pose, link: str, q0: Tensor | None = None, **options: Any) -> Tensor:
+        """Configurations (..., nq) that bring a link to a pose; see `costate.robot.inverse_kinematics`."""
+        from costate.robot.inverse_kinematics import inverse_kinematics
+
+        return inverse_kinematics(self, pose, self._known(link), q0, **options)
+
+    # --- dynamics -------------------------------------------------------------------------------------------------
+
+    def mass_matrix(self, q: Tensor) -> Tensor:
+        """M(q) (..., nv, nv), armature included."""
+        return self._call("mass_matrix", [q])[0]
+
+    def inverse_dynamics(self, q: Tensor, v: Tensor, a: Tensor, wrenches: Mapping[str, Tensor] | None = None) -> Tensor:
+        """Joint torques [N m or N] (..., nv) that give accelerations a. wrenches: link -> (..., 6), force [N] at the link's origin
+        and torque [N m], world axes."""
+        return self._call("inverse_dynamics", [q, v, a], wrenches)[0]
+
+    def forward_dynamics(
+        self, q: Tensor, v: Tensor, tau: Tensor, wrenches: Mapping[str, Tensor] | None = None
+    ) -> Tensor:
+        """Joint accelerations (..., nv) under joint torques tau."""
+        return self._call("forward_dynamics", [q, v, tau], wrenches)[0]
+
+    def bias_forces(self, q: Tensor, v: Tensor) -> Tensor:
+        """Coriolis, centrifugal, gravity and passive forces h(q, v) (..., nv): tau at zero acceleration."""
+        return self._call("bias_forces", [q, v], None)[0]
+
+    def gravity_torques(self, q: Tensor) -> Tensor:
+        """Torques that hold the robot still, (..., nv)."""
+        return self._call("gravity_torques", [q])[0]
+
+    def kinetic_energy(self, q: Tensor, v: Tensor) -> Tensor:
+        """[J], shape (...)."""
+        return self._call("kinetic_energy", [q, v])[0].squeeze(-1)
+
+    def potential_energy(self, q: Tensor) -> Tensor:
+        """Of gravity and springs [J], shape (...)."""
+        return self._call("potential_energy", [q])[0].squeeze(-1)
+
+    def momentum(self, q: Tensor, v: Tensor) -> Tensor:
+        """Linear, and angular about the centre of mass, world axes, (..., 6)."""
+        return self._call("momentum", [q, v])[0]
+
+    def momentum_matrix(self, q: Tensor) -> Tensor:
+        """A with momentum = A v, (..., 6, nv)."""
+        return self._call("momentum_matrix", [q])[0]
+
+    # --- configurations -------------------------------------------------------------------------------------------
+
+    def integrate(self, q: Tensor, v: Tensor, dt: float | Tensor = 1.0) -> Tensor:
+        """Configuration reached by velocity v (held in the moving frame) during dt [s], (..., nq)."""
+        dt = torch.as_tensor(dt, dtype=q.dtype)
+        return self._call("integrate", [q, v, dt.reshape(*dt.shape, 1)], learnable=False)[0]
+
+    def difference(self, q0: Tensor, q1: Tensor) -> Tensor:
+        """Velocity (..., nv) that leads from q0 to q1 in one second."""
+        return self._call("difference", [q0, q1], learnable=False)[0]
+
+    # --- kernels --------------------------------------------------------------------------------------------------
+
+    def kernel(self, function: str, **options: Any) -> Kernel:
+        """The compiled kernel behind a function, for NumPy calls and bound buffers: robot.kernel("forward_dynamics").numpy(...)."""
+        keys = self._learnable_keys()
+        key = function, keys, tuple(sorted(options.items()))
+        if key not in self._kernels:
+            self._kernels[key] = robot_kernel(self.model, function, keys, **options)
+        return self._kernels[key]
+
+    def _call(
+        self,
+        function: str,
+        inputs: list[Tensor],
+        wrenches: Mapping[str, Tensor] | None = None,
+        learnable: bool = True,
+        **options: Any,
+    ) -> Sequence[Tensor]:
+        if wrenches:
+            options["wrenches"] = tuple(self._known(link) for link in wrenches)
+            inputs = [*inputs, *wrenches.values()]
+        return self.kernel(function, **options).apply([*inputs, *self._learnable_values(inputs)])
+
+    def _learnable_keys(self) -> tuple[Key, ...]:
+        return ()
+
+    def _learnable_values(self, inputs: list[Tensor]) -> list[Tensor]:
+        return []
+
+    def _known(self, link: str) -> str:
+        if link not in self.link_names:
+            raise ValueError(f"robot '{self.name}' has no link '{link}'; it has {', '.join(self.link_names)}")
+        return link
+
+    def extra_repr(self) -> str:
+        return f"{self.name}: {self.nq} coordinates, {self.nv} velocities, {len(self.link_names)} links"
