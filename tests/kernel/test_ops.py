@@ -49,7 +49,8 @@ UNARY: dict[str, Callable[..., np.ndarray]] = {
     "not": visible(lambda x: x == 0), "floor": np.floor, "ceil": np.ceil, "fabs": np.abs,
     "sign": lambda x: np.where(x == 0, x, np.sign(x)), "erf": scipy.special.erf, "inv": lambda x: 1 / x,
     "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh,
-    "erfinv": lambda x: np.copysign(scipy.special.erfinv(x), x), "log1p": np.log1p, "expm1": np.expm1, "constpow": lambda x: x**POWER,
+    "erfinv": lambda x: np.copysign(scipy.special.erfinv(x), x), "log1p": np.log1p, "expm1": np.expm1,
+    "constpow": lambda x: x**POWER,
 }  # fmt: skip
 BINARY: dict[str, Callable[..., np.ndarray]] = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "pow": np.power,
