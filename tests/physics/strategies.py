@@ -13,17 +13,17 @@ KINDS = ["revolute", "continuous", "prismatic", "planar", "spherical", "floating
 @st.composite
 def random_models(draw: st.DrawFn, max_joints: int = 40, floating: bool | None = None, mimics: bool = False) -> Model:
     """Trees with all kinds of joints, branches, oblique and coordinate axes, fixed and massless links."""
-    small = st.integers(1, min(8, max_joints))
-    n = draw(st.one_of(small, small, small, st.integers(1, max_joints)))  # most trees small: they say as much
+    small = st.integers(1, min(6, max_joints))
+    n = draw(st.one_of(small, small, small, small, small, st.integers(1, max_joints)))  # small trees say as much
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     is_floating = draw(st.booleans()) if floating is None else floating
-    usual = draw(st.booleans())  # mostly one-dimensional joints, as on robots
+    usual = n > 12 or draw(st.booleans())  # mostly one-dimensional joints, as on robots
     kinds, parents = [], []
     for i in range(n):
         if i == 0 and is_floating:
             kinds.append("floating")
         else:
-            kinds.append(draw(st.sampled_from(KINDS[:3] if usual and rng.random() < 0.8 else KINDS)))
+            kinds.append(draw(st.sampled_from(KINDS[:3] if usual and rng.random() < 0.9 else KINDS)))
         # parents close by make long chains, far away ones make bushes
         parents.append(draw(st.integers(max(0, i - 3), i)))
     if is_floating:

@@ -31,9 +31,14 @@ def normalized(a: SX) -> SX:
 
 
 def to_rotation(a: SX) -> SX:
-    """Rotation matrix of a unit quaternion, shape (3, 3)."""
+    """Rotation matrix of a quaternion of any length, shape (3, 3).
+
+    It is a rotation for all of them, so identities such as ID(FD(tau)) = tau, and derivatives in the four components,
+    hold off the unit sphere too. This costs nine operations.
+    """
     x, y, z, w = a[0], a[1], a[2], a[3]
-    x2, y2, z2 = x + x, y + y, z + z
+    twice = 2 / ca.sumsqr(a)
+    x2, y2, z2 = x * twice, y * twice, z * twice
     xx, yy, zz, xy, xz, yz = x * x2, y * y2, z * z2, x * y2, x * z2, y * z2
     wx, wy, wz = w * x2, w * y2, w * z2
     return ca.vertcat(
@@ -74,16 +79,16 @@ def exp(rotation_vector: SX) -> SX:
 
 
 def log(a: SX) -> SX:
-    """Rotation vector of a unit quaternion, of length at most pi [rad], shape (3,)."""
+    """Rotation vector of a quaternion of any length, at most pi long [rad], shape (3,)."""
     sign = ca.if_else(a[3] < 0, -1, 1)
     u, w = sign * a[:3], sign * a[3]
     n2 = ca.sumsqr(u)
-    is_small = n2 < SMALL
+    is_small = n2 < SMALL * w * w
     n = ca.sqrt(ca.if_else(is_small, 1, n2))
-    angle = 2 * ca.atan2(n, w)
-    # 2 asin(n) / n, as w = sqrt(1 - n^2) > 0 here.
-    series = 2 + n2 / 3 + 3 * n2 * n2 / 20 + 5 * n2**3 / 56
-    return ca.if_else(is_small, series, angle / n) * u
+    w_safe = ca.if_else(is_small, w, 1)
+    t2 = n2 / (w_safe * w_safe)
+    series = 2 * (1 - t2 / 3 + t2 * t2 / 5 - t2**3 / 7) / w_safe  # 2 atan(n / w) / n
+    return ca.if_else(is_small, series, 2 * ca.atan2(n, w) / n) * u
 
 
 def left_jacobian(rotation_vector: SX) -> SX:
