@@ -12,7 +12,7 @@ import scipy.special
 import torch
 
 from costate.kernel import Kernel, ProgramBuilder
-from costate.kernel.trace import CASADI_OPS, UnsupportedOp
+from costate.kernel.trace import CASADI_OPS, UnsupportedOpError
 
 ULP_LIMIT = 5
 """4 for the compiled function, 1 for the reference, which is rounded to the number type as well."""
@@ -202,11 +202,13 @@ def test_a_selection_does_not_mix_in_the_other_branch() -> None:
 )
 def test_other_ops_are_an_error_when_the_kernel_is_built(make: Callable[[ca.SX], ca.SX], op: str, hint: str) -> None:
     x = ca.SX.sym("x")
-    with pytest.raises(UnsupportedOp, match=rf"'named' uses {op}, which cannot be compiled; supported are .*{hint}"):
+    with pytest.raises(
+        UnsupportedOpError, match=rf"'named' uses {op}, which cannot be compiled; supported are .*{hint}"
+    ):
         Kernel("named", {"x": x}, {"y": 2 * make(x)})
     b = ProgramBuilder("program")
     start = b.input("x", 1)
-    with pytest.raises(UnsupportedOp, match=f"'body' uses {op}"):
+    with pytest.raises(UnsupportedOpError, match=f"'body' uses {op}"):
         b.scan(ca.Function("body", [x], [make(x)]), 3, start)
 
 

@@ -8,6 +8,7 @@ import struct
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -47,7 +48,7 @@ class NativeCode:
         groups = -(-batch // GROUP)
         parts = min(groups, 4 * threads)
         edges = [GROUP * (groups * k // parts) for k in range(parts)] + [batch]
-        jobs = [_pool(threads).submit(self._range, a, b, words) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+        jobs = [_pool(threads).submit(self._range, a, b, words) for a, b in pairwise(edges)]
         for job in jobs:
             job.result()
 

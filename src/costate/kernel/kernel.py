@@ -14,8 +14,8 @@ import torch
 
 from costate.kernel import torch_op
 from costate.kernel.call import NativeCode, QuickCall, describe, sum_groups, sum_to
-from costate.kernel.driver import Layout
 from costate.kernel.direct import Bound, NumpyCall
+from costate.kernel.driver import Layout
 from costate.kernel.link import native_code
 from costate.kernel.passes import with_finite_flag
 from costate.kernel.program import Builder, Program
@@ -27,8 +27,7 @@ from costate.kernel.stages.custom import Custom
 from costate.kernel.stages.straight import as_program
 from costate.kernel.target import host
 
-
-_peek = torch._C._functorch.peek_interpreter_stack  # None outside of torch.func transforms
+_peek = torch._C._functorch.peek_interpreter_stack  # pyright: ignore  # None outside of torch.func transforms
 
 
 class Kernel:

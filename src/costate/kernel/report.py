@@ -14,8 +14,8 @@ from costate.kernel.driver import Layout
 from costate.kernel.jit import Library, assembly, module_text, object_code
 from costate.kernel.program import Program
 from costate.kernel.target import DTYPES, Target, host
-from costate.kernel.workers import make_jobs
 from costate.kernel.worker import job_text
+from costate.kernel.workers import make_jobs
 
 if TYPE_CHECKING:
     from costate.kernel.kernel import Kernel
@@ -56,7 +56,8 @@ class Report:
             f"  workspace      {self.workspace / 1024:.1f} KiB per thread\n"
             f"  code           {self.code / 1024:.1f} KiB, compiled in {self.compile_seconds:.2f} s\n"
             f"  time           {self.nanoseconds:.1f} ns per sample, one thread\n"
-            f"  rate           {self.rate / 1e9:.1f} Gflop/s, {100 * self.efficiency:.0f} % of the {self.peak / 1e9:.1f} measured as peak"
+            f"  rate           {self.rate / 1e9:.1f} Gflop/s, {100 * self.efficiency:.0f} % of the "
+            f"{self.peak / 1e9:.1f} measured as peak"
         )
 
 

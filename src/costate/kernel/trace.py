@@ -13,16 +13,19 @@ import casadi as ca
 
 from costate.kernel.tape import Tape
 
-# op -> CasADi's code. Operands are indices of earlier instructions. Everything a float can do and SX can say.
-CASADI_OPS: dict[int, str] = {
-    getattr(ca, f"OP_{name.upper()}"): name
-    for name in ["add", "sub", "mul", "div", "neg", "exp", "log", "pow", "constpow", "sqrt", "sq", "twice", "sin", "cos", "tan", "asin", "acos", "atan", "lt", "le", "eq", "ne", "not", "and", "or", "floor", "ceil", "fmod", "fabs", "sign", "copysign", "if_else_zero", "erf", "fmin", "fmax", "inv", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "atan2", "erfinv", "log1p", "expm1", "hypot", "remainder"]
-}  # fmt: skip
+# Everything a float can do and SX can say.
+_NAMES = """
+    add sub mul div neg exp log pow constpow sqrt sq twice sin cos tan asin acos atan lt le eq ne not and or
+    floor ceil fmod fabs sign copysign if_else_zero erf fmin fmax inv sinh cosh tanh asinh acosh atanh atan2
+    erfinv log1p expm1 hypot remainder
+"""
+CASADI_OPS: dict[int, str] = {getattr(ca, f"OP_{name.upper()}"): name for name in _NAMES.split()}
+"""CasADi's code -> op."""
 _COMMUTATIVE = {"add", "mul", "fmin", "fmax", "eq", "ne", "and", "or"}
 _IGNORED = {ca.OP_ASSIGN, ca.OP_LIFT}  # mean "the operand" in floating point
 
 
-class UnsupportedOp(ValueError):
+class UnsupportedOpError(ValueError):
     """The function uses an operation that has no meaning in compiled floating point code."""
 
 
@@ -30,7 +33,7 @@ def check_ops(fn: ca.Function) -> None:
     """Raise if the function uses an op that cannot be compiled: when a kernel is built, not when it is first called."""
     allowed = CASADI_OPS.keys() | _IGNORED | {ca.OP_INPUT, ca.OP_OUTPUT, ca.OP_CONST}
     for op in sorted(set(map(fn.instruction_id, range(fn.n_instructions()))) - allowed):
-        raise UnsupportedOp(_unsupported(fn, op))
+        raise UnsupportedOpError(_unsupported(fn, op))
 
 
 def tape_of(fn: ca.Function) -> Tape:
@@ -73,7 +76,7 @@ def _number_values(fn: ca.Function) -> tuple[list[tuple[Any, ...]], list[tuple[i
         else:
             name = CASADI_OPS.get(op)
             if name is None:
-                raise UnsupportedOp(_unsupported(fn, op))
+                raise UnsupportedOpError(_unsupported(fn, op))
             operands = [work[i] for i in fn.instruction_input(k)]
             if name in _COMMUTATIVE and operands[0] > operands[1]:
                 operands.reverse()

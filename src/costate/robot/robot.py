@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from os import PathLike
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -20,10 +21,10 @@ Tensor = torch.Tensor
 
 
 def load_robot(
-    source: str | PathLike[str],
+    source: str | Path,
     floating_base: bool | None = None,
     gravity: Sequence[float] | None = None,
-    package_dirs: Sequence[str | PathLike[str]] = (),
+    package_dirs: Sequence[str | Path] = (),
 ) -> Robot:
     """A robot by built-in name ("ur5"), or from a URDF or MJCF file.
 
@@ -34,7 +35,7 @@ def load_robot(
         package_dirs: Where to look for meshes named package://...
     """
     model = load_model(source, floating_base=floating_base, package_dirs=package_dirs)
-    return Robot(model if gravity is None else model.with_gravity(gravity))
+    return Robot(model if gravity is None else model.with_gravity(np.asarray(gravity, float)))
 
 
 class Robot(nn.Module):

@@ -41,7 +41,7 @@ class Map(Op):
 
     def evaluate(self, *inputs: Array) -> list[Array]:
         batch = max((x.shape[1] for x in inputs), default=1)
-        outs = [np.zeros((n, batch)) for n in self.out_sizes]
+        outs: list[Array] = [np.zeros((n, batch)) for n in self.out_sizes]
         for i in range(self.count):
             results = self.body.evaluate(*(x[t[i]] for x, t in zip(inputs, self.gather, strict=True)))
             for out, table, r in zip(outs, self.scatter, results, strict=True):

@@ -189,7 +189,7 @@ class Scan(Op):
 
         states, taken = kept
         c, n_in = self.n_carry, len(self.body.inputs)
-        carries, sequences, shared = self.split_in(ins)
+        _, sequences, shared = self.split_in(ins)
         final_bars, result_bars, state_bars = self.split_out(seeds)
         kept_carries = [k for k in range(c) if self.keep[k]]
         state_bar_of = dict(zip(kept_carries, state_bars, strict=True))
