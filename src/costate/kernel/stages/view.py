@@ -39,8 +39,8 @@ class Slice(Op):
         return [inputs[0][self.start : self.start + self.size]]
 
     def jvp(self, b: Builder, ins: Sequence[Var], tans: Sequence[Var | None]) -> tuple[list[Var], list[Var | None]]:
-        (tangent,) = tans
-        return b.stage(self, *ins), [b.stage(self, tangent)[0] if tangent else None]
+        tangent = None if tans[0] is None else b.stage(self, tans[0])[0]
+        return b.stage(self, *ins), [tangent]
 
     def vjp(self, b, ins, outs, kept, seeds, wrt) -> list[Var | None]:
         x = ca.SX.sym("x", self.size)
