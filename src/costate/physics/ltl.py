@@ -33,14 +33,18 @@ class Factor:
         return ca.densify(ca.vertcat(*x))
 
 
-def factor(M: SX) -> Factor:
-    """Factor a symmetric positive definite matrix, shape (n, n), of which only the lower triangle is read."""
+def factor(M: SX, least_pivot: SX | None = None) -> Factor:
+    """Factor a symmetric positive definite matrix, shape (n, n), of which only the lower triangle is read.
+
+    least_pivot: What rounding must not push a pivot below; the smallest eigenvalue is a bound of all of them.
+    """
     n = M.shape[0]
     entries: list[dict[int, SX]] = [{j: M[i, j] for j in range(i + 1) if M.sparsity().has_nz(i, j)} for i in range(n)]
     inverse_pivots: list[SX] = [SX(1)] * n
     for i in reversed(range(n)):
         row = entries[i]
-        inverse_pivots[i] = 1 / row.pop(i, SX(1, 1))
+        pivot = row.pop(i, SX(1, 1))
+        inverse_pivots[i] = 1 / (pivot if least_pivot is None else ca.fmax(pivot, least_pivot))
         scaled = {j: value * inverse_pivots[i] for j, value in row.items()}
         for j in row:
             for k in (k for k in row if k <= j):

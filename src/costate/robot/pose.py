@@ -22,7 +22,7 @@ class Pose(NamedTuple):
 
     @property
     def quaternion(self) -> torch.Tensor:
-        """Orientation as a unit quaternion xyzw with w >= 0, shape (..., 4)."""
+        """Orientation as a unit quaternion xyzw with its largest component positive, shape (..., 4)."""
         return _to_quaternion().apply([self.rotation])[0]
 
     @staticmethod
