@@ -43,9 +43,11 @@ class Slice(Op):
         return b.stage(self, *ins), [tangent]
 
     def vjp(self, b, ins, outs, kept, seeds, wrt) -> list[Var | None]:
+        (seed,) = seeds
+        assert seed is not None
         x = ca.SX.sym("x", self.size)
         before, after = ca.SX(self.start, 1), ca.SX(self.n - self.start - self.size, 1)
-        return [b.stage(Straight.of("unslice", [x], [ca.vertcat(before, x, after)]), seeds[0])[0]]
+        return [b.stage(Straight.of("unslice", [x], [ca.vertcat(before, x, after)]), seed)[0]]
 
     def reads_rows(self, k: int, row_size: int) -> bool:
         return self.start % row_size == 0 and self.size % row_size == 0
