@@ -61,6 +61,8 @@ def spring() -> Kernel:
 
 
 def spring_torch(x: Tensor, p: Tensor, M: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    batch = torch.broadcast_shapes(x.shape[:-1], p.shape[:-1], M.shape[:-2])
+    x, p, M = x.expand(*batch, 3), p.expand(*batch, 2), M.expand(*batch, 2, 3)
     f = torch.stack(
         [
             x[..., 0].sin() * p[..., 0],

@@ -90,12 +90,13 @@ def describe(
     """Descriptor of a tensor seen with leading dimensions `batch`, and the tensor it describes (copied only if its strides
     cannot be expressed)."""
     size = t.element_size()
+    if t.is_neg():  # torch negates lazily; the memory holds the other sign
+        t = t.resolve_neg()
+    if not _rows_ok(t.shape, t.stride()):
+        t = _compact(t, event)
     if tuple(t.shape[: t.dim() - event]) != tuple(batch):
         t = t.expand(*batch, *t.shape[t.dim() - event :])
     strides = t.stride()
-    if not _rows_ok(t.shape, strides, event):
-        t = t.contiguous()
-        strides = t.stride()
     levels = _levels(batch, strides)
     if levels is None:
         t = t.contiguous()
@@ -107,8 +108,15 @@ def describe(
     return (t.data_ptr(), inner, outer * size, step * size, row * size, mode), t
 
 
-def _rows_ok(shape: Sequence[int], strides: Sequence[int], event: int) -> bool:
+def _rows_ok(shape: Sequence[int], strides: Sequence[int]) -> bool:
     return shape[-1] <= 1 or strides[-1] == 1
+
+
+def _compact(t: torch.Tensor, event: int) -> torch.Tensor:
+    """A copy with contiguous rows. What is shared along the batch is copied once and stays shared."""
+    lead = t.dim() - event
+    once = t[tuple(slice(0, 1) if s == 0 else slice(None) for s in t.stride()[:lead])]
+    return once.contiguous().expand(t.shape)
 
 
 def _levels(batch: Sequence[int], strides: Sequence[int]) -> tuple[int, int, int] | None:
@@ -143,7 +151,9 @@ def sum_to(full: torch.Tensor, batch: Sequence[int], event: int) -> torch.Tensor
     rest = [k for k in range(full.dim()) if k not in axes]
     moved = full.permute(*axes, *rest).contiguous()
     rows = int(np.prod([full.shape[k] for k in axes])) if axes else 1
-    total = np.add.reduce(moved.reshape(rows, -1).numpy(), axis=0) if rows else np.zeros(1, moved.numpy().dtype)
+    if not rows:
+        return torch.zeros(*batch, *full.shape[lead:], dtype=full.dtype)
+    total = np.add.reduce(moved.reshape(rows, -1).numpy(), axis=0) if moved.numel() else moved.numpy()
     return torch.from_numpy(np.atleast_1d(total)).reshape(*batch, *full.shape[lead:])
 
 
@@ -221,6 +231,7 @@ def _fits(plan: _Plan, tensors: Sequence[torch.Tensor]) -> bool:
                 or t.dtype is not dtype
                 or not t.is_contiguous()
                 or not t.is_cpu
+                or t.is_neg()
                 or (grad and t.requires_grad)
             ):
                 return False

@@ -275,7 +275,7 @@ class Emitter:
             return place
         region = self.reserve(size)
         pointer = self.pointer(region)
-        with self.loop(str(size // place.row_size)) as row:
+        with self.loop(str(size // max(place.row_size, 1))) as row:
             self.read_row(place, row, self.element(pointer, row, place.row_size))
         return region
 
@@ -323,7 +323,7 @@ class Emitter:
         if isinstance(out, Memory):
             self.copy(self.pointer(out), source, size)
             return
-        with self.loop(str(size // out.row_size)) as row:
+        with self.loop(str(size // max(out.row_size, 1))) as row:
             self.write_row(out, row, self.element(source, row, out.row_size))
 
 
