@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from costate.robot import Pose as Pose
     from costate.robot import Robot as Robot
     from costate.robot import load_robot as load_robot
+    from costate.robot import params as params
 
 __version__ = "0.1.0"
 
@@ -26,6 +27,7 @@ _LAZY: dict[str, str] = {
     "Pose": "costate.robot:Pose",
     "Robot": "costate.robot:Robot",
     "load_robot": "costate.robot:load_robot",
+    "params": "costate.robot.params",
 }
 
 __all__ = ["__version__", *_LAZY]  # pyright: ignore[reportUnsupportedDunderAll]

@@ -97,10 +97,17 @@ def _precision(options: InverseKinematicsOptions, dtype: torch.dtype) -> torch.T
 
 
 def _kernel(robot: Robot, link: str, options: InverseKinematicsOptions) -> Kernel:
-    key = "inverse_kinematics", link, options.iterations, options.length
+    model = robot.identified_model() if robot.learnt else robot.model
+    key = "inverse_kinematics", link, options.iterations, options.length, _geometry(model) if robot.learnt else b""
     if key not in robot._kernels:
-        robot._kernels[key] = _build(robot.model, link, options)
+        robot._kernels[key] = _build(model, link, options)
     return robot._kernels[key]
+
+
+def _geometry(model: Model) -> bytes:
+    """Learnt kinematics are folded in as they are now, and compiled anew when they change."""
+    parts = [np.concatenate([j.origin.rotation.ravel(), j.origin.translation, j.axis]) for j in model.joints]
+    return np.concatenate(parts).tobytes()
 
 
 class _Problem:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,12 @@ import torch
 from torch import nn
 
 from costate.kernel import Kernel
-from costate.model import Model, load_model
+from costate.model import Model, load_model, write_urdf
+from costate.physics import FUNCTIONS
 from costate.physics.integrate import neutral
-from costate.physics.params import Key
 from costate.robot.kernels import robot_kernel
+from costate.robot.learnable import Learnable, Learnables, impossible_links
+from costate.robot.params import Unconstrained
 from costate.robot.pose import Pose
 
 Tensor = torch.Tensor
@@ -56,6 +59,7 @@ class Robot(nn.Module):
     def __init__(self, model: Model):
         super().__init__()
         self.model = model
+        self.learnt = Learnables(model)
         self._kernels: dict[Any, Kernel] = {}
         for name in ("lower", "upper", "max_velocity", "max_effort"):
             self.register_buffer(name, torch.tensor(getattr(model, name), dtype=torch.float64), persistent=False)
@@ -107,11 +111,11 @@ class Robot(nn.Module):
 
     def jacobian(self, q: Tensor, link: str) -> Tensor:
         """Geometric Jacobian (..., 6, nv): linear rows, then angular; world axes, at the link's origin."""
-        return self._call("jacobian", [q], link=self._known(link))[0]
+        return self._columns(self._call("jacobian", [q], link=self._known(link))[0])
 
     def jacobian_dot(self, q: Tensor, v: Tensor, link: str) -> Tensor:
         """Time derivative of the Jacobian along v, (..., 6, nv)."""
-        return self._call("jacobian_dot", [q, v], link=self._known(link))[0]
+        return self._columns(self._call("jacobian_dot", [q, v], link=self._known(link))[0])
 
     def link_velocity(self, q: Tensor, v: Tensor, link: str) -> Tensor:
         """Velocity of a link's origin [m/s] and angular velocity [rad/s], world axes, (..., 6)."""
@@ -127,7 +131,7 @@ class Robot(nn.Module):
 
     def com_jacobian(self, q: Tensor) -> Tensor:
         """Jacobian of the centre of mass (..., 3, nv)."""
-        return self._call("com_jacobian", [q])[0]
+        return self._columns(self._call("com_jacobian", [q])[0])
 
     def inverse_kinematics(self, pose: Pose, link: str, q0: Tensor | None = None, **options: Any) -> Tensor:
         """Configurations (..., nq) that bring a link to a pose; see `costate.robot.inverse_kinematics`."""
@@ -139,7 +143,7 @@ class Robot(nn.Module):
 
     def mass_matrix(self, q: Tensor) -> Tensor:
         """M(q) (..., nv, nv), armature included."""
-        return self._call("mass_matrix", [q])[0]
+        return self._columns(self._call("mass_matrix", [q])[0])
 
     def inverse_dynamics(self, q: Tensor, v: Tensor, a: Tensor, wrenches: Mapping[str, Tensor] | None = None) -> Tensor:
         """Joint torques [N m or N] (..., nv) that give accelerations a. wrenches: link -> (..., 6), force [N] at the link's origin
@@ -174,24 +178,73 @@ class Robot(nn.Module):
 
     def momentum_matrix(self, q: Tensor) -> Tensor:
         """A with momentum = A v, (..., 6, nv)."""
-        return self._call("momentum_matrix", [q])[0]
+        return self._columns(self._call("momentum_matrix", [q])[0])
 
     # --- configurations -------------------------------------------------------------------------------------------
 
     def integrate(self, q: Tensor, v: Tensor, dt: float | Tensor = 1.0) -> Tensor:
         """Configuration reached by velocity v (held in the moving frame) during dt [s], (..., nq)."""
         dt = torch.as_tensor(dt, dtype=q.dtype)
-        return self._call("integrate", [q, v, dt.reshape(*dt.shape, 1)], learnable=False)[0]
+        return self._call("integrate", [q, v, dt.reshape(*dt.shape, 1)])[0]
 
     def difference(self, q0: Tensor, q1: Tensor) -> Tensor:
         """Velocity (..., nv) that leads from q0 to q1 in one second."""
-        return self._call("difference", [q0, q1], learnable=False)[0]
+        return self._call("difference", [q0, q1])[0]
+
+    # --- learning -------------------------------------------------------------------------------------------------
+
+    def learn(self, name: str | None, parameter: str, module: nn.Module | None = None) -> nn.Module:
+        """Make a physical parameter learnable: from now on it is what the module returns. Returns the module.
+
+            robot.learn("forearm_link", "mass", cs.params.Positive())
+            robot.learn("elbow_joint", "friction", cs.params.OfState(network))    # depends on q and v
+            robot.learn("wrist_link", "inertial", cs.params.PhysicalInertia())    # mass, com and inertia together
+
+        Args:
+            name: Link (mass, com, inertia, inertial) or joint (translation, rotation, origin, axis, damping, friction, armature,
+                stiffness, rest); a joint may be named by the link it moves. None for gravity.
+            module: Of `cs.params`, which start at the present value, or any nn.Module. Its forward takes nothing, or any of q and v
+                by these names, and returns the parameter's shape, with leading batch dimensions if it differs per sample.
+                Functions without v in their arguments run it at v = 0. Default: Unconstrained.
+        """
+        return self.learnt.add(name, parameter, Unconstrained() if module is None else module).module
+
+    def unlearn(self, name: str | None, parameter: str) -> None:
+        """Go back to the model's own value."""
+        self.learnt.remove(name, parameter)
+
+    def freeze(self, name: str | None, parameter: str) -> None:
+        """Stop gradients into a learnable parameter; it keeps its present value."""
+        self.learnt.find(name, parameter).module.requires_grad_(False)
+
+    def unfreeze(self, name: str | None, parameter: str) -> None:
+        self.learnt.find(name, parameter).module.requires_grad_(True)
+
+    def learnable(self) -> list[Learnable]:
+        """What is learnable: owner, parameter, module, frozen or not."""
+        return self.learnt.list()
+
+    def identified_model(self) -> Model:
+        """The model with all learnable parameters at their present values."""
+        return self.learnt.model()
+
+    def save_urdf(self, path: str | Path) -> None:
+        """Write the robot with its present parameters. Reading it again gives the same robot."""
+        model = self.identified_model()
+        owners = {e.owner for e in self.learnable() if e.owner in self.link_names}
+        if bad := impossible_links(model, owners):
+            warnings.warn(
+                f"no distribution of mass has the learnt inertia of {', '.join(sorted(bad))}; learn it as "
+                "'inertial' with cs.params.PhysicalInertia() to rule that out",
+                stacklevel=2,
+            )
+        write_urdf(model, path)
 
     # --- kernels --------------------------------------------------------------------------------------------------
 
     def kernel(self, function: str, **options: Any) -> Kernel:
         """The compiled kernel behind a function, for NumPy calls and bound buffers: robot.kernel("forward_dynamics").numpy(...)."""
-        keys = self._learnable_keys()
+        keys = self.learnt.keys()
         key = function, keys, tuple(sorted(options.items()))
         if key not in self._kernels:
             self._kernels[key] = robot_kernel(self.model, function, keys, **options)
@@ -202,19 +255,26 @@ class Robot(nn.Module):
         function: str,
         inputs: list[Tensor],
         wrenches: Mapping[str, Tensor] | None = None,
-        learnable: bool = True,
         **options: Any,
     ) -> Sequence[Tensor]:
         if wrenches:
             options["wrenches"] = tuple(self._known(link) for link in wrenches)
             inputs = [*inputs, *wrenches.values()]
-        return self.kernel(function, **options).apply([*inputs, *self._learnable_values(inputs)])
+        kernel = self.kernel(function, **options)
+        if not self.learnt:
+            return kernel.apply(inputs)
+        wanted = [spec.name for spec in kernel.signature.inputs[len(inputs) :]]
+        named = dict(zip(FUNCTIONS[function].inputs, inputs, strict=False))
+        return kernel.apply([*inputs, *self.learnt.values(wanted, *self._state(named))] if wanted else inputs)
 
-    def _learnable_keys(self) -> tuple[Key, ...]:
-        return ()
+    def _state(self, named: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
+        """q and v among the arguments of a function; v = 0 for functions without it."""
+        q = named["q"]
+        return q, named["v"] if "v" in named else q.new_zeros(self.nv)
 
-    def _learnable_values(self, inputs: list[Tensor]) -> list[Tensor]:
-        return []
+    def _columns(self, matrix: Tensor) -> Tensor:
+        """(..., rows, nv): to a kernel a matrix of one column is a vector."""
+        return matrix.unsqueeze(-1) if self.nv == 1 else matrix
 
     def _known(self, link: str) -> str:
         if link not in self.link_names:

@@ -1,0 +1,258 @@
+"""Learnable parameters of a robot: which there are, what they are worth in a call, and how they go back into a model."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import nn
+
+from costate.model import Inertia, Joint, Link, Model, Transform
+from costate.physics import Parameters
+from costate.physics.params import KINDS, Key
+from costate.robot.params import Parametrisation
+
+Tensor = torch.Tensor
+
+# Parameters that one module gives together, as a tuple in this order.
+GROUPS: dict[str, tuple[str, ...]] = {"inertial": ("mass", "com", "inertia"), "origin": ("translation", "rotation")}
+
+STATE = ("q", "v")
+"""Arguments a module may ask for by naming them in its forward."""
+
+ROTATION_TOLERANCE = 1e-6
+"""How far R R^T may be from the identity."""
+
+
+@dataclass(frozen=True)
+class Learnable:
+    """One module and the parameter it stands for."""
+
+    owner: str
+    """Link or joint; "" for gravity."""
+    parameter: str
+    """A key of KINDS or GROUPS."""
+    module: nn.Module
+
+    @property
+    def keys(self) -> tuple[Key, ...]:
+        """The physical parameters it gives."""
+        return tuple((kind, self.owner) for kind in GROUPS.get(self.parameter, (self.parameter,)))
+
+    @property
+    def frozen(self) -> bool:
+        return not any(p.requires_grad for p in self.module.parameters())
+
+    @property
+    def wants(self) -> tuple[str, ...]:
+        """Which parts of the state its forward asks for."""
+        return tuple(name for name in STATE if name in inspect.signature(self.module.forward).parameters)
+
+    def values(self, q: Tensor | None = None, v: Tensor | None = None) -> dict[str, Tensor]:
+        """Kernel input -> value, shape (..., *shape of the parameter)."""
+        state = {"q": q, "v": v}
+        given = {name: state[name] for name in self.wants}
+        out = self.module(**given)
+        parts = tuple(out) if isinstance(out, tuple | list) else (out,)
+        if len(parts) != len(self.keys):
+            raise ValueError(f"{self}: its module gave {len(parts)} values, expected {len(self.keys)}")
+        return {input_name(key): self._fit(x, key[0]) for key, x in zip(self.keys, parts, strict=True)}
+
+    def _fit(self, x: Tensor, kind: str) -> Tensor:
+        shape = shape_of(kind)
+        if x.numel() == int(np.prod(shape)):
+            return x.reshape(shape)
+        if x.shape[-len(shape) :] == shape:
+            return x
+        wanted = ", ".join(map(str, shape))
+        raise ValueError(f"{self}: its module gave shape {tuple(x.shape)}, expected (..., {wanted})")
+
+    def __str__(self) -> str:
+        return f"learnable {self.parameter} of '{self.owner}'" if self.owner else f"learnable {self.parameter}"
+
+
+def input_name(key: Key) -> str:
+    """As `Parameters.symbolic` names its symbols."""
+    return ":".join(key).rstrip(":")
+
+
+def shape_of(kind: str) -> tuple[int, ...]:
+    """Shape of a parameter as a tensor."""
+    rows, columns = KINDS[kind][1]
+    return (rows,) if columns == 1 else (rows, columns)
+
+
+class Learnables(nn.Module):
+    """The learnable parameters of one robot. Each module is a submodule named "parameter:owner"."""
+
+    def __init__(self, model: Model):
+        super().__init__()
+        self._model = model
+        self._entries: dict[tuple[str, str], Learnable] = {}
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def list(self) -> list[Learnable]:
+        return list(self._entries.values())
+
+    def add(self, name: str | None, parameter: str, module: nn.Module) -> Learnable:
+        """Replace a parameter of a link or joint by a module's output."""
+        entry = Learnable(self._owner(name, parameter), parameter, module)
+        taken = {key: e for e in self._entries.values() for key in e.keys}
+        for key in entry.keys:
+            if key in taken:
+                raise ValueError(f"{taken[key]} is learnable already and gives {key[0]}; unlearn it first")
+        if isinstance(module, Parametrisation) and module.raw is None:
+            constants = [self._constant(key) for key in entry.keys]
+            try:
+                module.set(constants[0] if len(constants) == 1 else tuple(constants))
+            except ValueError as error:
+                raise ValueError(f"{entry}: {error}") from None
+        self._check(entry)
+        self.add_module(_module_name(entry), module)
+        self._entries[parameter, entry.owner] = entry
+        return entry
+
+    def remove(self, name: str | None, parameter: str) -> None:
+        entry = self.find(name, parameter)
+        delattr(self, _module_name(entry))
+        del self._entries[parameter, entry.owner]
+
+    def find(self, name: str | None, parameter: str) -> Learnable:
+        key = parameter, self._owner(name, parameter)
+        if key not in self._entries:
+            known = ", ".join(map(str, self._entries.values())) or "nothing is learnable yet"
+            raise KeyError(f"{parameter} of '{name}' is not learnable; there is: {known}")
+        return self._entries[key]
+
+    def keys(self) -> tuple[Key, ...]:
+        return tuple(key for entry in self._entries.values() for key in entry.keys)
+
+    def values(self, wanted: Sequence[str], q: Tensor, v: Tensor | None) -> list[Tensor]:
+        """Values of the kernel inputs named, in order. Modules of other inputs are not run."""
+        if not wanted:
+            return []
+        found: dict[str, Tensor] = {}
+        names = set(wanted)
+        for entry in self._entries.values():
+            if names.intersection(map(input_name, entry.keys)):
+                found.update(entry.values(q, v))
+        return [found[name].to(q.dtype) for name in wanted]
+
+    def model(self) -> Model:
+        """The robot with its parameters as they are now."""
+        values: dict[Key, np.ndarray] = {}
+        for entry in self._entries.values():
+            if entry.wants:
+                raise ValueError(f"{entry} depends on the state: it has no single value that a robot file could hold")
+            with torch.no_grad():
+                found = entry.values()
+            for key in entry.keys:
+                x = found[input_name(key)]
+                if x.shape != shape_of(key[0]):
+                    raise ValueError(
+                        f"{entry} differs per sample, shape {tuple(x.shape)}: a robot file holds one value"
+                    )
+                values[key] = x.double().numpy()
+        return with_parameters(self._model, values)
+
+    def _owner(self, name: str | None, parameter: str) -> str:
+        """The link or joint meant. A joint may be named by the link it moves."""
+        kind = GROUPS.get(parameter, (parameter,))[0]
+        if kind not in KINDS:
+            known = ", ".join([*KINDS, *GROUPS])
+            raise ValueError(f"there is no parameter '{parameter}'; learnable are {known}")
+        what = KINDS[kind][0]
+        if what == "model":
+            return ""
+        if what == "link":
+            known = [link.name for link in self._model.links]
+        else:
+            known = [joint.name for joint in self._model.joints]
+            moved = {joint.child: joint.name for joint in self._model.joints}
+            name = name if name in known else moved.get(str(name), name)
+        if name not in known:
+            raise ValueError(
+                f"robot '{self._model.name}' has no {what} '{name}' whose {parameter} could be learnt; "
+                f"it has {', '.join(known)}"
+            )
+        return str(name)
+
+    def _constant(self, key: Key) -> Tensor:
+        return torch.as_tensor(Parameters.of(self._model).number(key)).reshape(shape_of(key[0]))
+
+    def _check(self, entry: Learnable) -> None:
+        """What can be known before the first call: shapes, and that rotations are some."""
+        if entry.wants:
+            return
+        required = [
+            p.name
+            for p in inspect.signature(entry.module.forward).parameters.values()
+            if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+        ]
+        if required:
+            raise ValueError(
+                f"{entry}: its module's forward asks for {', '.join(required)}; it may ask for q and v, by these names "
+                "(cs.params.OfState wraps a network of the state)"
+            )
+        with torch.no_grad():
+            found = entry.values()
+        for key in entry.keys:
+            R = found[input_name(key)]
+            if key[0] == "rotation" and not _is_rotation(R):
+                raise ValueError(f"{entry}: its module does not give rotation matrices; use cs.params.Rotation()")
+
+
+def with_parameters(model: Model, values: dict[Key, np.ndarray]) -> Model:
+    """A model with some of its physical parameters replaced."""
+    links = tuple(_with_link(link, values) for link in model.links)
+    joints = tuple(_with_joint(joint, values) for joint in model.joints)
+    gravity = np.asarray(values.get(("gravity", ""), model.gravity), float).reshape(3)
+    return replace(model, links=links, joints=joints, gravity=gravity)
+
+
+def _with_link(link: Link, values: dict[Key, np.ndarray]) -> Link:
+    own = {kind: values[kind, link.name] for kind in GROUPS["inertial"] if (kind, link.name) in values}
+    if not own:
+        return link
+    old = link.inertia
+    mass = float(np.asarray(own.get("mass", old.mass)).reshape(()))
+    com, matrix = np.asarray(own.get("com", old.com)).reshape(3), np.asarray(own.get("inertia", old.matrix))
+    return replace(link, inertia=Inertia(mass, com, matrix.reshape(3, 3)))
+
+
+def _with_joint(joint: Joint, values: dict[Key, np.ndarray]) -> Joint:
+    own = {kind: x for (kind, owner), x in values.items() if owner == joint.name and KINDS[kind][0] == "joint"}
+    if not own:
+        return joint
+    rotation = np.asarray(own.pop("rotation", joint.origin.rotation)).reshape(3, 3)
+    translation = np.asarray(own.pop("translation", joint.origin.translation)).reshape(3)
+    axis = np.asarray(own.pop("axis", joint.axis)).reshape(3)
+    scalars = {kind: float(np.asarray(x).reshape(())) for kind, x in own.items()}
+    return replace(joint, origin=Transform(rotation, translation), axis=axis / np.linalg.norm(axis), **scalars)
+
+
+def impossible_links(model: Model, names: Iterable[str]) -> list[str]:
+    """Those of the links whose mass is negative or whose inertia no distribution of mass has."""
+    found = []
+    for name in names:
+        inertia = model.link(name).inertia
+        moments = np.linalg.eigvalsh(inertia.matrix)
+        slack = 1e-9 * max(moments.max(), 0.0)
+        if inertia.mass < 0 or moments[0] < -slack or moments[0] + moments[1] < moments[2] - slack:
+            found.append(name)
+    return found
+
+
+def _module_name(entry: Learnable) -> str:
+    return input_name((entry.parameter, entry.owner)).replace(".", "_")
+
+
+def _is_rotation(R: Tensor) -> bool:
+    R = R.double()
+    off = (R @ R.mT - torch.eye(3, dtype=R.dtype)).abs().max()
+    return float(off) < ROTATION_TOLERANCE and bool((torch.linalg.det(R) > 0).all())
