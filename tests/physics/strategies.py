@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import numpy as np
+from hypothesis import HealthCheck
 from hypothesis import strategies as st
 
 from costate.model.model import JOINT_SIZES, Inertia, Joint, Link, Mimic, Model, Transform
+
+SLOW = (HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large)
+"""Health checks that tracing a whole robot per example sets off."""
 
 KINDS = ["revolute", "continuous", "prismatic", "planar", "spherical", "floating", "fixed"]
 
 
 @st.composite
-def random_models(draw: st.DrawFn, max_joints: int = 40, floating: bool | None = None, mimics: bool = False) -> Model:
+def random_models(
+    draw: st.DrawFn, min_joints: int = 1, max_joints: int = 40, floating: bool | None = None, mimics: bool = False
+) -> Model:
     """Trees with all kinds of joints, branches, oblique and coordinate axes, fixed and massless links."""
-    small = st.integers(1, min(6, max_joints))
-    n = draw(st.one_of(small, small, small, small, small, st.integers(1, max_joints)))  # small trees say as much
+    n = draw(st.integers(min_joints, max_joints))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     is_floating = draw(st.booleans()) if floating is None else floating
     usual = n > 12 or draw(st.booleans())  # mostly one-dimensional joints, as on robots
@@ -53,7 +58,7 @@ def random_inertia(rng: np.random.Generator) -> Inertia:
     masses = rng.uniform(0.1, 1.0, size=6)
     com = masses @ points / masses.sum()
     r = points - com
-    matrix = sum(m * (x @ x * np.eye(3) - np.outer(x, x)) for m, x in zip(masses, r, strict=True))
+    matrix = np.sum([m * (x @ x * np.eye(3) - np.outer(x, x)) for m, x in zip(masses, r, strict=True)], axis=0)
     if rng.random() < 0.5:
         matrix, com = np.diag(np.diag(matrix)), com * (rng.random(3) < 0.5)
     return Inertia(float(masses.sum()), com, matrix)
@@ -110,3 +115,33 @@ def random_state(model: Model, seed: int = 0) -> tuple[np.ndarray, np.ndarray, n
         if joint.nq:
             q[start : start + joint.nq] = own
     return q, rng.normal(size=model.nv), rng.normal(size=model.nv)
+
+
+def tree_of(*kinds: str) -> Model:
+    """A chain of joints of the given kinds with every parameter non-zero."""
+    rng = np.random.default_rng(7)
+    links = [Link("link0")]
+    joints = []
+    for i, kind in enumerate(kinds):
+        axis = rng.normal(size=3)
+        nv = JOINT_SIZES[kind][1]
+        origin = Transform(random_rotation(rng), rng.normal(size=3) * 0.3)
+        joints.append(
+            Joint(
+                f"joint{i}",
+                kind,
+                f"link{i}",
+                f"link{i + 1}",
+                origin,
+                axis / np.linalg.norm(axis),
+                lower=np.full(nv, -np.inf),
+                upper=np.full(nv, np.inf),
+                damping=0.3,
+                friction=0.2,
+                armature=0.1,
+                stiffness=0.7,
+                rest=0.4,
+            )
+        )
+        links.append(Link(f"link{i + 1}", random_inertia(rng)))
+    return Model("chain", tuple(links), tuple(joints))

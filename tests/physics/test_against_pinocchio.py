@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import pinocchio as pin
+import pinocchio as pin  # pyright: ignore[reportMissingImports]
 from casadi import SX
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given, settings
 from tests.physics.evaluate import call, evaluate
 from tests.physics.pinocchio_model import Oracle, to_pinocchio
-from tests.physics.strategies import random_models, random_state
+from tests.physics.strategies import SLOW, random_models, random_state
 
 from costate.model.model import Model
 from costate.physics import FUNCTIONS, Parameters
@@ -19,7 +19,6 @@ from costate.physics.forward_dynamics import forward_dynamics_crba, prefers_crba
 TOLERANCE = 1e-9
 
 WORLD = pin.LOCAL_WORLD_ALIGNED
-many = settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def ours(model: Model, x: dict[str, np.ndarray], link: str) -> dict[str, np.ndarray]:
@@ -79,9 +78,19 @@ def frame_jacobian(oracle: Oracle, q_pin: np.ndarray, link: str) -> np.ndarray:
     return oracle.back(J.reshape(6, -1))
 
 
-@many
-@given(random_models())
+@settings(max_examples=200, deadline=None, suppress_health_check=SLOW)
+@given(random_models(max_joints=8))
 def test_every_quantity(model: Model) -> None:
+    check_every_quantity(model)
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=SLOW)
+@given(random_models(min_joints=9, max_joints=40))
+def test_every_quantity_of_large_trees(model: Model) -> None:
+    check_every_quantity(model)
+
+
+def check_every_quantity(model: Model) -> None:
     assume(model.nv > 0)
     q, v, a = random_state(model)
     x = {"q": q, "v": v, "a": a, "tau": random_state(model, seed=1)[2]}
@@ -101,7 +110,7 @@ def _scale(name: str, expected: dict[str, np.ndarray]) -> float:
     return max(np.abs(expected[name]).max(initial=0.0), 1e-3)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, deadline=None, suppress_health_check=SLOW)
 @given(random_models(max_joints=8))
 def test_external_wrenches(model: Model) -> None:
     """Against J^T f, with Pinocchio's Jacobian."""
@@ -121,7 +130,7 @@ def test_external_wrenches(model: Model) -> None:
     assert np.abs(tau - a).max() <= 1e-8 * max(np.abs(a).max(), 1.0)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, deadline=None, suppress_health_check=SLOW)
 @given(random_models(max_joints=10))
 def test_jacobian_dot(model: Model) -> None:
     """J a + dJ/dt v is the acceleration of the link: with a = 0, Pinocchio's classical acceleration; and the

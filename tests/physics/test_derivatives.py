@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import casadi as ca
 import numpy as np
-import pinocchio as pin
+import pinocchio as pin  # pyright: ignore[reportMissingImports]
 import pytest
 from casadi import SX
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given, settings
 from tests.physics.evaluate import evaluate
 from tests.physics.pinocchio_model import to_pinocchio
-from tests.physics.strategies import random_models, random_state
+from tests.physics.strategies import SLOW, random_models, random_state, tree_of
 
 from costate.model.model import Model
 from costate.physics import Parameters, Passive, build, build_vjp
@@ -24,7 +24,7 @@ from costate.physics.integrate import velocity_map
 from costate.physics.params import KINDS
 from costate.physics.rnea import rnea
 
-few = settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+few = settings(max_examples=30, deadline=None, suppress_health_check=SLOW)
 
 
 def close(x: np.ndarray, expected: np.ndarray, tolerance: float) -> bool:
@@ -66,8 +66,8 @@ def test_against_pinocchio(model: Model) -> None:
         assert close(mine, theirs.reshape(mine.shape), 1e-8)
 
 
-@few
-@given(random_models(max_joints=6, mimics=True))
+@settings(few, max_examples=15)
+@given(random_models(max_joints=5, mimics=True))
 def test_adjoint_tangent_and_jacobian_of_forward_dynamics(model: Model) -> None:
     """Through inverse dynamics, they equal automatic differentiation of forward dynamics itself."""
     assume(model.nv > 0)
@@ -91,7 +91,7 @@ def test_adjoint_tangent_and_jacobian_of_forward_dynamics(model: Model) -> None:
 
 def test_table_gives_the_adjoint() -> None:
     """build_vjp: the gradients of all inputs from the outputs already known."""
-    model = three_kinds()
+    model = tree_of("floating", "revolute", "prismatic", "spherical")
     params, extra = Parameters.of(model).symbolic([("mass", "link2"), ("gravity", "")])
     inputs, outputs = build(model, params, "forward_dynamics", wrenches=("link3",))
     vjp_inputs, gradients = build_vjp(model, params, "forward_dynamics", extra, wrenches=("link3",))
@@ -118,19 +118,10 @@ def test_table_gives_the_adjoint() -> None:
         assert close(ours, theirs, 1e-10)
 
 
-def three_kinds() -> Model:
-    """A fixed tree with revolute, prismatic, spherical and floating joints."""
-    from tests.physics.test_params import tree_of
-
-    return tree_of("floating", "revolute", "prismatic", "spherical")
-
-
 @pytest.mark.parametrize("kind", ["revolute", "prismatic", "planar", "spherical", "floating"])
 @pytest.mark.parametrize("parameter", list(KINDS))
 def test_parameter_gradients(kind: str, parameter: str) -> None:
     """Gradient of forward dynamics in each kind of parameter against central differences."""
-    from tests.physics.test_params import tree_of
-
     model = tree_of("revolute", kind, "revolute")
     owner, shape = KINDS[parameter]
     name = {"link": "link2", "joint": "joint1", "model": ""}[owner]

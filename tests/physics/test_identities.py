@@ -7,9 +7,9 @@ from dataclasses import replace
 import casadi as ca
 import numpy as np
 from casadi import SX
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given, settings
 from tests.physics.evaluate import call, evaluate
-from tests.physics.strategies import random_models, random_rotation, random_state
+from tests.physics.strategies import SLOW, random_models, random_rotation, random_state
 
 from costate.model.model import Model, Transform
 from costate.physics import Parameters, Passive
@@ -20,7 +20,7 @@ from costate.physics.integrate import velocity_map
 from costate.physics.momentum import momentum
 from costate.physics.rnea import rnea
 
-few = settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+few = settings(max_examples=30, deadline=None, suppress_health_check=SLOW)
 
 
 def symbols(model: Model) -> tuple[SX, SX, SX]:
@@ -139,7 +139,7 @@ def test_momentum_of_a_free_robot(model: Model) -> None:
     assert np.abs(got - expected).max() <= 1e-9 * max(mass * size[0], 1.0)
 
 
-@few
+@settings(few, max_examples=20)
 @given(random_models(max_joints=8))
 def test_the_world_may_be_turned(model: Model) -> None:
     """Turning the first joints' origins and gravity together changes no torque and no energy of motion."""

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import casadi as ca
 import numpy as np
-import pinocchio as pin
+import pinocchio as pin  # pyright: ignore[reportMissingImports]
 from casadi import SX
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given, settings
 from tests.physics.evaluate import evaluate
 from tests.physics.pinocchio_model import to_pinocchio
-from tests.physics.strategies import random_models, random_state
+from tests.physics.strategies import SLOW, random_models, random_state
 
 from costate.model.model import Model
 from costate.physics.integrate import difference, integrate, neutral, velocity_map
 from costate.physics.kinematics import link_poses
 from costate.physics.params import Parameters
 
-few = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+few = settings(max_examples=40, deadline=None, suppress_health_check=SLOW)
 
 
 @few

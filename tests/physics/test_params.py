@@ -7,34 +7,13 @@ import numpy as np
 import pytest
 from casadi import SX
 from tests.physics.evaluate import evaluate
-from tests.physics.strategies import random_inertia, random_rotation, random_state
+from tests.physics.strategies import random_state, tree_of
 
-from costate.model.model import JOINT_SIZES, Joint, Link, Model, Transform
 from costate.physics import Parameters
 from costate.physics.crba import crba
 from costate.physics.forward_dynamics import forward_dynamics
 from costate.physics.params import KINDS, exact_rotation
 from costate.physics.rnea import rnea
-
-
-def tree_of(*kinds: str) -> Model:
-    """A chain of joints of the given kinds with every parameter non-zero."""
-    rng = np.random.default_rng(7)
-    links = [Link("link0")]
-    joints = []
-    for i, kind in enumerate(kinds):
-        axis = rng.normal(size=3)
-        nv = JOINT_SIZES[kind][1]
-        origin = Transform(random_rotation(rng), rng.normal(size=3) * 0.3)
-        passive = {"damping": 0.3, "friction": 0.2, "armature": 0.1, "stiffness": 0.7, "rest": 0.4}
-        limits = {"lower": np.full(nv, -np.inf), "upper": np.full(nv, np.inf)}
-        joints.append(
-            Joint(
-                f"joint{i}", kind, f"link{i}", f"link{i + 1}", origin, axis / np.linalg.norm(axis), **limits, **passive
-            )
-        )
-        links.append(Link(f"link{i + 1}", random_inertia(rng)))
-    return Model("chain", tuple(links), tuple(joints))
 
 
 @pytest.mark.parametrize("kind", ["revolute", "prismatic", "planar", "spherical", "floating"])
