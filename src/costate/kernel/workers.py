@@ -72,16 +72,12 @@ class WorkerPool:
             return [d if d is not None else job_object(jobs[k]) for k, d in enumerate(done)]
 
     def _start(self) -> None:
-        while len(self.processes) < self.size:
-            self.processes.append(
-                subprocess.Popen(
-                    [sys.executable, "-m", "costate.kernel.worker"],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.DEVNULL,
-                    env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-                )
-            )
+        """As many processes as wanted, or as the system allows."""
+        try:
+            while len(self.processes) < self.size:
+                self.processes.append(_start_worker())
+        except OSError:
+            return
 
     def close(self) -> None:
         if os.getpid() != self.pid:
@@ -89,6 +85,16 @@ class WorkerPool:
         for p in self.processes:
             p.kill()
             p.wait()
+
+
+def _start_worker() -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "costate.kernel.worker"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+    )
 
 
 def _take(todo: queue.SimpleQueue[int], work) -> None:
