@@ -49,7 +49,11 @@ def cache_path() -> Path | None:
 
 
 def cache_limit() -> int:
-    return int(os.environ.get("COSTATE_CACHE_LIMIT", DEFAULT_LIMIT))
+    """Bytes the entries may take."""
+    given = os.environ.get("COSTATE_CACHE_LIMIT", str(DEFAULT_LIMIT))
+    if not given.isdecimal():
+        raise ValueError(f"COSTATE_CACHE_LIMIT is {given!r}; expected a number of bytes, such as {DEFAULT_LIMIT}")
+    return int(given)
 
 
 def cache_info() -> CacheInfo:
