@@ -273,7 +273,7 @@ def test_a_disk_that_cannot_be_read(compiled: list[str], monkeypatch: pytest.Mon
     def broken(*_, **__):
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
-    monkeypatch.setattr(os, "fstat", broken)
+    monkeypatch.setattr(cache, "_trusted", broken)
     check(small())
     assert len(compiled) == 2
 
