@@ -15,6 +15,14 @@ if TYPE_CHECKING:
     from costate.robot import Pose as Pose
     from costate.robot import Robot as Robot
     from costate.robot import load_robot as load_robot
+    from costate.sim import PGS as PGS
+    from costate.sim import Body as Body
+    from costate.sim import Compliant as Compliant
+    from costate.sim import PositionServo as PositionServo
+    from costate.sim import Static as Static
+    from costate.sim import Torque as Torque
+    from costate.sim import VelocityServo as VelocityServo
+    from costate.sim import World as World
     from costate.robot import params as params
 
 __version__ = "0.1.0"
@@ -27,6 +35,14 @@ _LAZY: dict[str, str] = {
     "Pose": "costate.robot:Pose",
     "Robot": "costate.robot:Robot",
     "load_robot": "costate.robot:load_robot",
+    "PGS": "costate.sim:PGS",
+    "Body": "costate.sim:Body",
+    "Compliant": "costate.sim:Compliant",
+    "PositionServo": "costate.sim:PositionServo",
+    "Static": "costate.sim:Static",
+    "Torque": "costate.sim:Torque",
+    "VelocityServo": "costate.sim:VelocityServo",
+    "World": "costate.sim:World",
     "params": "costate.robot.params",
 }
 

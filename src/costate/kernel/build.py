@@ -45,18 +45,27 @@ class ProgramBuilder:
 
     def input(self, name: str, shape: Shape) -> Var:
         """A named input of shape (n,), or (rows, n) for a sequence or a row-major matrix."""
-        spec = Spec(name, (shape,) if isinstance(shape, int) else tuple(shape))
+        spec = self._spec("input", name, shape, self._inputs)
         self._inputs.append(spec)
         return self._builder.input(spec.size)
 
     def output(self, name: str, value: Var, shape: Shape | None = None) -> None:
         shape = value.size if shape is None else shape
-        spec = Spec(name, (shape,) if isinstance(shape, int) else tuple(shape))
+        spec = self._spec("output", name, shape, [s for s, _ in self._outputs])
+        self._builder.check_known([value])
         if spec.size != value.size:
             raise ValueError(
                 f"output '{name}' of shape {spec.shape} has {spec.size} elements, but the value has {value.size}"
             )
         self._outputs.append((spec, value))
+
+    def _spec(self, role: str, name: str, shape: Shape, have: Sequence[Spec]) -> Spec:
+        spec = Spec(name, (shape,) if isinstance(shape, int) else tuple(shape))
+        if any(s.name == name for s in have):
+            raise ValueError(f"program '{self.name}' has an {role} '{name}' already; choose another name")
+        if len(spec.shape) not in (1, 2):
+            raise ValueError(f"{role} '{name}' has shape {spec.shape}; expected (n,) or (rows, n)")
+        return spec
 
     def program(self) -> Program:
         return self._builder.finish(*(v for _, v in self._outputs))

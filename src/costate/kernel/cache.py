@@ -124,6 +124,8 @@ def _encode(artifact: Artifact, key: str) -> bytes:
         "workspace": artifact.workspace,
         "n_ops": artifact.n_ops,
         "flops": artifact.flops,
+        "work": artifact.work,
+        "step_work": artifact.step_work,
         "seconds": artifact.seconds,
         "imports": artifact.imports,
         "sizes": [len(i) for i in artifact.images],
@@ -146,9 +148,8 @@ def _decode(data: bytes, key: str) -> Artifact:
     for n in head["sizes"]:
         images.append(payload[at : at + n])
         at += n
-    return Artifact(
-        tuple(images), head["workspace"], head["n_ops"], head["flops"], head["seconds"], tuple(head["imports"])
-    )
+    numbers = {name: head[name] for name in ("workspace", "n_ops", "flops", "work", "step_work", "seconds")}
+    return Artifact(images=tuple(images), imports=tuple(head["imports"]), **numbers)
 
 
 def _trusted(status: os.stat_result) -> bool:

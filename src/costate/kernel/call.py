@@ -15,7 +15,8 @@ import numpy as np
 import torch
 
 from costate.kernel.compile import Artifact
-from costate.kernel.driver import ONE_LEVEL, WORDS_BEFORE, WORDS_PER_TENSOR
+from costate.kernel.driver import ONE_LEVEL
+from costate.kernel.emit import WORDS_BEFORE, WORDS_PER_TENSOR
 from costate.kernel.runtime_ir import GROUP
 from costate.kernel.signature import DTYPE_NAMES, Signature, Spec
 
@@ -35,13 +36,12 @@ class NativeCode:
         self.entry = _Entry(address)
         self.workspace_bytes = workspace_bytes
         self.artifact = artifact
-        self.n_ops = max(artifact.n_ops, 1)
         self.library = library
         self.format = struct.Struct(f"={WORDS_BEFORE + WORDS_PER_TENSOR * n_tensors}q")
 
     def run(self, words: Sequence[int], batch: int) -> None:
-        """Compute samples 0 .. batch - 1. `words`: the descriptors of all tensors, flat."""
-        threads = self.threads_for(batch)
+        """Compute samples 0 .. batch - 1. `words`: the length of sequences, then the descriptors of all tensors, flat."""
+        threads = self.threads_for(batch, words[0])
         if threads == 1:
             self._range(0, batch, words)
             return
@@ -52,8 +52,9 @@ class NativeCode:
         for job in jobs:
             job.result()
 
-    def threads_for(self, batch: int) -> int:
-        if batch <= GROUP or self.n_ops * batch < THREAD_GAIN_OPS:
+    def threads_for(self, batch: int, length: int) -> int:
+        work = self.artifact.work + length * self.artifact.step_work
+        if batch <= GROUP or work * batch < THREAD_GAIN_OPS:
             return 1
         return torch.get_num_threads()
 
@@ -163,7 +164,8 @@ class QuickCall:
     What depends on shapes alone is remembered from the last call.
     """
 
-    def __init__(self, signature: Signature, code: Callable[[str], NativeCode]):
+    def __init__(self, signature: Signature, code: Callable[[str], NativeCode], length: int):
+        self.length = length
         self.inputs = [_event(s) for s in signature.inputs]
         self.outputs = [_event(s) for s in signature.outputs]
         self.code = code
@@ -177,7 +179,7 @@ class QuickCall:
             if plan is None or not _fits(plan, tensors):
                 return None
         words = plan.words.copy()
-        at = 0
+        at = 1
         for t in tensors:
             words[at] = t.data_ptr()
             at += WORDS_PER_TENSOR
@@ -197,7 +199,7 @@ class QuickCall:
         dtype = tensors[0].dtype
         width = _BYTES[dtype]
         batch = torch.Size()
-        words: list[int] = []
+        words: list[int] = [self.length]
         for t, (shape, nd, size, row) in zip(tensors, self.inputs, strict=True):
             given = t.shape
             lead = given[: len(given) - nd]

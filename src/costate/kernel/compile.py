@@ -17,7 +17,10 @@ from costate.kernel.emit import Unit
 from costate.kernel.jit import module_text, object_code
 from costate.kernel.lower import Names
 from costate.kernel.passes import optimize
-from costate.kernel.program import Program
+from costate.kernel.program import DYNAMIC, Program
+from costate.kernel.stages.indexed import Map
+from costate.kernel.stages.scan import Scan
+from costate.kernel.stages.straight import Straight
 from costate.kernel.target import Target
 from costate.kernel.vecmath import FUNCTIONS, symbol
 from costate.kernel.workers import compile_chunks
@@ -33,6 +36,10 @@ class Artifact:
     """Vectors of workspace per thread."""
     n_ops: int
     flops: int
+    work: int
+    """Operations per sample, loops counted as often as they run (while loops: at most), dynamic ones left out."""
+    step_work: int
+    """Operations per sample and step of a loop of dynamic length."""
     seconds: float
     """Time it took to compile."""
     imports: tuple[str, ...]
@@ -42,17 +49,35 @@ class Artifact:
 def compile_program(program: Program, layout: Layout, target: Target, dtype: str) -> Artifact:
     """Compile for a CPU and a number type."""
     start = time.perf_counter()
+    program = optimize(program)
     unit, workspace = lower_program(program, layout, target, dtype)
     images = [object_code(main_text(unit, target), target), *compile_chunks(unit.chunks, target, dtype)]
     imports = _vector_functions(unit) + sorted(unit.grids)
-    return Artifact(tuple(images), workspace, unit.n_ops, unit.flops, time.perf_counter() - start, tuple(imports))
+    work, step_work = count_work(program, unit)
+    seconds = time.perf_counter() - start
+    return Artifact(tuple(images), workspace, unit.n_ops, unit.flops, work, step_work, seconds, tuple(imports))
 
 
 def lower_program(program: Program, layout: Layout, target: Target, dtype: str) -> tuple[Unit, int]:
-    """IR functions and chunks of a program, and the workspace they need."""
+    """IR functions and chunks of an optimised program, and the workspace they need."""
     unit = Unit(Names(dtype, target.lanes(dtype)))
-    workspace = emit_kernel(unit, optimize(program), layout)
+    workspace = emit_kernel(unit, program, layout)
     return unit, workspace
+
+
+def count_work(program: Program, unit: Unit) -> tuple[int, int]:
+    """(operations per sample, operations per sample and step of dynamic loops)."""
+    total, per_step = 0, 0
+    for stage in program.stages:
+        op = stage.op
+        inside = sum(count_work(body, unit)[0] for body in op.bodies())
+        if isinstance(op, Straight):
+            total += unit.ops.get(op.key, 0)
+        elif isinstance(op, Scan) and op.steps == DYNAMIC:
+            per_step += inside
+        else:
+            total += inside * (op.steps if isinstance(op, Scan) else op.count if isinstance(op, Map) else 1)
+    return total, per_step
 
 
 def main_text(unit: Unit, target: Target) -> str:

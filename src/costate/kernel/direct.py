@@ -29,12 +29,14 @@ class Bound:
         code = kernel.code(DTYPE_NAMES[dtype])
         results = [torch.empty(*batch, *s.shape, dtype=dtype) for s in kernel.signature.outputs]
         specs = (*kernel.signature.inputs, *kernel.signature.outputs)
-        words: list[int] = []
-        for t, s in zip([*tensors, *results], specs, strict=True):
+        words: list[int] = [kernel.length]
+        places = [*(a.ctypes.data for a in arrays), *(r.data_ptr() for r in results)]
+        for t, s, place in zip([*tensors, *results], specs, places, strict=True):
             described, held = describe(t, batch, len(s.shape))
-            if held.data_ptr() != t.data_ptr():
+            if held.data_ptr() != place:  # a copy would not see what the array holds later
                 raise ValueError(
-                    f"kernel '{kernel.name}': bind needs input '{s.name}' C-contiguous; pass np.ascontiguousarray"
+                    f"kernel '{kernel.name}': bind needs input '{s.name}' C-contiguous and writeable; pass a copy of it, "
+                    f"np.array(...)"
                 )
             words += described
         self.inputs = tuple(arrays)

@@ -2,7 +2,7 @@
 
 Arguments come as one array of 64-bit words, so that a call from Python costs one pointer:
 
-    begin, end, workspace, then for every tensor (inputs, then outputs):
+    begin, end, workspace, length of sequences (if dynamic), then for every tensor (inputs, then outputs):
         data, inner, outer stride, inner stride, row stride, mode
 
 Strides are in bytes. Sample i is at (i // inner) * outer stride + (i % inner) * inner stride. Mode 1 of an output sums over
@@ -17,8 +17,6 @@ from costate.kernel.emit import Emitter, Place, Rows, Unit
 from costate.kernel.program import Program
 from costate.kernel.runtime_ir import GROUP
 
-WORDS_BEFORE = 3
-WORDS_PER_TENSOR = 6
 ONE_LEVEL = 1 << 62
 """`inner` of a tensor whose samples are equally spaced."""
 
@@ -51,7 +49,7 @@ def emit_kernel(unit: Unit, program: Program, layout: Layout) -> int:
 
 def _input(e: Emitter, k: int, rows: int, size: int) -> Place:
     """Single rows are packed at the start; a shared one only by the first block. Longer tensors wait until they are read."""
-    if rows != 1:
+    if rows != 1 and size:
         return Rows(k, size)
     region = e.reserve(size)
     varies = e.new(f"or i64 {e.tensor_word(k, 2)}, {e.tensor_word(k, 3)}")

@@ -16,7 +16,7 @@ import numpy as np
 
 from costate.kernel.chunks import Chunk, cut
 from costate.kernel.lower import Names
-from costate.kernel.program import Program, Stage, Var
+from costate.kernel.program import DYNAMIC, Program, Stage, Var
 from costate.kernel.runtime_ir import HELPERS, pack_row, unpack_row
 from costate.kernel.stages.straight import Straight
 from costate.kernel.trace import tape_of
@@ -43,6 +43,10 @@ class Rows:
 
 Place = Memory | Rows
 
+WORDS_BEFORE = 4
+"""Words of the kernel's arguments before the tensors: begin, end, workspace, length."""
+WORDS_PER_TENSOR = 6
+
 
 @dataclass(frozen=True)
 class Function:
@@ -65,6 +69,8 @@ class Unit:
     """Constant arrays the code refers to by symbol; they stay outside of the object code."""
     n_ops: int = 0
     flops: int = 0
+    ops: dict[str, int] = field(default_factory=dict)
+    """Operations of each straight-line op, by key."""
     _made: dict[str, Function] = field(default_factory=dict)
     _cut: dict[str, tuple[list[str], int]] = field(default_factory=dict)
 
@@ -76,6 +82,7 @@ class Unit:
             chunks, slots = cut(name, tape, len(op.in_sizes), len(op.out_sizes))
             self.chunks += chunks
             self.n_ops += tape.n_ops
+            self.ops[op.key] = tape.n_ops
             self.flops += tape.flops
             self._cut[op.key] = [c.name for c in chunks], slots
         return self._cut[op.key]
@@ -98,7 +105,7 @@ class Unit:
 
     def _write(self, program: Program) -> Function:
         name = f"p{len(self._made)}_{program.key[:8]}"
-        e = Emitter(self)
+        e = Emitter(self, nested=True)
         ins: list[Place] = [Memory(f"%i{k}") for k in range(len(program.inputs))]
         outs: list[Place] = [Memory(f"%o{k}") for k in range(len(program.outputs))]
         e.program(program, ins, outs)
@@ -117,8 +124,9 @@ class Unit:
 class Emitter:
     """Writes one function: stages in order, with a stack of workspace regions."""
 
-    def __init__(self, unit: Unit):
+    def __init__(self, unit: Unit, nested: bool = False):
         self.unit = unit
+        self.nested = nested
         self.n = unit.names
         self.lines: list[str] = []
         self.allocas: list[str] = []
@@ -201,6 +209,8 @@ class Emitter:
 
     def reserve(self, size: int) -> Memory:
         """A workspace region of `size` vectors."""
+        if size >= DYNAMIC // 2:
+            raise ValueError("a sequence of dynamic length can only be an input or output of a kernel's scans")
         for k, (offset, room) in enumerate(self._regions):
             if room >= size:
                 self._regions[k] = (offset + size, room - size)
@@ -244,11 +254,23 @@ class Emitter:
 
     def tensor_word(self, tensor: int, word: int) -> str:
         """A word of the tensor's descriptor in the arguments of the kernel."""
-        return self.load("i64", self.new(f"getelementptr i64, ptr %args, i64 {3 + 6 * tensor + word}"))
+        at = WORDS_BEFORE + WORDS_PER_TENSOR * tensor + word
+        return self.load("i64", self.new(f"getelementptr i64, ptr %args, i64 {at}"))
+
+    def length(self) -> str:
+        """The length of dynamic sequences."""
+        if self.nested:
+            raise ValueError(
+                "a scan of dynamic length must be at the top level of a kernel, not inside of another loop"
+            )
+        return self.load("i64", self.new(f"getelementptr i64, ptr %args, i64 {WORDS_BEFORE - 1}"))
 
     def row_address(self, rows: Rows, index: str) -> str:
         base = self.load("ptr", self.new(f"getelementptr ptr, ptr %base, i64 {rows.tensor}"))
-        row = self.new(f"add i64 {index}, {rows.first}")
+        first = str(rows.first)
+        if rows.first >= DYNAMIC // 2:
+            first = self.new(f"add i64 {self.length()}, {rows.first - DYNAMIC}")
+        row = self.new(f"add i64 {index}, {first}")
         offset = self.new(f"mul i64 {row}, {self.tensor_word(rows.tensor, 4)}")
         return self.new(f"getelementptr i8, ptr {base}, i64 {offset}")
 

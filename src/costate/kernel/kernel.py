@@ -85,13 +85,19 @@ class Kernel:
 
     def _set_up(self, recipe: Recipe) -> None:
         self._recipe = recipe
-        self.signature = recipe.signature
+        self._base: Kernel | None = None
+        self.length = 0
+        self._name(recipe.signature, recipe.given)
+
+    def _name(self, signature: Signature, given: tuple[int, ...]) -> None:
+        self.signature = signature
         self.name = self.signature.name
-        self.given = recipe.given
+        self.given = given
         self._result = namedtuple("Result", [_identifier(s.name) for s in self.signature.outputs])  # type: ignore[misc]
         self._code: dict[str, NativeCode] = {}
-        self._quick = QuickCall(self.signature, self.code)
+        self._quick = QuickCall(self.signature, self.code, self.length)
         self._derived: dict[Any, Kernel] = {}
+        self._sizes: dict[int, Kernel] = {}
         self._lock = threading.RLock()
 
     # --- calls ----------------------------------------------------------------------------------------------------
@@ -117,7 +123,7 @@ class Kernel:
         code = self._code.get(DTYPE_NAMES[dtype]) or self.code(DTYPE_NAMES[dtype])
         batch = self.signature.batch(tensors)
         n = batch.numel()
-        words: list[int] = []
+        words: list[int] = [self.length]
         alive = []
         for spec, t in zip(self.signature.inputs, tensors, strict=True):
             w, held = describe(t, batch, len(spec.shape))
@@ -197,11 +203,28 @@ class Kernel:
 
     def derivative(self, kind: str, wrt: tuple[int, ...], of: tuple[int, ...]) -> Kernel:
         """The derivative kernel of a kind ("vjp", "jvp", "jacobian"), made once."""
+        if self._base is not None:
+            return self._base.derivative(kind, wrt, of).sized(self.length)
         with self._lock:
             key = kind, wrt, of
             if key not in self._derived:
                 self._derived[key] = Kernel.of_recipe(Derived(self._recipe, kind, wrt, of))
             return self._derived[key]
+
+    def sized(self, length: int) -> Kernel:
+        """This kernel, whose sequences have a dynamic length (`DYNAMIC`), for sequences of the given length. The code is shared."""
+        if not self.signature.is_dynamic:
+            return self
+        with self._lock:
+            kernel = self._sizes.get(length)
+            if kernel is None:
+                kernel = Kernel.__new__(Kernel)
+                kernel._recipe, kernel._base, kernel.length = self._recipe, self, length
+                kernel._name(self.signature.sized(length), self.given)
+                while len(self._sizes) >= 64:
+                    self._sizes.pop(next(iter(self._sizes)))
+                self._sizes[length] = kernel
+            return kernel
 
     # --- code -----------------------------------------------------------------------------------------------------
 
@@ -220,6 +243,8 @@ class Kernel:
 
     def code(self, dtype: str = "f64") -> NativeCode:
         """Machine code for a number type ("f64", "f32"): from memory, from disk, or compiled now."""
+        if self._base is not None:
+            return self._base.code(dtype)
         with self._lock:
             if dtype not in self._code:
                 self._code[dtype] = native_code(self._recipe, self.layout, dtype)
@@ -241,11 +266,15 @@ class Kernel:
         return f"Kernel {self.signature}"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Kernel.of_recipe, (self._recipe,)
+        return _restore, (self._recipe, self.length)
 
 
 def _specs(values: Mapping[str, ca.SX]) -> tuple[Spec, ...]:
     return tuple(Spec(n, (v.shape[0],) if v.shape[1] == 1 else v.shape) for n, v in values.items())
+
+
+def _restore(recipe: Recipe, length: int) -> Kernel:
+    return Kernel.of_recipe(recipe).sized(length)
 
 
 def _check_symbols(name: str, inputs: Mapping[str, ca.SX]) -> None:
@@ -264,7 +293,10 @@ def flat_function(name: str, inputs: Sequence[ca.SX], outputs: Sequence[ca.SX]) 
     """A function of vectors. Tensors are row-major, CasADi is column-major: matrices are transposed here."""
     flat = [ca.SX.sym(f"x{k}", v.numel()) for k, v in enumerate(inputs)]
     args = [_unflatten(x, v) for x, v in zip(flat, inputs, strict=True)]
-    fn = ca.Function(_identifier(name), list(inputs), [ca.SX(v) for v in outputs])
+    fn = ca.Function(_identifier(name), list(inputs), [ca.SX(v) for v in outputs], {"allow_free": True})
+    if fn.has_free():
+        free = ", ".join(fn.get_free())
+        raise ValueError(f"kernel '{name}': the outputs use {free}, which is no input; add it to the inputs")
     results = [ca.densify(ca.vec(ca.SX(r).T)) for r in fn.call(args)]
     return ca.Function(_identifier(name), flat, results)
 

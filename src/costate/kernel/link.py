@@ -43,6 +43,6 @@ def math_library(target: Target, dtype: str) -> Library:
     key = disk.entry_key("vector functions", None, dtype, target)
     artifact = disk.load(key)
     if artifact is None:
-        artifact = Artifact((object_code(math_text(target, dtype), target),), 0, 0, 0, 0.0, ())
+        artifact = Artifact((object_code(math_text(target, dtype), target),), 0, 0, 0, 0, 0, 0.0, ())
         disk.store(key, artifact)
     return Library(list(artifact.images), math_symbols(target.lanes(dtype), dtype), {})

@@ -24,6 +24,11 @@ if TYPE_CHECKING:
 Array = NDArray[np.floating[Any]]
 
 
+DYNAMIC = 1 << 40
+"""Length of a sequence that is only known when the kernel is called. Scans over such sequences stream them from and to the
+kernel's tensors; DYNAMIC + 1 is one row more, and so on."""
+
+
 @dataclass(frozen=True, eq=False)
 class Var:
     """A vector value, assigned once. Compared by identity."""
@@ -169,16 +174,20 @@ class Builder:
 
     inputs: list[Var] = field(default_factory=list)
     stages: list[Stage] = field(default_factory=list)
+    known: set[Var] = field(default_factory=set)
 
     def input(self, size: int) -> Var:
         self.inputs.append(Var(size))
+        self.known.add(self.inputs[-1])
         return self.inputs[-1]
 
     def stage(self, op: Op, *inputs: Var) -> list[Var]:
         given = tuple(v.size for v in inputs)
         if given != op.in_sizes:
             raise ValueError(f"{type(op).__name__} takes inputs of sizes {op.in_sizes}, but was given {given}")
+        self.check_known(inputs)
         outputs = tuple(Var(n) for n in op.out_sizes)
+        self.known.update(outputs)
         self.stages.append(Stage(op, inputs, outputs))
         return list(outputs)
 
@@ -192,5 +201,10 @@ class Builder:
             values.update(zip(s.outputs, self.stage(s.op, *(values[v] for v in s.inputs)), strict=True))
         return [values[v] for v in program.outputs]
 
+    def check_known(self, values: Sequence[Var]) -> None:
+        if not self.known.issuperset(values):
+            raise ValueError("a value of another program was given; pass values made by this one, or make it an input")
+
     def finish(self, *outputs: Var) -> Program:
+        self.check_known(outputs)
         return Program(tuple(self.inputs), tuple(self.stages), tuple(outputs))

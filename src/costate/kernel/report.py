@@ -12,6 +12,7 @@ import torch
 from costate.kernel.compile import lower_program, main_text
 from costate.kernel.driver import Layout
 from costate.kernel.jit import Library, assembly, module_text, object_code
+from costate.kernel.passes import optimize
 from costate.kernel.program import Program
 from costate.kernel.target import DTYPES, Target, host
 from costate.kernel.worker import job_text
@@ -142,6 +143,6 @@ class Listing:
 
 def inspect(program: Program, layout: Layout, target: Target, dtype: str) -> Listing:
     """The code of a kernel as text: the loops around it, then its chunks."""
-    unit, _ = lower_program(program, layout, target, dtype)
+    unit, _ = lower_program(optimize(program), layout, target, dtype)
     texts = [main_text(unit, target), *(job_text(j) for j in make_jobs(unit.chunks, target, dtype))]
     return Listing("\n".join(texts), "\n".join(assembly(t, target) for t in texts))

@@ -10,6 +10,8 @@ from typing import Any
 
 import torch
 
+from costate.kernel.program import DYNAMIC
+
 DTYPE_NAMES = {torch.float64: "f64", torch.float32: "f32"}
 
 
@@ -24,6 +26,13 @@ class Spec:
     @property
     def size(self) -> int:
         return prod(self.shape)
+
+    @property
+    def is_dynamic(self) -> bool:
+        return self.shape[0] >= DYNAMIC // 2
+
+    def sized(self, length: int) -> Spec:
+        return Spec(self.name, (self.shape[0] - DYNAMIC + length, *self.shape[1:])) if self.is_dynamic else self
 
     @property
     def rows(self) -> tuple[int, int]:
@@ -42,6 +51,15 @@ class Signature:
 
     def __str__(self) -> str:
         return f"{self.name}({', '.join(map(str, self.inputs))}) -> {', '.join(map(str, self.outputs))}"
+
+    @property
+    def is_dynamic(self) -> bool:
+        """Whether the length of its sequences is only known when it is called."""
+        return any(s.is_dynamic for s in (*self.inputs, *self.outputs))
+
+    def sized(self, length: int) -> Signature:
+        inputs, outputs = (tuple(s.sized(length) for s in specs) for specs in (self.inputs, self.outputs))
+        return Signature(self.name, inputs, outputs)
 
     def index(self, specs: Sequence[Spec], name: str, role: str) -> int:
         for k, s in enumerate(specs):
@@ -83,6 +101,12 @@ class Signature:
                 raise ValueError(
                     f"kernel '{self.name}': input '{spec.name}' is on {t.device}; kernels run on the CPU: pass {spec.name}.cpu()"
                 )
+            if t.layout is not torch.strided:
+                layout = str(t.layout).removeprefix("torch.")
+                raise TypeError(
+                    f"kernel '{self.name}': input '{spec.name}' is a {layout} tensor; expected a dense one: "
+                    f"pass {spec.name}.to_dense()"
+                )
             if t.dtype not in DTYPE_NAMES:
                 raise TypeError(
                     f"kernel '{self.name}': input '{spec.name}' is {t.dtype}; expected torch.float64 or torch.float32: "
@@ -114,5 +138,5 @@ class Signature:
 
 
 def _close(name: str, names: Sequence[str]) -> str:
-    near = difflib.get_close_matches(name, names, 1)
+    near = [n for n in names if n.lower() == name.lower()] or difflib.get_close_matches(name, names, 1)
     return f" (did you mean '{near[0]}'?)" if near else ""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from costate.kernel.program import DYNAMIC
 from costate.kernel.stages.scan import Scan
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ class ScanWriter:
         """Number of steps: constant, or the largest count of any lane."""
         e = self.e
         if not self.scan.counted:
-            return str(self.scan.steps)
+            return e.length() if self.scan.steps == DYNAMIC else str(self.scan.steps)
         counts = e.load(e.n.vec, e.pointer(self.ins[-1]))
         name = f"llvm.vector.reduce.fmax.{e.n.suffix}"
         return e.new(f"fptosi {e.n.scalar} {e.new(f'call {e.n.scalar} @{name}({e.n.vec} {counts})')} to i64")

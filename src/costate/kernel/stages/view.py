@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 
-from costate.kernel.program import Array, Builder, Op, Var
+from costate.kernel.program import DYNAMIC, Array, Builder, Op, Var
 from costate.kernel.stages.straight import Straight
 
 if TYPE_CHECKING:
@@ -43,6 +43,10 @@ class Slice(Op):
         return b.stage(self, *ins), [tangent]
 
     def vjp(self, b, ins, outs, kept, seeds, wrt) -> list[Var | None]:
+        if self.n >= DYNAMIC // 2:
+            raise ValueError(
+                "a part of a sequence of dynamic length cannot be differentiated again: give the kernel a fixed length"
+            )
         (seed,) = seeds
         assert seed is not None
         x = ca.SX.sym("x", self.size)

@@ -1,0 +1,56 @@
+"""Several robots in one model, side by side under one world link."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from costate.model.model import Array, Joint, Link, Mimic, Model, Shape, Transform
+
+WORLD = "world"
+
+
+def merge(name: str, parts: Sequence[tuple[str, Model, Transform]], scenery: Sequence[Shape], gravity: Array) -> Model:
+    """One model of all parts (name, model, pose of its root in the world). Links and joints are renamed "part/name"; the root
+    carries the scenery's shapes. Coordinates come part after part."""
+    links = [Link(WORLD, collisions=tuple(scenery), visuals=tuple(scenery))]
+    joints: list[Joint] = []
+    home: list[Array] = []
+    for part, model, pose in parts:
+        own_links, own_joints = _renamed(part, model, pose)
+        links += own_links
+        joints += own_joints
+        home.append(_home(model))
+    return Model(name, tuple(links), tuple(joints), gravity, home=np.concatenate([np.zeros(0), *home]))
+
+
+def _renamed(part: str, model: Model, pose: Transform) -> tuple[list[Link], list[Joint]]:
+    """Links and joints below the world link."""
+    root = model.links[0].name
+    floats = model.floating_base
+    rename = {link.name: f"{part}/{link.name}" for link in model.links}
+    if floats:
+        rename[root] = WORLD
+    links = [replace(link, name=rename[link.name]) for link in model.links[floats:]]
+    joints = [] if floats else [Joint(f"{part}/base", "fixed", WORLD, rename[root], pose)]
+    for j in model.joints:
+        mimic = Mimic(f"{part}/{j.mimic.joint}", j.mimic.multiplier, j.mimic.offset) if j.mimic else None
+        origin = pose @ j.origin if floats and j.parent == root else j.origin
+        joints.append(
+            replace(
+                j, name=f"{part}/{j.name}", parent=rename[j.parent], child=rename[j.child], origin=origin, mimic=mimic
+            )
+        )
+    return links, joints
+
+
+def _home(model: Model) -> Array:
+    if model.home is not None:
+        return np.asarray(model.home, float)
+    home = np.zeros(model.nq)
+    for j, at in zip(model.joints, model.q_index, strict=True):
+        if j.kind in ("floating", "spherical") and not j.mimic:
+            home[at + j.nq - 1] = 1.0  # quaternion xyzw
+    return home

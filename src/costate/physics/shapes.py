@@ -1,0 +1,223 @@
+"""Shapes as signed distances, and the points by which they touch others.
+
+A distance is negative inside, exact outside for all but intersections and differences (where it is a lower bound), and its
+gradient is the outward normal. Sizes are numbers or symbols. Derivatives are finite everywhere: square roots never see an exact
+zero.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import casadi as ca
+import numpy as np
+from casadi import SX
+
+from costate.model.model import Shape, Transform
+
+TINY = 1e-300
+"""Under square roots: smaller than the square of anything that matters, so values do not change."""
+
+Number = float | SX
+
+
+class Solid(ABC):
+    """A shape in its own frame."""
+
+    @abstractmethod
+    def distance(self, p: SX) -> SX:
+        """Signed distance [m] of a point (3,) in the shape's frame."""
+
+    def points(self) -> list[tuple[SX, Number]]:
+        """Points (3,) with radii [m] that stand for the surface when it touches another shape; none for hollow or endless ones."""
+        return []
+
+    @property
+    def center(self) -> SX:
+        return SX.zeros(3)
+
+    def normal(self, p: SX) -> SX:
+        """Outward unit normal (3,) at a point."""
+        x = SX.sym("x", 3)
+        return ca.substitute(ca.gradient(self.distance(x), x), x, p)
+
+
+def length(v: SX) -> SX:
+    return ca.sqrt(ca.dot(v, v) + TINY)
+
+
+@dataclass(frozen=True, eq=False)
+class Sphere(Solid):
+    radius: Number
+
+    def distance(self, p: SX) -> SX:
+        return length(p) - self.radius
+
+    def points(self) -> list[tuple[SX, Number]]:
+        return [(SX.zeros(3), self.radius)]
+
+
+@dataclass(frozen=True, eq=False)
+class Box(Solid):
+    size: SX
+    """Edge lengths (3,)."""
+
+    def distance(self, p: SX) -> SX:
+        out = ca.fabs(p) - self.size / 2
+        inside = ca.fmin(ca.fmax(ca.fmax(out[0], out[1]), out[2]), 0)
+        return length(ca.fmax(out, 0)) + inside
+
+    def points(self) -> list[tuple[SX, Number]]:
+        return [
+            (ca.vertcat(*(s * h for s, h in zip(signs, ca.vertsplit(self.size / 2), strict=True))), 0.0)
+            for signs in _CORNERS
+        ]
+
+
+_CORNERS = list(product((-1.0, 1.0), repeat=3))
+
+
+@dataclass(frozen=True, eq=False)
+class Capsule(Solid):
+    radius: Number
+    length: Number
+    """Of the axis, along z, without caps."""
+
+    def distance(self, p: SX) -> SX:
+        h = self.length / 2
+        z = ca.fmin(ca.fmax(p[2], -h), h)
+        return length(p - ca.vertcat(0, 0, z)) - self.radius
+
+    def points(self) -> list[tuple[SX, Number]]:
+        return [(ca.vertcat(SX(0), SX(0), SX(s * self.length / 2)), self.radius) for s in (-1, 1)]
+
+
+@dataclass(frozen=True, eq=False)
+class Cylinder(Solid):
+    radius: Number
+    length: Number
+
+    def distance(self, p: SX) -> SX:
+        out = ca.vertcat(ca.sqrt(p[0] ** 2 + p[1] ** 2 + TINY) - self.radius, ca.fabs(p[2]) - self.length / 2)
+        return length(ca.fmax(out, 0)) + ca.fmin(ca.fmax(out[0], out[1]), 0)
+
+    def points(self) -> list[tuple[SX, Number]]:
+        rim = [(np.cos(a), np.sin(a)) for a in np.arange(4) * np.pi / 2]
+        return [
+            (ca.vertcat(SX(c * self.radius), SX(s * self.radius), SX(side * self.length / 2)), 0.0)
+            for side in (-1, 1)
+            for c, s in rim
+        ]
+
+
+@dataclass(frozen=True, eq=False)
+class Plane(Solid):
+    """z = 0, solid below."""
+
+    def distance(self, p: SX) -> SX:
+        return p[2]
+
+
+@dataclass(frozen=True, eq=False)
+class Union(Solid):
+    a: Solid
+    b: Solid
+
+    def distance(self, p: SX) -> SX:
+        return ca.fmin(self.a.distance(p), self.b.distance(p))
+
+    def points(self) -> list[tuple[SX, Number]]:
+        return self.a.points() + self.b.points()
+
+
+@dataclass(frozen=True, eq=False)
+class Intersection(Solid):
+    a: Solid
+    b: Solid
+
+    def distance(self, p: SX) -> SX:
+        return ca.fmax(self.a.distance(p), self.b.distance(p))
+
+
+@dataclass(frozen=True, eq=False)
+class Difference(Solid):
+    """a without b."""
+
+    a: Solid
+    b: Solid
+
+    def distance(self, p: SX) -> SX:
+        return ca.fmax(self.a.distance(p), -self.b.distance(p))
+
+
+@dataclass(frozen=True, eq=False)
+class Offset(Solid):
+    """Grown by a distance: edges become round."""
+
+    a: Solid
+    by: Number
+
+    def distance(self, p: SX) -> SX:
+        return self.a.distance(p) - self.by
+
+    def points(self) -> list[tuple[SX, Number]]:
+        return [(x, r + self.by) for x, r in self.a.points()]
+
+
+@dataclass(frozen=True, eq=False)
+class Moved(Solid):
+    """Another shape at a pose."""
+
+    a: Solid
+    pose: Transform
+
+    def distance(self, p: SX) -> SX:
+        return self.a.distance(SX(self.pose.rotation.T) @ (p - SX(self.pose.translation)))
+
+    def points(self) -> list[tuple[SX, Number]]:
+        return [(SX(self.pose.rotation) @ x + SX(self.pose.translation), r) for x, r in self.a.points()]
+
+
+@dataclass(frozen=True, eq=False)
+class Socket(Solid):
+    """An upright cup: a cylinder with a cylindrical bore from above; its frame is at the middle of the bore's mouth, z up."""
+
+    bore: Number
+    """Radius of the bore."""
+    radius: Number
+    """Of the outside."""
+    depth: Number
+    """Of the bore."""
+    floor: Number
+    """Thickness below the bore."""
+
+    def distance(self, p: SX) -> SX:
+        whole = self.depth + self.floor
+        outside = Cylinder(self.radius, whole).distance(p + ca.vertcat(0, 0, whole / 2))
+        # The bore goes on above the mouth, so that its wall has no lid.
+        hole = Cylinder(self.bore, 2 * self.depth).distance(p)
+        return ca.fmax(outside, -hole)
+
+
+SOLIDS = {
+    "sphere": lambda s: Sphere(s[0]),
+    "box": lambda s: Box(s),
+    "cylinder": lambda s: Cylinder(s[0], s[1]),
+    "capsule": lambda s: Capsule(s[0], s[1]),
+    "plane": lambda s: Plane(),
+    "socket": lambda s: Socket(s[0], s[1], s[2], s[3]),
+}
+"""Shape kind -> solid from its sizes."""
+
+
+def solid_of(shape: Shape, size: Sequence[float] | SX | None = None) -> Solid:
+    """The solid of a model's shape, with its own sizes or with symbols."""
+    if shape.kind not in SOLIDS:
+        raise ValueError(
+            f"shape '{shape.name}' of kind {shape.kind} cannot collide; use {', '.join(SOLIDS)}, or leave it out with collide="
+        )
+    values = SX(np.asarray(shape.size, float)) if size is None else SX(size)
+    return SOLIDS[shape.kind](values)

@@ -1,0 +1,8 @@
+"""Simulation: worlds of robots, bodies and scenery, stepped and rolled out with an adjoint."""
+
+from costate.sim.actuators import PositionServo, Torque, VelocityServo
+from costate.sim.contact_models import PGS, Compliant
+from costate.sim.scene import Body, Static
+from costate.sim.world import SimulationError, World
+
+__all__ = ["PGS", "Body", "Compliant", "PositionServo", "SimulationError", "Static", "Torque", "VelocityServo", "World"]

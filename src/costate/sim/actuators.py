@@ -1,0 +1,48 @@
+"""Actuators: what a control means for the joints of a robot."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Torque:
+    """The control is the torque [N m or N], clamped to the effort limit."""
+
+    limit: float | None = None
+    """Effort limit; None: that of the joint."""
+
+
+@dataclass(frozen=True)
+class VelocityServo:
+    """The control is a velocity [rad/s or m/s]; torque = gain (control - v) + gravity compensation, clamped to the effort limit.
+
+    Solved implicitly as (M + dt gain): stiff gains are stable at long steps.
+    """
+
+    gain: float | None = None
+    """[N m s/rad or N s/m]; None: M_ii / time_constant at the home configuration."""
+    time_constant: float = 0.02
+    """[s]."""
+    gravity_compensation: bool = True
+    limit: float | None = None
+
+
+@dataclass(frozen=True)
+class PositionServo:
+    """The control is a position [rad or m]; torque = stiffness (control - q) - damping v + gravity compensation, clamped.
+
+    Solved implicitly as (M + dt damping + dt^2 stiffness).
+    """
+
+    stiffness: float | None = None
+    """[N m/rad or N/m]; None: M_ii / time_constant^2 at the home configuration."""
+    damping: float | None = None
+    """[N m s/rad or N s/m]; None: critical, 2 M_ii / time_constant."""
+    time_constant: float = 0.05
+    """[s]."""
+    gravity_compensation: bool = True
+    limit: float | None = None
+
+
+Actuator = Torque | VelocityServo | PositionServo

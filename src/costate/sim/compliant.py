@@ -1,0 +1,103 @@
+"""Soft contact: forces that are smooth functions of positions and velocities."""
+
+from __future__ import annotations
+
+import casadi as ca
+from casadi import SX
+
+from costate.kernel.program import Program
+from costate.kernel.stages.straight import as_program
+from costate.physics.integrate import integrate
+from costate.sim.constraints import constraint_rows
+from costate.sim.contact_models import Compliant
+from costate.sim.motion import free_motion
+from costate.sim.setup import Setup, Symbols
+
+
+def smooth_step(setup: Setup) -> Program:
+    """One substep of a world without hard contact: (x, u, parameters, wrenches) -> (x', impulses of contacts)."""
+    s = Symbols(setup)
+    dt, model = setup.dt, setup.scene.model
+
+    def rate(q: SX, v: SX) -> SX:
+        return (free_motion(s, q, v, s.u, contact_forces(s, q, v)).velocity - v) / dt
+
+    if setup.integrator == "rk4":
+        q, v = _runge_kutta(s, rate)
+    else:
+        v = s.v + dt * rate(s.q, s.v)
+        q = integrate(model, s.q, s.v if setup.integrator == "explicit" else v, dt)
+    normal = normal_forces(s, s.q, s.v)
+    return as_program(ca.Function("step", s.inputs, [ca.vertcat(q, v), dt * ca.densify(normal)]))
+
+
+def _runge_kutta(s: Symbols, rate) -> tuple[SX, SX]:
+    """The classical method. Stages start from q moved along constant velocities, so rotations stay rotations."""
+    dt, model = s.setup.dt, s.setup.scene.model
+    slopes: list[tuple[SX, SX]] = []
+    for part in (0.0, 0.5, 0.5, 1.0):
+        v = s.v if not slopes else s.v + part * dt * slopes[-1][1]
+        q = s.q if not slopes else integrate(model, s.q, part * slopes[-1][0], dt)
+        slopes.append((v, rate(q, v)))
+    weights = (1 / 6, 1 / 3, 1 / 3, 1 / 6)
+    velocity, acceleration = (ca.horzcat(*(k[i] for k in slopes)) @ ca.DM(weights) for i in (0, 1))
+    return integrate(model, s.q, velocity, dt), s.v + dt * acceleration
+
+
+def contact_forces(s: Symbols, q: SX, v: SX) -> SX | None:
+    """Generalised forces of contacts and joint limits, (nv,)."""
+    options = s.setup.contact
+    if options is None:
+        return None
+    assert isinstance(options, Compliant)
+    rows = _rows(s, q)
+    total = SX(s.setup.nv, 1)
+    normal: dict[int, SX] = {}
+    sliding = _sliding_speeds(rows, v, options)
+    for k, row in enumerate(rows):
+        if row.kind in ("normal", "limit"):
+            normal[k] = _normal_force(s, row.kind, row.gap, (row.J @ v)[0], options)
+            force = normal[k]
+        else:
+            assert row.bound is not None
+            force = -row.bound * normal[row.contact] * (row.J @ v)[0] / sliding[row.contact]
+        total = total + row.J.T * force
+    return total
+
+
+def _rows(s: Symbols, q: SX):
+    return constraint_rows(s, q, s.contacts(q), s.setup.dt)
+
+
+def _sliding_speeds(rows, v: SX, options: Compliant) -> dict[int, SX]:
+    squares: dict[int, SX] = {}
+    for row in rows:
+        if row.kind == "tangent":
+            squares[row.contact] = squares.get(row.contact, SX(options.friction_speed**2)) + (row.J @ v)[0] ** 2
+    return {k: ca.sqrt(x) for k, x in squares.items()}
+
+
+def _normal_force(s: Symbols, kind: str, gap: SX, speed: SX, options: Compliant) -> SX:
+    """stiffness * depth * (1 - damping * speed), never pulling; the depth fades in over the smoothing length."""
+    stiffness = s.contact_value("stiffness") if kind == "normal" else SX(options.limit_stiffness)
+    damping = s.contact_value("damping") if kind == "normal" else SX(options.limit_damping)
+    depth = options.smoothing * softplus(-gap / options.smoothing)
+    return stiffness * depth * ca.fmax(1 - damping * speed, 0)
+
+
+def normal_forces(s: Symbols, q: SX, v: SX) -> SX:
+    """[N] or [N m], one per row."""
+    options = s.setup.contact
+    if options is None:
+        return SX.zeros(1)
+    assert isinstance(options, Compliant)
+    forces = [
+        _normal_force(s, r.kind, r.gap, (r.J @ v)[0], options) if r.kind in ("normal", "limit") else SX(0)
+        for r in _rows(s, q)
+    ]
+    return ca.vertcat(*forces) if forces else SX.zeros(1)
+
+
+def softplus(x: SX) -> SX:
+    """log(1 + exp(x)), without overflow."""
+    return ca.fmax(x, 0) + ca.log1p(ca.exp(-ca.fabs(x)))

@@ -1,0 +1,95 @@
+"""Constraint rows: contacts, joint limits and joint friction as bounds on velocities J v."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import casadi as ca
+import numpy as np
+from casadi import SX
+
+from costate.physics.contact import tangents
+from costate.physics.jacobian import point_jacobian
+from costate.physics.kinematics import body_poses
+from costate.physics.tree import ROOT
+from costate.sim.contact_models import PGS
+from costate.sim.setup import Symbols, Touch
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """One bound. Impulses are along J^T."""
+
+    kind: str
+    """normal | tangent | limit | friction."""
+    J: SX
+    """(1, nv)."""
+    gap: SX
+    """Distance to the bound [m or rad]; 0 for tangents and friction."""
+    contact: int = -1
+    """For a tangent: row of its normal."""
+    bound: SX | None = None
+    """tangent: friction coefficient; friction: largest impulse [N m s or N s]."""
+    bounces: bool = False
+
+
+def constraint_rows(s: Symbols, q: SX, touches: list[Touch], dt: float) -> list[Row]:
+    """All rows at a configuration: per contact a normal and two tangents, then joint limits, then joint friction."""
+    rows: list[Row] = []
+    bodies = body_poses(s.tree, q)
+    for t in touches:
+        c = t.candidate
+        J = _relative_jacobian(s, bodies, t)
+        normal = len(rows)
+        rows.append(Row("normal", c.normal.T @ J, c.gap, bounces=True))
+        if not (t.friction.is_constant() and float(t.friction) == 0.0):
+            rows += [Row("tangent", d.T @ J, SX(0), normal, t.friction) for d in tangents(c.normal)]
+    contact = s.setup.contact
+    if contact is not None and contact.joint_limits:
+        rows += limit_rows(s, q)
+    if isinstance(contact, PGS) and contact.joint_friction:
+        rows += _friction_rows(s, dt)
+    return rows
+
+
+def _relative_jacobian(s: Symbols, bodies: list, t: Touch) -> SX:
+    """Velocity of link a against link b at the contact point, (3, nv)."""
+    J = SX(3, s.setup.nv)
+    for link, sign in ((t.link_a, 1), (t.link_b, -1)):
+        body = s.tree.links[link][0]
+        if body != ROOT:
+            J = J + sign * point_jacobian(s.tree, bodies, body, t.candidate.point)[:3, :]
+    return J
+
+
+def limit_rows(s: Symbols, q: SX) -> list[Row]:
+    """One row per limited joint, for whichever limit is nearer."""
+    model = s.setup.scene.model
+    rows = []
+    for j, iq, iv in zip(model.joints, model.q_index, model.v_index, strict=True):
+        if j.nv != 1:
+            continue
+        low, high = float(j.lower[0]), float(j.upper[0])
+        unit = SX(ca.Sparsity.triplet(1, model.nv, [0], [iv]), 1)
+        if np.isfinite(low) and np.isfinite(high):
+            to_low = q[iq] - low < high - q[iq]
+            sign = ca.if_else(to_low, 1, -1)
+            rows.append(Row("limit", unit * sign, ca.if_else(to_low, q[iq] - low, high - q[iq])))
+        elif np.isfinite(low):
+            rows.append(Row("limit", unit, q[iq] - low))
+        elif np.isfinite(high):
+            rows.append(Row("limit", -unit, high - q[iq]))
+    return rows
+
+
+def _friction_rows(s: Symbols, dt: float) -> list[Row]:
+    model = s.setup.scene.model
+    rows = []
+    for j, iv in zip(model.joints, model.v_index, strict=True):
+        friction = s.params["friction", j.name]
+        if j.mimic or not friction.nnz():
+            continue
+        for k in range(iv, iv + j.nv):
+            unit = SX(ca.Sparsity.triplet(1, model.nv, [0], [k]), 1)
+            rows.append(Row("friction", unit, SX(0), bound=dt * friction))
+    return rows

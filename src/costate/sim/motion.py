@@ -1,0 +1,87 @@
+"""Motion without contact: actuators, bias forces, and the mass matrix they act on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import casadi as ca
+from casadi import SX
+
+from costate.physics.crba import crba
+from costate.physics.ltl import Factor, factor
+from costate.physics.passive import Passive
+from costate.physics.rnea import rnea
+from costate.sim.actuators import Torque
+from costate.sim.setup import Drive, Symbols
+
+
+@dataclass(frozen=True, eq=False)
+class Free:
+    """The step as it would be without contact."""
+
+    velocity: SX
+    """After the step, (nv,)."""
+    torque: SX
+    """Of the actuators, (nv,)."""
+    factor: Factor
+    """Of the mass matrix that impulses act on."""
+
+
+def free_motion(s: Symbols, q: SX, v: SX, u: SX, extra: SX | None = None, joint_friction: bool = True) -> Free:
+    """v + dt M^-1 (actuators + extra - bias forces). extra: further generalised forces (nv,)."""
+    setup = s.setup
+    model, dt = setup.scene.model, setup.dt
+    M = crba(model, s.params, q)
+    bias = rnea(model, s.params, q, v, SX(setup.nv, 1), s.wrenches, Passive(friction=joint_friction))
+    if extra is not None:
+        bias = bias - extra
+    implicit = M + dt * ca.diag(_damping(s)) if setup.integrator == "implicit" else M
+    factored = factor(implicit)
+    torque = actuate(s, q, v, u, implicit, bias)
+    return Free(v + dt * factored.solve(torque - bias), torque, factored)
+
+
+def actuate(s: Symbols, q: SX, v: SX, u: SX, M: SX, bias: SX) -> SX:
+    """Torques of all actuators, (nv,).
+
+    Servos act on the velocity they bring about: (M + dt K) v' = M v + dt (K target - bias). The torque that follows is clamped to
+    the effort limit, so a servo that is not at its limit moves exactly as the implicit solution says.
+    """
+    setup = s.setup
+    torque = SX.zeros(setup.nv)
+    servos = [(k, d) for k, d in enumerate(setup.drives) if not isinstance(d.actuator, Torque)]
+    for k, d in enumerate(setup.drives):
+        if isinstance(d.actuator, Torque):
+            torque[d.v] = _clamp(u[k], d.limit)
+    if not servos:
+        return torque
+    gravity = rnea(setup.scene.model, s.params, q, SX(setup.nv, 1), SX(setup.nv, 1), passive=None)
+    gain, pull = SX.zeros(setup.nv), SX.zeros(setup.nv)
+    for k, d in servos:
+        gain[d.v] = d.damping + setup.dt * d.stiffness
+        pull[d.v] = _pull(d, u[k], q) + (gravity[d.v] if d.actuator.gravity_compensation else 0)  # type: ignore[union-attr]
+    dt = setup.dt
+    ahead = v + dt * factor(M + dt * ca.diag(gain)).solve(torque + pull - gain * v - bias)
+    for _, d in servos:
+        torque[d.v] = _clamp(pull[d.v] - gain[d.v] * ahead[d.v], d.limit)
+    return torque
+
+
+def _pull(d: Drive, target: SX, q: SX) -> SX:
+    """The servo's torque at zero velocity."""
+    return d.stiffness * (target - q[d.q]) if d.stiffness else d.damping * target
+
+
+def _clamp(x: SX, limit: float) -> SX:
+    return x if limit == float("inf") else ca.fmin(ca.fmax(x, -limit), limit)
+
+
+def _damping(s: Symbols) -> SX:
+    """Viscous damping of every velocity coordinate, (nv,)."""
+    model = s.setup.scene.model
+    rows = SX.zeros(model.nv)
+    for j, at in zip(model.joints, model.v_index, strict=True):
+        scale = j.mimic.multiplier if j.mimic else 1.0
+        for k in range(at, at + (1 if j.mimic else j.nv)):
+            rows[k] += scale**2 * s.params["damping", j.name]
+    return rows

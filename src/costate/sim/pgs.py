@@ -1,0 +1,177 @@
+"""Hard contact: projected Gauss-Seidel on impulses, with impacts at their time within the step.
+
+    v' = v_free + W lambda,   W = M^-1 J^T,   J v' >= target,   lambda >= 0   (friction: |lambda_t| <= mu lambda_n)
+
+The sweeps are a scan whose carried state is lambda; its adjoint is the reversed sweeps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import casadi as ca
+from casadi import SX
+
+from costate.kernel import ProgramBuilder
+from costate.kernel.program import Program, Var
+from costate.physics.integrate import integrate
+from costate.sim.constraints import Row, constraint_rows
+from costate.sim.contact_models import PGS
+from costate.sim.motion import free_motion
+from costate.sim.setup import Setup, Symbols
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """The contact problem of a step as expressions."""
+
+    rows: list[Row]
+    A: SX
+    """J W, (n, n): its lower triangle, for it is symmetric."""
+    W: SX
+    """(nv, n)."""
+    c: SX
+    """J v_free - target, (n,)."""
+    push: SX
+    """Overlap to be undone, as velocity, (n,)."""
+    rest: SX
+    """Part of the step that is left after the impact, (n,)."""
+
+
+def pgs_step(setup: Setup) -> Program:
+    """One substep as a program: (x, u, parameters, wrenches) -> (x', impulses)."""
+    options = setup.contact
+    assert isinstance(options, PGS)
+    s = Symbols(setup)
+    free = free_motion(s, s.q, s.v, s.u, joint_friction=not options.joint_friction)
+    rows = constraint_rows(s, s.q, s.contacts(s.q), setup.dt)
+    b = ProgramBuilder("step")
+    args = [b.input(f"i{k}", x.numel()) for k, x in enumerate(s.inputs)]
+    if not rows:
+        q = _advance(setup, s.q, s.v, free.velocity, free.velocity)
+        (x,) = b.call(ca.Function("free", s.inputs, [ca.vertcat(q, free.velocity)]), *args)
+        b.output("x", x)
+        b.output("impulses", b.call(ca.Function("none", [s.x], [SX.zeros(1)]), args[0])[0])
+        return b.program()
+    problem = make_problem(s, options, rows, free)
+    split = options.correction == "split"
+    A, W = problem.A, problem.W
+    shared = [_nonzeros(A), problem.c, _bounds(rows)]
+    outputs = [free.velocity, _nonzeros(W), problem.rest, *shared, problem.push]
+    v_free, w, rest, a, c, bounds, push = b.call(
+        ca.Function("prepare", s.inputs, [ca.densify(o) for o in outputs]), *args
+    )
+    sweep = _sweep(rows, A.sparsity(), options)
+    impulses = _solve(b, sweep, options.sweeps, len(rows), [a, c, bounds])
+    undone = _solve(b, sweep, options.sweeps, len(rows), [a, push, bounds]) if split else None
+    finish = _finish(setup, s, W.sparsity(), len(rows), split)
+    (x,) = b.call(finish, args[0], v_free, w, rest, impulses, *([undone] if undone else []))
+    b.output("x", x)
+    b.output("impulses", impulses)
+    return b.program()
+
+
+def _solve(b: ProgramBuilder, sweep: ca.Function, sweeps: int, n: int, shared: list[Var]) -> Var:
+    (start,) = b.call(ca.Function("start", [], [SX.zeros(n)]))
+    return b.scan(sweep, sweeps, start, shared=shared)[0][0]
+
+
+def make_problem(s: Symbols, options: PGS, rows: list[Row], free) -> Problem:
+    dt = s.setup.dt
+    J = ca.vertcat(*(r.J for r in rows))
+    W = ca.sparsify(ca.horzcat(*(_sparse_solve(free.factor, r.J.T) for r in rows)))
+    speed = J @ free.velocity
+    restitution = s.contact_value("restitution")
+    c, push, rest = [], [], []
+    for k, row in enumerate(rows):
+        target, undo, left = _target(row, speed[k], restitution, options, dt)
+        c.append(speed[k] - target)
+        push.append(-undo)
+        rest.append(left)
+    for k, row in enumerate(rows):  # friction acts as long as its contact does
+        if row.kind == "tangent":
+            rest[k] = rest[row.contact]
+    return Problem(rows, ca.tril(J @ W), W, ca.vertcat(*c), ca.vertcat(*push), ca.vertcat(*rest))
+
+
+def _target(row: Row, speed: SX, restitution: SX, options: PGS, dt: float) -> tuple[SX, SX, SX]:
+    """(velocity the row must reach, velocity that undoes overlap, part of the step after the impact)."""
+    if row.kind in ("tangent", "friction"):
+        return SX(0), SX(0), SX(1)
+    gap = row.gap
+    undo = ca.fmin(ca.fmax(-gap - options.slop, 0) * (options.erp / dt), options.max_correction)
+    if options.correction == "none":
+        undo = SX(0)
+    bounce = SX(0)
+    if row.bounces:
+        bounce = ca.if_else(speed < -options.restitution_speed, -restitution * speed, 0)
+    hits = ca.logic_and(gap + dt * speed < 0, speed < 0)
+    apart = ca.if_else(hits, bounce, -gap / dt)
+    overlapping = bounce if options.correction == "split" else ca.fmax(bounce, undo)
+    target = ca.if_else(gap > 0, apart, overlapping)
+    time = ca.if_else(ca.logic_and(hits, gap > 0), gap / ca.if_else(hits, -speed, 1), 0)
+    return target, undo, 1 - time / dt
+
+
+def _sparse_solve(factor, column: SX) -> SX:
+    return ca.sparsify(factor.solve(column))
+
+
+def _nonzeros(A: SX) -> SX:
+    return SX(A.nz[:])
+
+
+def _bounds(rows: list[Row]) -> SX:
+    """Friction coefficients and bounds, one per row (0 where there is none)."""
+    return ca.vertcat(*(SX(0) if r.bound is None else r.bound for r in rows))
+
+
+def _sweep(rows: list[Row], pattern: ca.Sparsity, options: PGS) -> ca.Function:
+    """One pass over all rows, each using what the rows before it have become."""
+    n = len(rows)
+    start, a, c, bounds = SX.sym("lambda", n), SX.sym("a", pattern.nnz()), SX.sym("c", n), SX.sym("bound", n)
+    lower = SX(pattern, a)
+    A = lower + ca.tril(lower, False).T
+    impulse = list(ca.vertsplit(start))
+    for k, row in enumerate(rows):
+        others = [A[k, j] * impulse[j] for j in range(n) if A.sparsity().has_nz(k, j)]
+        diagonal = A[k, k] * (1 + options.cfm) + 1e-30  # a row nothing can move stays as it is
+        residual = c[k] + sum(others) + A[k, k] * options.cfm * impulse[k]
+        new = impulse[k] - residual / diagonal
+        impulse[k] = _project(row, new, impulse, bounds[k])
+        last_tangent = row.kind == "tangent" and (k + 1 == n or rows[k + 1].contact != row.contact)
+        if options.cone == "cone" and last_tangent:
+            impulse[k - 1], impulse[k] = _onto_cone(impulse[k - 1], impulse[k], bounds[k] * impulse[row.contact])
+    return ca.Function("sweep", [start, a, c, bounds], [ca.vertcat(*impulse)])
+
+
+def _project(row: Row, new: SX, impulse: list[SX], bound: SX) -> SX:
+    if row.kind in ("normal", "limit"):
+        return ca.fmax(new, 0)
+    most = bound * impulse[row.contact] if row.kind == "tangent" else bound
+    return ca.fmin(ca.fmax(new, -most), most)
+
+
+def _onto_cone(x: SX, y: SX, radius: SX) -> tuple[SX, SX]:
+    """Scale a tangential impulse back to the friction disk."""
+    size2 = x * x + y * y
+    outside = size2 > radius * radius
+    scale = ca.if_else(outside, radius / ca.sqrt(ca.if_else(outside, size2, 1)), 1)
+    return scale * x, scale * y
+
+
+def _finish(setup: Setup, s: Symbols, pattern: ca.Sparsity, n: int, split: bool) -> ca.Function:
+    """Velocities after the impulses, and positions that know when they came."""
+    v_free, w, rest = SX.sym("v", setup.nv), SX.sym("w", pattern.nnz()), SX.sym("rest", n)
+    impulse, undone = SX.sym("lambda", n), SX.sym("undone", n)
+    W = SX(pattern, w)
+    after = v_free + W @ impulse
+    travelled = v_free + W @ (rest * impulse) + (W @ undone if split else 0)
+    q = _advance(setup, s.q, s.v, after, travelled)
+    inputs = [s.x, v_free, w, rest, impulse, *([undone] if split else [])]
+    return ca.Function("finish", inputs, [ca.vertcat(q, after)])
+
+
+def _advance(setup: Setup, q: SX, v: SX, after: SX, travelled: SX) -> SX:
+    used = v + (travelled - after) if setup.integrator == "explicit" else travelled
+    return integrate(setup.scene.model, q, used, setup.dt)
