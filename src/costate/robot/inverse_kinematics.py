@@ -9,7 +9,7 @@ are those of the solution, by the implicit function theorem: dq = J^+ d(pose), w
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 import casadi as ca
@@ -58,10 +58,14 @@ def inverse_kinematics(
         q0: Where to start (..., nq); default the neutral configuration.
         options: Fields of InverseKinematicsOptions.
     """
-    chosen = InverseKinematicsOptions(**options)  # type: ignore[arg-type]
+    chosen = _options(options)
     kernel = _kernel(robot, link, chosen)
     position, rotation = pose.position, pose.rotation
     start = robot.neutral(dtype=position.dtype) if q0 is None else q0
+    if start.shape[-1:] != (robot.nq,):
+        raise ValueError(
+            f"inverse kinematics of '{robot.name}': q0 has shape {tuple(start.shape)}; expected (..., {robot.nq})"
+        )
     batch = torch.broadcast_shapes(position.shape[:-1], rotation.shape[:-2], start.shape[:-1])
     start = start.detach().expand(*batch, robot.nq)
     precision = _precision(chosen, position.dtype)
@@ -70,6 +74,14 @@ def inverse_kinematics(
     _retry(robot, kernel, chosen, best, error, position.detach(), rotation.detach())
     polished, _ = kernel.apply([best, position, rotation, precision])  # nothing left to do: this records the gradient
     return polished
+
+
+def _options(options: dict[str, float]) -> InverseKinematicsOptions:
+    known = [f.name for f in fields(InverseKinematicsOptions)]
+    for name in options:
+        if name not in known:
+            raise TypeError(f"inverse kinematics has no option {name!r}; it has {', '.join(known)}")
+    return InverseKinematicsOptions(**options)  # type: ignore[arg-type]
 
 
 def _retry(robot, kernel, options, best, error, position, rotation) -> None:
@@ -226,7 +238,7 @@ def _first(problem: _Problem, q: SX, p: SX, R: SX) -> SX:
 
 # How much a joint that stands at a limit takes part in derivatives, against one that is free: enough to tell them where no other
 # joint can move the link that way, too little to matter where others can.
-AT_LIMIT = 1e-4
+AT_LIMIT = 1e-6
 
 
 def _push(problem: _Problem, q: SX, p: SX, R: SX, precision: SX) -> tuple[SX, SX, SX]:
