@@ -39,6 +39,10 @@ class NativeCode:
         self.library = library
         self.format = struct.Struct(f"={WORDS_BEFORE + WORDS_PER_TENSOR * n_tensors}q")
 
+    @property
+    def n_ops(self) -> int:
+        return self.artifact.n_ops
+
     def run(self, words: Sequence[int], batch: int) -> None:
         """Compute samples 0 .. batch - 1. `words`: the length of sequences, then the descriptors of all tensors, flat."""
         threads = self.threads_for(batch, words[0])
@@ -52,7 +56,7 @@ class NativeCode:
         for job in jobs:
             job.result()
 
-    def threads_for(self, batch: int, length: int) -> int:
+    def threads_for(self, batch: int, length: int = 0) -> int:
         work = self.artifact.work + length * self.artifact.step_work
         if batch <= GROUP or work * batch < THREAD_GAIN_OPS:
             return 1
