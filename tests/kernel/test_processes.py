@@ -121,13 +121,13 @@ def test_kernels_in_child_processes(method: str) -> None:
         assert_same(found, expected)
 
 
-def test_fork_with_threads_running() -> None:
+def test_fork_with_threads_running(monkeypatch: pytest.MonkeyPatch) -> None:
     """The parent's pool of threads does not exist in the child: it starts its own instead of waiting for ever."""
+    monkeypatch.setattr("costate.kernel.call.THREAD_GAIN_OPS", 0)  # share every batch among threads
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     try:
         kernel = programs.spring()
-        kernel.code().n_ops = 10**9  # so that every batch is shared among threads
         inputs = list(spring_inputs(300))
         expected = [t.numpy() for t in kernel.apply(inputs)]
         ours, theirs = multiprocessing.get_context("fork").Pipe(False)
