@@ -41,6 +41,7 @@ SHAPE_SIZES: dict[str, int] = {
     "ellipsoid": 3,
     "mesh": 3,
     "plane": 0,
+    "socket": 4,
 }
 
 
@@ -92,7 +93,8 @@ class Shape:
     """A key of SHAPE_SIZES. Cylinders and capsules lie along z, centred; the normal of a plane is z."""
     size: Array
     """sphere: (radius,); box: full edge lengths (3,); cylinder, capsule: (radius, length), a capsule's length without
-    its caps; ellipsoid: semi-axes (3,); mesh: scale factors (3,); plane: (). [m]"""
+    its caps; ellipsoid: semi-axes (3,); mesh: scale factors (3,); plane: ();
+    socket: (radius of the bore, outer radius, depth of the bore, thickness of the floor), its origin at the mouth, z up. [m]"""
     pose: Transform = field(default_factory=Transform)
     """In the link frame."""
     name: str = ""
