@@ -1,0 +1,276 @@
+"""Benchmark of robots: kinematics and dynamics against Pinocchio and differentiable-robot-model, and the time to start.
+
+    python benchmarks/bench_robot.py [--smoke] [--json FILE] [--markdown FILE] [--only TABLE ...]
+    python benchmarks/bench_robot.py --markdown docs/benchmarks.md         # what the docs show
+
+Every library gets the same robot, from a URDF that we write, without passive forces, and results are compared before anything is
+timed. Ours go through torch, gradients through autograd, all in float64 unless said otherwise.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import torch
+from harness import Options, Report, Table, interleaved, machine, options, publish
+from robot_models import ROBOTS
+from robot_peers import DifferentiableRobotModel, Pinocchio, bare
+
+import costate as cs
+from costate.model import Model
+
+BATCHES = (1, 64, 1024, 4096)
+PEER_SAMPLES = 128
+"""How many states the other side loops over: its time per sample does not depend on it."""
+
+FUNCTIONS = {
+    "forward_kinematics": "poses of all links",
+    "inverse_dynamics": "inverse dynamics (RNEA)",
+    "mass_matrix": "mass matrix (CRBA)",
+    "forward_dynamics": "forward dynamics (ABA)",
+    "gradient": "value and gradient of forward dynamics",
+}
+State = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+
+
+@contextmanager
+def threads(count: int) -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def states(robot: cs.Robot, batch: int, dtype: torch.dtype = torch.float64) -> State:
+    random = torch.Generator().manual_seed(0)
+    v, tau = (torch.randn(batch, robot.nv, dtype=torch.float64, generator=random) for _ in range(2))
+    q = robot.random_configuration(batch, generator=random)
+    return q.to(dtype), v.to(dtype), tau.to(dtype)
+
+
+def ours(robot: cs.Robot, function: str, x: State) -> Callable[[], object]:
+    q, v, _ = x
+    if function != "gradient":
+        args = {"forward_kinematics": (q,), "mass_matrix": (q,)}.get(function, x)
+        method = getattr(robot, function)
+        return lambda: method(*args)
+    leaves = [t.clone().requires_grad_() for t in x]
+    seed = torch.ones_like(v)
+    return lambda: torch.autograd.grad(robot.forward_dynamics(*leaves), leaves, seed)
+
+
+# --- tables -----------------------------------------------------------------------------------------------------------
+
+
+def robot_table(name: str, model: Model, chosen: Options) -> Table:
+    """All functions of one robot at all batch sizes, against Pinocchio."""
+    robot = cs.Robot(bare(model))
+    peer = Pinocchio(robot.model, *(t.numpy() for t in states(robot, PEER_SAMPLES)))
+    check(robot, peer)
+    batches = BATCHES[:2] if chosen.smoke else BATCHES
+    rows = []
+    for function, title in FUNCTIONS.items():
+        one, two, python, cpp = times(robot, peer, function, batches, 3 if chosen.smoke else 15)
+        last = one[-1]
+        faster = f"{python / last:.0f}" if cpp is None else f"{python / last:.0f} ({cpp / last:.0f})"
+        rows.append((title, *one, two, python, "-" if cpp is None else cpp, faster))
+    columns = (
+        "",
+        *(f"batch {b}" for b in batches),
+        f"{batches[-1]}, two threads",
+        "Pinocchio",
+        "its C++",
+        "times faster",
+    )
+    note = (
+        f"{robot.nq} coordinates, {robot.nv} velocities. Nanoseconds per sample, one thread where not said otherwise. Pinocchio is "
+        "called from Python, sample by sample; its C++ is timed where it has a batched loop of its own (`abaInParallel` and "
+        "`rneaInParallel`, one thread). Its gradient is `computeABADerivatives`. Last column: at the largest batch, one thread, "
+        "against Pinocchio from Python (against its C++)."
+    )
+    return Table(name, columns, tuple(rows), note)
+
+
+def check(robot: cs.Robot, peer: Pinocchio) -> None:
+    """Both compute the same accelerations."""
+    found, expected = robot.forward_dynamics(*states(robot, PEER_SAMPLES)).numpy(), peer.accelerations()
+    error = np.abs(found - expected).max() / np.abs(expected).max()
+    if error > 1e-9:
+        raise SystemExit(f"{robot.name}: accelerations differ from Pinocchio's by {error:.1e}; nothing measured")
+
+
+def times(
+    robot: cs.Robot, peer: Pinocchio, function: str, batches: tuple[int, ...], rounds: int
+) -> tuple[list[float], float, float, float | None]:
+    """Nanoseconds per sample: ours per batch, ours with two threads, Pinocchio from Python, in C++."""
+    cases: dict[str, Callable[[], object]] = {
+        str(batch): ours(robot, function, states(robot, batch)) for batch in batches
+    }
+    sizes = dict(zip(cases, batches, strict=True)) | {"python": PEER_SAMPLES, "cpp": PEER_SAMPLES}
+    cases["python"] = peer.from_python(function)
+    cpp = peer.in_cpp(function)
+    if cpp is not None:
+        cases["cpp"] = cpp
+    with threads(1):
+        found = interleaved(cases, rounds)
+    with threads(2):
+        both = interleaved({"two": cases[str(batches[-1])]}, rounds)["two"]
+    scaled = {name: 1e9 * seconds / sizes[name] for name, seconds in found.items()}
+    return [scaled[str(b)] for b in batches], 1e9 * both / batches[-1], scaled["python"], scaled.get("cpp")
+
+
+def single_sample(chosen: Options) -> Table:
+    """One UR5 sample from NumPy arrays."""
+    robot = cs.Robot(bare(ROBOTS["ur5"]()))
+    x = [t[0].numpy() for t in states(robot, 1)]
+    peer = Pinocchio(robot.model, *(a[None] for a in x))
+    forward = robot.kernel("forward_dynamics")
+    backward = forward.vjp()
+    named = dict(zip(("q", "v", "tau"), x, strict=True))
+    bound = forward.bind(**named)
+    seeded = {**named, "a_bar": np.ones(robot.nv)}
+    bound_back = backward.bind(**seeded)
+    cases = {
+        "bound": bound,
+        "numpy": lambda: forward.numpy(**named),
+        "torch": ours(robot, "forward_dynamics", states(robot, 1)),
+        "pinocchio": peer.from_python("forward_dynamics"),
+        "bound_back": lambda: (bound(), bound_back()),
+        "numpy_back": lambda: (forward.numpy(**named), backward.numpy(**seeded)),
+        "torch_back": ours(robot, "gradient", states(robot, 1)),
+        "pinocchio_back": peer.from_python("gradient"),
+    }
+    with threads(1):
+        found = {name: 1e6 * s for name, s in interleaved(cases, 3 if chosen.smoke else 25).items()}
+    ways = ("bound", "numpy", "torch", "pinocchio")
+    rows = (
+        ("forward dynamics", *(found[w] for w in ways)),
+        ("value and gradient", *(found[f"{w}_back"] for w in ways)),
+    )
+    columns = ("", "bound arrays", "NumPy call", "torch call", "Pinocchio")
+    return Table("One sample of the UR5", columns, rows, "Microseconds per call from Python, one thread.")
+
+
+def against_drm(chosen: Options) -> Table:
+    """differentiable-robot-model, one thread and two."""
+    batch = 64 if chosen.smoke else 1024
+    rows = []
+    for name in ("ur5", "iiwa7"):
+        robot = cs.Robot(bare(ROBOTS[name]()))
+        x = states(robot, batch)
+        peer = DifferentiableRobotModel(robot.model, *(t.numpy() for t in x))
+        error = float((peer.accelerations().double() - robot.forward_dynamics(*x)).abs().max())
+        narrow = states(robot, batch, torch.float32)
+        for count in (1, 2):
+            cases = {
+                "value": ours(robot, "forward_dynamics", x),
+                "gradient": ours(robot, "gradient", x),
+                "value32": ours(robot, "forward_dynamics", narrow),
+                "gradient32": ours(robot, "gradient", narrow),
+                "their value": peer.accelerations,
+                "their gradient": peer.gradient,
+            }
+            with threads(count):
+                found = {k: 1e9 * s / batch for k, s in interleaved(cases, 3 if chosen.smoke else 10).items()}
+            for kind, title in (("value", "forward dynamics"), ("gradient", "value and gradient")):
+                mine, narrow_time, theirs = found[kind], found[f"{kind}32"], found[f"their {kind}"]
+                label = f"{name}, {title}, {count} thread{'s' * (count > 1)}"
+                rows.append((label, mine, narrow_time, theirs, f"{theirs / mine:.0f} ({theirs / narrow_time:.0f})"))
+        print(f"{name}: accelerations differ by {error:.1e} from differentiable-robot-model's", file=sys.stderr)
+    note = (
+        f"Nanoseconds per sample at batch {batch}. differentiable-robot-model is in float32, all it has; in the last "
+        "column against our float64 (our float32)."
+    )
+    columns = ("", "float64", "float32", "differentiable-robot-model", "times faster")
+    return Table("Against differentiable-robot-model", columns, tuple(rows), note)
+
+
+START = """
+import json, sys, time
+t = [time.perf_counter()]
+import torch
+t.append(time.perf_counter())
+import costate as cs
+from costate.robot import Robot
+t.append(time.perf_counter())
+sys.path.insert(0, {folder!r})
+from robot_models import ROBOTS
+begin = time.perf_counter()
+robot = Robot(ROBOTS[{name!r}]())
+q, v, tau = (torch.zeros(64, n, dtype=torch.float64, requires_grad=True) for n in (robot.nq, robot.nv, robot.nv))
+with torch.no_grad():
+    q += robot.neutral()
+robot.forward_dynamics(q, v, tau).sum().backward()
+print(json.dumps([t[1] - t[0], t[2] - t[1], time.perf_counter() - begin]))
+"""
+
+
+def start_up(chosen: Options) -> Table:
+    """Fresh processes: from nothing to the first gradient of forward dynamics."""
+    rows = []
+    names = ["ur5"] if chosen.smoke else ["ur5", "laikago", "humanoid, 35 joints"]
+    for name in names:
+        repeats = 1 if chosen.smoke or name.startswith("humanoid") else 3
+        cold, warm = [], []
+        for _ in range(repeats):
+            with tempfile.TemporaryDirectory() as cache:
+                cold.append(fresh_process(name, cache))
+                warm.append(fresh_process(name, cache))
+        imports = min(x[1] for x in cold + warm)
+        rows.append((name, imports, min(x[2] for x in cold), min(x[2] for x in warm)))
+    note = (
+        "Seconds. Import of costate once torch is imported; then from the name of the robot to its first gradient of forward "
+        "dynamics, code for value and gradient included: with an empty cache, and in a second process."
+    )
+    return Table("From import to the first gradient", ("", "import", "cold", "with the cache"), tuple(rows), note)
+
+
+def fresh_process(name: str, cache: str) -> list[float]:
+    script = START.format(folder=os.path.dirname(os.path.abspath(__file__)), name=name)
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env=os.environ | {"COSTATE_CACHE": cache},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+TABLES = ("robots", "single", "drm", "start")
+
+
+def main() -> None:
+    chosen = options(__doc__ or "", TABLES)
+    tables: list[Table] = []
+    if "robots" in chosen.only:
+        tables += [robot_table(name, make(), chosen) for name, make in ROBOTS.items()]
+    if "single" in chosen.only:
+        tables.append(single_sample(chosen))
+    if "drm" in chosen.only:
+        tables.append(against_drm(chosen))
+    if "start" in chosen.only:
+        tables.append(start_up(chosen))
+    command = "python benchmarks/bench_robot.py --markdown docs/benchmarks.md"
+    peers = {"pin": "pinocchio", "differentiable-robot-model": "differentiable-robot-model"}
+    facts = machine() | {label: _version(package) for package, label in peers.items()}
+    publish(Report("Robots", command, facts, tuple(tables)), chosen)
+
+
+def _version(package: str) -> str:
+    from importlib.metadata import version
+
+    return version(package)
+
+
+if __name__ == "__main__":
+    main()
