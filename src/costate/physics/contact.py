@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import casadi as ca
 from casadi import SX
 
-from costate.physics.shapes import Capsule, Cylinder, Plane, Socket, Solid, Sphere, length
+from costate.physics.edges import Frame, edge_contact
+from costate.physics.shapes import FAR, Box, Capsule, Cylinder, Plane, Socket, Solid, Sphere, length
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,22 +94,104 @@ def _unit_interval(x: SX) -> SX:
     return ca.fmin(ca.fmax(x, 0), 1)
 
 
-def _cylinder_plane(a: Placed, b: Placed) -> list[Candidate]:
-    """Four points of each rim, turned so that the lowest point of the rim is one of them."""
+def _edges(a: Placed, b: Placed) -> Candidate:
+    frames = (Frame(x.solid, x.rotation, x.position) for x in (a, b))
+    return Candidate(*edge_contact(*frames))
+
+
+def _nearest(found: list[Candidate]) -> Candidate:
+    """The candidate with the smallest gap."""
+    best = found[0]
+    for c in found[1:]:
+        nearer = c.gap < best.gap
+        pairs = ((c.gap, best.gap), (c.point, best.point), (c.normal, best.normal))
+        best = Candidate(*(ca.if_else(nearer, x, y) for x, y in pairs))
+    return best
+
+
+def _capsule_box(a: Placed, b: Placed) -> list[Candidate]:
+    """Both ends against the box, the nearest corner against the capsule, and edges."""
+    corner = _nearest([c.flipped() for c in points_against(b, a)])
+    return [*points_against(a, b), corner, _edges(a, b)]
+
+
+def _box_box(a: Placed, b: Placed) -> list[Candidate]:
+    """Corners of each against a face of the other, and edges."""
+    return [*_corners_on_face(a, b), *(c.flipped() for c in _corners_on_face(b, a)), _edges(a, b)]
+
+
+BESIDE_FACE = 1e-6
+"""How far beside a face a corner is still above it [m]: boxes of the same size can be stacked."""
+
+
+def _corners_on_face(a: Placed, b: Placed) -> list[Candidate]:
+    """Corners of a against that face of b along which the two are furthest apart. All corners share it, so that one which is near
+    another face too is not pushed out sideways. Corners beside the face have their plain distance."""
+    assert isinstance(b.solid, Box)
+    fa, fb = Frame(a.solid, a.rotation, a.position), Frame(b.solid, b.rotation, b.position)
+    middle = b.to_local(a.position)
+    apart = [ca.fabs(middle[k]) - fb.half(k) - fa.extent(fb.axis(k)) for k in range(3)]
+    is_best = [ca.logic_and(apart[k] >= apart[(k + 1) % 3], apart[k] > apart[(k + 2) % 3]) for k in range(2)]
+    chosen = ca.vertcat(is_best[0], ca.if_else(is_best[0], 0, is_best[1]), 0)
+    chosen[2] = 1 - chosen[0] - chosen[1]
+    facing = b.rotation @ (chosen * ca.if_else(middle < 0, -1, 1))
+    found = []
+    for p, _ in a.solid.points():
+        x = a.to_world(p)
+        y = b.to_local(x)
+        out = ca.fabs(y) - b.solid.size / 2
+        beside = ca.mmax(ca.if_else(chosen > 0, -1, out)) > BESIDE_FACE
+        gap = ca.if_else(beside, b.solid.distance(y), ca.dot(facing, x - b.position) - ca.dot(chosen, b.solid.size) / 2)
+        normal = ca.if_else(beside, b.rotation @ b.solid.normal(y), facing)
+        found.append(Candidate(gap, x - normal * gap / 2, normal))
+    return found
+
+
+def _rims(a: Placed, toward: SX) -> list[SX]:
+    """Four points of each rim, turned so that the one furthest along a direction is among them, world axes."""
     assert isinstance(a.solid, Cylinder)
-    normal = b.rotation[:, 2]
     axis = a.rotation[:, 2]
-    tilt = normal - ca.dot(normal, axis) * axis + 1e-9 * a.rotation[:, 0]  # upright: any direction will do
+    tilt = toward - ca.dot(toward, axis) * axis + 1e-9 * a.rotation[:, 0]  # along the axis: any direction will do
     down = tilt / length(tilt)
     side = ca.cross(axis, down)
+    ends = [a.position + axis * (end * a.solid.length / 2) for end in (-1, 1)]
+    return [end + direction * a.solid.radius for end in ends for direction in (down, side, -down, -side)]
+
+
+def _cylinder_plane(a: Placed, b: Placed) -> list[Candidate]:
+    """Four points of each rim, the lowest among them."""
+    normal = b.rotation[:, 2]
     found = []
-    for end in (-1, 1):
-        center = a.position + axis * (end * a.solid.length / 2)
-        for direction in (-down, side, down, -side):
-            x = center + direction * a.solid.radius
-            gap = ca.dot(x - b.position, normal)
-            found.append(Candidate(gap, x - normal * gap / 2, normal))
+    for x in _rims(a, -normal):
+        gap = ca.dot(x - b.position, normal)
+        found.append(Candidate(gap, x - normal * gap / 2, normal))
     return found
+
+
+def _rims_against(a: Placed, b: Placed) -> list[Candidate]:
+    """Rims turned towards where b is nearest to the middle of a."""
+    toward = -(b.rotation @ b.solid.normal(b.to_local(a.position)))
+    found = []
+    for x in _rims(a, toward):
+        y = b.to_local(x)
+        gap, normal = b.solid.distance(y), b.rotation @ b.solid.normal(y)
+        found.append(Candidate(gap, x - normal * gap / 2, normal))
+    return found
+
+
+def _cylinder_box(a: Placed, b: Placed) -> list[Candidate]:
+    """Rims against the box, corners against the cylinder, and edges against its side."""
+    return [*_rims_against(a, b), *(c.flipped() for c in points_against(b, a)), _edges(a, b)]
+
+
+def _cylinder_capsule(a: Placed, b: Placed) -> list[Candidate]:
+    """Rims against the capsule, its ends against the cylinder, and side against side."""
+    return [*_rims_against(a, b), *(c.flipped() for c in points_against(b, a)), _edges(a, b)]
+
+
+def _cylinder_cylinder(a: Placed, b: Placed) -> list[Candidate]:
+    """Rims of each against the other, and side against side."""
+    return [*_rims_against(a, b), *(c.flipped() for c in _rims_against(b, a)), _edges(a, b)]
 
 
 SMOOTHING = 1e-6
@@ -117,7 +200,7 @@ SMOOTHING = 1e-6
 
 def _cylinder_socket(a: Placed, b: Placed) -> list[Candidate]:
     """A cylinder in a bore, with its lower end (local -z) going down: the rim's deepest point against the wall, the body against
-    the mouth's edge, and the lower face against floor and rim of the cup."""
+    the mouth's edge, and the lower face against floor and rim of the cup. The outside of the cup is not looked at."""
     assert isinstance(a.solid, Cylinder) and isinstance(b.solid, Socket)
     cup, r = b.solid, a.solid.radius
     axis = b.rotation.T @ a.rotation[:, 2]
@@ -138,8 +221,8 @@ def _rim_in_bore(b: Placed, cup: Socket, low: SX, axis: SX, r) -> Candidate:
     along = u[0] * axis[0] + u[1] * axis[1]
     reach = r * ca.sqrt(1 - along**2 + 1e-12)
     z = low[2] + r * along * axis[2] / ca.sqrt(1 - along**2 + 1e-12) * -1
-    below = z < 0
-    gap = ca.if_else(below, cup.bore - offset - reach, cup.bore)
+    inside = ca.logic_and(z < 0, offset < cup.bore)
+    gap = ca.if_else(inside, cup.bore - offset - reach, FAR)
     point = ca.vertcat(u * (offset + reach), z)
     return Candidate(gap, b.to_world(point), b.rotation @ ca.vertcat(-u, 0))
 
@@ -150,8 +233,8 @@ def _body_at_mouth(b: Placed, cup: Socket, low: SX, axis: SX, r) -> Candidate:
     at = low[:2] + t * axis[:2]
     u, offset = _lateral(at)
     reach = r / axis[2]
-    inside = low[2] < 0
-    gap = ca.if_else(inside, cup.bore - offset - reach, cup.bore)
+    inside = ca.logic_and(low[2] < 0, offset < cup.bore)
+    gap = ca.if_else(inside, cup.bore - offset - reach, FAR)
     point = ca.vertcat(u * cup.bore, 0)
     return Candidate(gap, b.to_world(point), b.rotation @ ca.vertcat(-u, 0))
 
@@ -168,13 +251,19 @@ def _face_on_cup(b: Placed, cup: Socket, low: SX, axis: SX, r) -> list[Candidate
         lateral = ca.sqrt(p[0] ** 2 + p[1] ** 2 + SMOOTHING**2)
         on_rim = ca.logic_and(lateral > cup.bore, p[2] > -cup.depth / 4)
         gap = ca.if_else(on_rim, p[2], p[2] + cup.depth)
+        gap = ca.if_else(lateral < cup.radius, gap, FAR)
         found.append(Candidate(gap, b.to_world(p), b.rotation[:, 2]))
     return found
 
 
 PAIRS: dict[tuple[type[Solid], type[Solid]], Callable[[Placed, Placed], list[Candidate]]] = {
     (Capsule, Capsule): _capsule_capsule,
+    (Capsule, Box): _capsule_box,
+    (Box, Box): _box_box,
     (Cylinder, Plane): _cylinder_plane,
+    (Cylinder, Box): _cylinder_box,
+    (Cylinder, Capsule): _cylinder_capsule,
+    (Cylinder, Cylinder): _cylinder_cylinder,
     (Cylinder, Socket): _cylinder_socket,
 }
 """Pairs with a method of their own."""

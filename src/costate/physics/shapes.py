@@ -8,9 +8,9 @@ zero.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from itertools import product
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -18,8 +18,9 @@ from casadi import SX
 
 from costate.model.model import Shape, Transform
 
-TINY = 1e-300
-"""Under square roots: smaller than the square of anything that matters, so values do not change."""
+TINY = 1e-24
+"""Under square roots [m^2]: less than rounding for lengths above a tenth of a millimetre, and large enough that second
+derivatives at zero stay finite."""
 
 Number = float | SX
 
@@ -35,10 +36,6 @@ class Solid(ABC):
         """Points (3,) with radii [m] that stand for the surface when it touches another shape; none for hollow or endless ones."""
         return []
 
-    @property
-    def center(self) -> SX:
-        return SX.zeros(3)
-
     def normal(self, p: SX) -> SX:
         """Outward unit normal (3,) at a point."""
         x = SX.sym("x", 3)
@@ -47,6 +44,17 @@ class Solid(ABC):
 
 def length(v: SX) -> SX:
     return ca.sqrt(ca.dot(v, v) + TINY)
+
+
+def from_faces(out: SX) -> SX:
+    """Signed distance of a solid whose faces are at right angles, from the distances to them (n,), negative inside. On a face
+    the normal is the face's."""
+    nearest = out[0]
+    for k in range(1, out.numel()):
+        nearest = ca.fmax(nearest, out[k])
+    outside = nearest > 0
+    # Where the root is not wanted its argument is one, so that no derivative is formed at zero.
+    return ca.if_else(outside, length(ca.if_else(outside, ca.fmax(out, 0), 1)), nearest)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,9 +74,7 @@ class Box(Solid):
     """Edge lengths (3,)."""
 
     def distance(self, p: SX) -> SX:
-        out = ca.fabs(p) - self.size / 2
-        inside = ca.fmin(ca.fmax(ca.fmax(out[0], out[1]), out[2]), 0)
-        return length(ca.fmax(out, 0)) + inside
+        return from_faces(ca.fabs(p) - self.size / 2)
 
     def points(self) -> list[tuple[SX, Number]]:
         return [
@@ -101,8 +107,7 @@ class Cylinder(Solid):
     length: Number
 
     def distance(self, p: SX) -> SX:
-        out = ca.vertcat(ca.sqrt(p[0] ** 2 + p[1] ** 2 + TINY) - self.radius, ca.fabs(p[2]) - self.length / 2)
-        return length(ca.fmax(out, 0)) + ca.fmin(ca.fmax(out[0], out[1]), 0)
+        return from_faces(ca.vertcat(length(p[:2]) - self.radius, ca.fabs(p[2]) - self.length / 2))
 
     def points(self) -> list[tuple[SX, Number]]:
         rim = [(np.cos(a), np.sin(a)) for a in np.arange(4) * np.pi / 2]
@@ -141,6 +146,9 @@ class Intersection(Solid):
     def distance(self, p: SX) -> SX:
         return ca.fmax(self.a.distance(p), self.b.distance(p))
 
+    def points(self) -> list[tuple[SX, Number]]:
+        return _kept(self.a.points(), self.b, 1) + _kept(self.b.points(), self.a, 1)
+
 
 @dataclass(frozen=True, eq=False)
 class Difference(Solid):
@@ -151,6 +159,28 @@ class Difference(Solid):
 
     def distance(self, p: SX) -> SX:
         return ca.fmax(self.a.distance(p), -self.b.distance(p))
+
+    def points(self) -> list[tuple[SX, Number]]:
+        return _kept(self.a.points(), self.b, -1) + _kept(self.b.points(), self.a, 1)
+
+
+def _kept(points: list[tuple[SX, Number]], other: Solid, side: int) -> list[tuple[SX, Number]]:
+    """Points (with their balls) inside (side 1) or outside (side -1) of another solid. Where sizes are symbols, a point that is cut
+    away shrinks out of reach instead of being dropped."""
+    kept = []
+    for p, r in points:
+        depth = ca.simplify(side * other.distance(p) + r)
+        if not depth.is_constant():
+            kept.append((p, ca.if_else(depth <= ON_SURFACE, r, r - FAR)))
+        elif float(depth) <= ON_SURFACE:
+            kept.append((p, r))
+    return kept
+
+
+FAR = 1e3
+"""A distance nothing touches at [m]."""
+ON_SURFACE = 1e-9
+"""How far outside a point still belongs to a solid [m]."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,6 +232,33 @@ class Socket(Solid):
         return ca.fmax(outside, -hole)
 
 
+def sizes(solid: Solid) -> list[float]:
+    """All lengths a solid is made of, in the order of its fields, parts after parts [m]."""
+    found: list[float] = []
+    for f in fields(solid):  # type: ignore[arg-type]
+        value = getattr(solid, f.name)
+        if isinstance(value, Solid):
+            found += sizes(value)
+        elif not isinstance(value, Transform):
+            found += [float(x) for x in ca.vertsplit(ca.DM(SX(value)))]
+    return found
+
+
+def resized(solid: Solid, values: SX) -> Solid:
+    """The same solid with other lengths, (n,) as `sizes` lists them."""
+    changed: dict[str, Any] = {}
+    at = 0
+    for f in fields(solid):  # type: ignore[arg-type]
+        value = getattr(solid, f.name)
+        if isinstance(value, Transform):
+            continue
+        n = len(sizes(value)) if isinstance(value, Solid) else SX(value).numel()
+        part = values[at : at + n]
+        changed[f.name] = resized(value, part) if isinstance(value, Solid) else part
+        at += n
+    return replace(solid, **changed)  # type: ignore[type-var]
+
+
 SOLIDS = {
     "sphere": lambda s: Sphere(s[0]),
     "box": lambda s: Box(s),
@@ -213,11 +270,12 @@ SOLIDS = {
 """Shape kind -> solid from its sizes."""
 
 
-def solid_of(shape: Shape, size: Sequence[float] | SX | None = None) -> Solid:
-    """The solid of a model's shape, with its own sizes or with symbols."""
+def solid_of(shape: Shape | Solid) -> Solid:
+    """The solid of a model's shape, in the shape's frame."""
+    if isinstance(shape, Solid):
+        return shape
     if shape.kind not in SOLIDS:
         raise ValueError(
             f"shape '{shape.name}' of kind {shape.kind} cannot collide; use {', '.join(SOLIDS)}, or leave it out with collide="
         )
-    values = SX(np.asarray(shape.size, float)) if size is None else SX(size)
-    return SOLIDS[shape.kind](values)
+    return SOLIDS[shape.kind](SX(np.asarray(shape.size, float)))

@@ -3,6 +3,17 @@
 from costate.sim.actuators import PositionServo, Torque, VelocityServo
 from costate.sim.contact_models import PGS, Compliant
 from costate.sim.scene import Body, Static
-from costate.sim.world import SimulationError, World
+from costate.sim.world import Contacts, SimulationError, World
 
-__all__ = ["PGS", "Body", "Compliant", "PositionServo", "SimulationError", "Static", "Torque", "VelocityServo", "World"]
+__all__ = [
+    "PGS",
+    "Body",
+    "Compliant",
+    "Contacts",
+    "PositionServo",
+    "SimulationError",
+    "Static",
+    "Torque",
+    "VelocityServo",
+    "World",
+]

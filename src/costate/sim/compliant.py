@@ -15,20 +15,20 @@ from costate.sim.setup import Setup, Symbols
 
 
 def smooth_step(setup: Setup) -> Program:
-    """One substep of a world without hard contact: (x, u, parameters, wrenches) -> (x', impulses of contacts)."""
+    """One substep of a world without hard contact: (x, u, parameters, wrenches) -> (x', impulses of all rows)."""
     s = Symbols(setup)
     dt, model = setup.dt, setup.scene.model
 
     def rate(q: SX, v: SX) -> SX:
-        return (free_motion(s, q, v, s.u, contact_forces(s, q, v)).velocity - v) / dt
+        return (free_motion(s, q, v, s.u, contact_forces(s, q, v)[0]).velocity - v) / dt
 
     if setup.integrator == "rk4":
         q, v = _runge_kutta(s, rate)
     else:
         v = s.v + dt * rate(s.q, s.v)
         q = integrate(model, s.q, s.v if setup.integrator == "explicit" else v, dt)
-    normal = normal_forces(s, s.q, s.v)
-    return as_program(ca.Function("step", s.inputs, [ca.vertcat(q, v), dt * ca.densify(normal)]))
+    forces = contact_forces(s, s.q, s.v)[1]
+    return as_program(ca.Function("step", s.inputs, [ca.vertcat(q, v), dt * ca.densify(forces)]))
 
 
 def _runge_kutta(s: Symbols, rate) -> tuple[SX, SX]:
@@ -44,29 +44,25 @@ def _runge_kutta(s: Symbols, rate) -> tuple[SX, SX]:
     return integrate(model, s.q, velocity, dt), s.v + dt * acceleration
 
 
-def contact_forces(s: Symbols, q: SX, v: SX) -> SX | None:
-    """Generalised forces of contacts and joint limits, (nv,)."""
+def contact_forces(s: Symbols, q: SX, v: SX) -> tuple[SX | None, SX]:
+    """Generalised forces of contacts and joint limits (nv,), and the force [N or N m] along each row."""
     options = s.setup.contact
-    if options is None:
-        return None
+    rows = [] if options is None else constraint_rows(s, q, s.contacts(q), s.setup.dt)
+    if not rows:
+        return None, SX.zeros(1)
     assert isinstance(options, Compliant)
-    rows = _rows(s, q)
     total = SX(s.setup.nv, 1)
-    normal: dict[int, SX] = {}
+    forces: list[SX] = []
     sliding = _sliding_speeds(rows, v, options)
-    for k, row in enumerate(rows):
+    for row in rows:
+        speed = (row.J @ v)[0]
         if row.kind in ("normal", "limit"):
-            normal[k] = _normal_force(s, row.kind, row.gap, (row.J @ v)[0], options)
-            force = normal[k]
+            forces.append(_normal_force(s, row.kind, row.gap, speed, options))
         else:
             assert row.bound is not None
-            force = -row.bound * normal[row.contact] * (row.J @ v)[0] / sliding[row.contact]
-        total = total + row.J.T * force
-    return total
-
-
-def _rows(s: Symbols, q: SX):
-    return constraint_rows(s, q, s.contacts(q), s.setup.dt)
+            forces.append(-row.bound * forces[row.contact] * speed / sliding[row.contact])
+        total = total + row.J.T * forces[-1]
+    return total, ca.vertcat(*forces)
 
 
 def _sliding_speeds(rows, v: SX, options: Compliant) -> dict[int, SX]:
@@ -83,19 +79,6 @@ def _normal_force(s: Symbols, kind: str, gap: SX, speed: SX, options: Compliant)
     damping = s.contact_value("damping") if kind == "normal" else SX(options.limit_damping)
     depth = options.smoothing * softplus(-gap / options.smoothing)
     return stiffness * depth * ca.fmax(1 - damping * speed, 0)
-
-
-def normal_forces(s: Symbols, q: SX, v: SX) -> SX:
-    """[N] or [N m], one per row."""
-    options = s.setup.contact
-    if options is None:
-        return SX.zeros(1)
-    assert isinstance(options, Compliant)
-    forces = [
-        _normal_force(s, r.kind, r.gap, (r.J @ v)[0], options) if r.kind in ("normal", "limit") else SX(0)
-        for r in _rows(s, q)
-    ]
-    return ca.vertcat(*forces) if forces else SX.zeros(1)
 
 
 def softplus(x: SX) -> SX:

@@ -42,7 +42,7 @@ def constraint_rows(s: Symbols, q: SX, touches: list[Touch], dt: float) -> list[
         J = _relative_jacobian(s, bodies, t)
         normal = len(rows)
         rows.append(Row("normal", c.normal.T @ J, c.gap, bounces=True))
-        if not (t.friction.is_constant() and float(t.friction) == 0.0):
+        if t.rubs:
             rows += [Row("tangent", d.T @ J, SX(0), normal, t.friction) for d in tangents(c.normal)]
     contact = s.setup.contact
     if contact is not None and contact.joint_limits:

@@ -35,9 +35,12 @@ def free_motion(s: Symbols, q: SX, v: SX, u: SX, extra: SX | None = None, joint_
     bias = rnea(model, s.params, q, v, SX(setup.nv, 1), s.wrenches, Passive(friction=joint_friction))
     if extra is not None:
         bias = bias - extra
-    implicit = M + dt * ca.diag(_damping(s)) if setup.integrator == "implicit" else M
-    factored = factor(implicit)
-    torque = actuate(s, q, v, u, implicit, bias)
+    if setup.integrator == "implicit":  # M (v' - v) / dt = ... - D v' - K (q + dt v' - rest)
+        stiffness = _per_velocity(s, "stiffness")
+        M = M + ca.diag(dt * _per_velocity(s, "damping") + dt**2 * stiffness)
+        bias = bias + dt * stiffness * v
+    factored = factor(M)
+    torque = actuate(s, q, v, u, M, bias)
     return Free(v + dt * factored.solve(torque - bias), torque, factored)
 
 
@@ -76,12 +79,12 @@ def _clamp(x: SX, limit: float) -> SX:
     return x if limit == float("inf") else ca.fmin(ca.fmax(x, -limit), limit)
 
 
-def _damping(s: Symbols) -> SX:
-    """Viscous damping of every velocity coordinate, (nv,)."""
+def _per_velocity(s: Symbols, kind: str) -> SX:
+    """Damping or stiffness of every velocity coordinate, (nv,)."""
     model = s.setup.scene.model
     rows = SX.zeros(model.nv)
     for j, at in zip(model.joints, model.v_index, strict=True):
         scale = j.mimic.multiplier if j.mimic else 1.0
         for k in range(at, at + (1 if j.mimic else j.nv)):
-            rows[k] += scale**2 * s.params["damping", j.name]
+            rows[k] += scale**2 * s.params[kind, j.name]
     return rows

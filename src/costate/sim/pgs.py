@@ -17,7 +17,7 @@ from costate.kernel.program import Program, Var
 from costate.physics.integrate import integrate
 from costate.sim.constraints import Row, constraint_rows
 from costate.sim.contact_models import PGS
-from costate.sim.motion import free_motion
+from costate.sim.motion import Free, free_motion
 from costate.sim.setup import Setup, Symbols
 
 
@@ -32,10 +32,10 @@ class Problem:
     """(nv, n)."""
     c: SX
     """J v_free - target, (n,)."""
-    push: SX
-    """Overlap to be undone, as velocity, (n,)."""
     rest: SX
     """Part of the step that is left after the impact, (n,)."""
+    more: dict[str, SX]
+    """Further right-hand sides like c, by what their solution is for."""
 
 
 def pgs_step(setup: Setup) -> Program:
@@ -48,26 +48,29 @@ def pgs_step(setup: Setup) -> Program:
     b = ProgramBuilder("step")
     args = [b.input(f"i{k}", x.numel()) for k, x in enumerate(s.inputs)]
     if not rows:
-        q = _advance(setup, s.q, s.v, free.velocity, free.velocity)
-        (x,) = b.call(ca.Function("free", s.inputs, [ca.vertcat(q, free.velocity)]), *args)
-        b.output("x", x)
-        b.output("impulses", b.call(ca.Function("none", [s.x], [SX.zeros(1)]), args[0])[0])
-        return b.program()
+        return _without_rows(b, s, args, free.velocity)
     problem = make_problem(s, options, rows, free)
-    split = options.correction == "split"
-    A, W = problem.A, problem.W
-    shared = [_nonzeros(A), problem.c, _bounds(rows)]
-    outputs = [free.velocity, _nonzeros(W), problem.rest, *shared, problem.push]
-    v_free, w, rest, a, c, bounds, push = b.call(
+    outputs = [free.velocity, _nonzeros(problem.W), problem.rest, _nonzeros(problem.A), _bounds(rows), problem.c]
+    outputs += problem.more.values()
+    v_free, w, rest, a, bounds, c, *more = b.call(
         ca.Function("prepare", s.inputs, [ca.densify(o) for o in outputs]), *args
     )
-    sweep = _sweep(rows, A.sparsity(), options)
+    sweep = _sweep(rows, problem.A.sparsity(), options)
     impulses = _solve(b, sweep, options.sweeps, len(rows), [a, c, bounds])
-    undone = _solve(b, sweep, options.sweeps, len(rows), [a, push, bounds]) if split else None
-    finish = _finish(setup, s, W.sparsity(), len(rows), split)
-    (x,) = b.call(finish, args[0], v_free, w, rest, impulses, *([undone] if undone else []))
+    others = [_solve(b, sweep, options.sweeps, len(rows), [a, x, bounds]) for x in more]
+    finish = _finish(setup, s, problem.W.sparsity(), len(rows), list(problem.more))
+    (x,) = b.call(finish, args[0], v_free, w, rest, impulses, *others)
     b.output("x", x)
     b.output("impulses", impulses)
+    return b.program()
+
+
+def _without_rows(b: ProgramBuilder, s: Symbols, args: list[Var], velocity: SX) -> Program:
+    used = s.v if s.setup.integrator == "explicit" else velocity
+    q = integrate(s.setup.scene.model, s.q, used, s.setup.dt)
+    (x,) = b.call(ca.Function("free", s.inputs, [ca.vertcat(q, velocity)]), *args)
+    b.output("x", x)
+    b.output("impulses", b.call(ca.Function("none", [s.x], [SX.zeros(1)]), args[0])[0])
     return b.program()
 
 
@@ -76,26 +79,40 @@ def _solve(b: ProgramBuilder, sweep: ca.Function, sweeps: int, n: int, shared: l
     return b.scan(sweep, sweeps, start, shared=shared)[0][0]
 
 
-def make_problem(s: Symbols, options: PGS, rows: list[Row], free) -> Problem:
-    dt = s.setup.dt
+def make_problem(s: Symbols, options: PGS, rows: list[Row], free: Free) -> Problem:
+    """`more` holds what is solved beside the impulses: "push" (split correction), "jump" (explicit integration)."""
     J = ca.vertcat(*(r.J for r in rows))
     W = ca.sparsify(ca.horzcat(*(_sparse_solve(free.factor, r.J.T) for r in rows)))
-    speed = J @ free.velocity
+    A = ca.tril(J @ W)
+    before = J @ s.v
+    c, push, rest = _offsets(s, options, rows, J @ free.velocity, before)
+    more = {"push": push} if options.correction == "split" else {}
+    if s.setup.integrator == "explicit":
+        # Positions move with the velocity before the step, so their impacts are those of that velocity.
+        more["jump"], _, rest = _offsets(s, options, rows, before, before)
+    return Problem(rows, A, W, c, rest, more)
+
+
+def _offsets(s: Symbols, options: PGS, rows: list[Row], speed: SX, before: SX) -> tuple[SX, SX, SX]:
+    """Speeds less targets, minus the speeds that undo overlap, and the parts of the step after the impacts, (n,) each."""
     restitution = s.contact_value("restitution")
     c, push, rest = [], [], []
     for k, row in enumerate(rows):
-        target, undo, left = _target(row, speed[k], restitution, options, dt)
+        target, undo, left = _target(row, speed[k], before[k], restitution, options, s.setup.dt)
         c.append(speed[k] - target)
         push.append(-undo)
         rest.append(left)
     for k, row in enumerate(rows):  # friction acts as long as its contact does
         if row.kind == "tangent":
             rest[k] = rest[row.contact]
-    return Problem(rows, ca.tril(J @ W), W, ca.vertcat(*c), ca.vertcat(*push), ca.vertcat(*rest))
+    return ca.vertcat(*c), ca.vertcat(*push), ca.vertcat(*rest)
 
 
-def _target(row: Row, speed: SX, restitution: SX, options: PGS, dt: float) -> tuple[SX, SX, SX]:
-    """(velocity the row must reach, velocity that undoes overlap, part of the step after the impact)."""
+def _target(row: Row, speed: SX, before: SX, restitution: SX, options: PGS, dt: float) -> tuple[SX, SX, SX]:
+    """(velocity the row must reach, velocity that undoes overlap, part of the step after the impact).
+
+    speed: along the row without impulses; before: at the start of the step, which tells an impact from rest under gravity.
+    """
     if row.kind in ("tangent", "friction"):
         return SX(0), SX(0), SX(1)
     gap = row.gap
@@ -103,8 +120,8 @@ def _target(row: Row, speed: SX, restitution: SX, options: PGS, dt: float) -> tu
     if options.correction == "none":
         undo = SX(0)
     bounce = SX(0)
-    if row.bounces:
-        bounce = ca.if_else(speed < -options.restitution_speed, -restitution * speed, 0)
+    if row.bounces and not (restitution.is_constant() and float(restitution) == 0):
+        bounce = ca.if_else(before < -options.restitution_speed, ca.fmax(-restitution * speed, 0), 0)
     hits = ca.logic_and(gap + dt * speed < 0, speed < 0)
     apart = ca.if_else(hits, bounce, -gap / dt)
     overlapping = bounce if options.correction == "split" else ca.fmax(bounce, undo)
@@ -160,18 +177,15 @@ def _onto_cone(x: SX, y: SX, radius: SX) -> tuple[SX, SX]:
     return scale * x, scale * y
 
 
-def _finish(setup: Setup, s: Symbols, pattern: ca.Sparsity, n: int, split: bool) -> ca.Function:
+def _finish(setup: Setup, s: Symbols, pattern: ca.Sparsity, n: int, more: list[str]) -> ca.Function:
     """Velocities after the impulses, and positions that know when they came."""
     v_free, w, rest = SX.sym("v", setup.nv), SX.sym("w", pattern.nnz()), SX.sym("rest", n)
-    impulse, undone = SX.sym("lambda", n), SX.sym("undone", n)
+    impulse, others = SX.sym("lambda", n), {name: SX.sym(name, n) for name in more}
     W = SX(pattern, w)
     after = v_free + W @ impulse
-    travelled = v_free + W @ (rest * impulse) + (W @ undone if split else 0)
-    q = _advance(setup, s.q, s.v, after, travelled)
-    inputs = [s.x, v_free, w, rest, impulse, *([undone] if split else [])]
-    return ca.Function("finish", inputs, [ca.vertcat(q, after)])
-
-
-def _advance(setup: Setup, q: SX, v: SX, after: SX, travelled: SX) -> SX:
-    used = v + (travelled - after) if setup.integrator == "explicit" else travelled
-    return integrate(setup.scene.model, q, used, setup.dt)
+    start, jump = (s.v, others["jump"]) if "jump" in others else (v_free, impulse)
+    travelled = start + W @ (rest * jump)
+    if "push" in others:
+        travelled = travelled + W @ others["push"]
+    q = integrate(setup.scene.model, s.q, travelled, setup.dt)
+    return ca.Function("finish", [s.x, v_free, w, rest, impulse, *others.values()], [ca.vertcat(q, after)])

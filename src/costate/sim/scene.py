@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 import numpy as np
 
 from costate.model import Inertia, Joint, Link, Model, Shape, Transform
 from costate.model.merge import WORLD, merge
+from costate.physics.shapes import Solid, solid_of
 from costate.robot import Robot
 
 
@@ -18,21 +19,29 @@ class Body:
     """A free rigid body."""
 
     name: str
-    shapes: Sequence[Shape]
+    shapes: Sequence[Shape | Solid]
+    """Made by `cs.shapes`."""
     mass: float
     """[kg]."""
     inertia: np.ndarray | None = None
-    """About the centre of mass, which is the origin [kg m^2], shape (3, 3); None: that of the first shape, solid and even."""
+    """About the centre of mass, in the body's axes [kg m^2], shape (3, 3); None: that of the first shape, solid and even."""
+    com: Sequence[float] = (0.0, 0.0, 0.0)
+    """Centre of mass in the body's frame [m]."""
     joint: str = "floating"
     """How it may move in the world: a joint kind, "floating", "planar", "prismatic", ..."""
     axis: Sequence[float] = (0.0, 0.0, 1.0)
     """Of a joint that has one."""
     pose: Transform = field(default_factory=Transform)
     """Of the joint's frame in the world."""
+    friction: float | None = None
+    """Coefficient of its shapes that have none of their own."""
 
     def model(self) -> Model:
+        if self.inertia is None and not self.shapes:
+            raise ValueError(f"body '{self.name}' has no shape to take its inertia from: give Body(..., inertia=)")
         matrix = solid_inertia(self.shapes[0], self.mass) if self.inertia is None else np.asarray(self.inertia, float)
-        link = Link("body", Inertia(self.mass, np.zeros(3), matrix), tuple(self.shapes), tuple(self.shapes))
+        shapes = tuple(s for s in self.shapes if isinstance(s, Shape))
+        link = Link("body", Inertia(self.mass, np.asarray(self.com, float), matrix), shapes, shapes)
         axis = np.asarray(self.axis, float)
         joint = Joint("joint", self.joint, WORLD, "body", self.pose, axis / np.linalg.norm(axis))
         return Model(self.name, (Link(WORLD), link), (joint,))
@@ -43,26 +52,43 @@ class Static:
     """A shape that does not move."""
 
     name: str
-    shape: Shape
+    shape: Shape | Solid
+    """Made by `cs.shapes`."""
     pose: Transform = field(default_factory=Transform)
+    friction: float | None = None
+    """Coefficient, unless the shape has its own."""
+
+    @property
+    def placed(self) -> Transform:
+        """Pose of the shape in the world."""
+        return self.pose @ self.shape.pose if isinstance(self.shape, Shape) else self.pose
 
 
-def solid_inertia(shape: Shape, mass: float) -> np.ndarray:
+def solid_inertia(shape: Shape | Solid, mass: float) -> np.ndarray:
     """Of an even solid about its centre, in the axes of its link [kg m^2]."""
+    if isinstance(shape, Solid):
+        raise ValueError(f"the inertia of a {type(shape).__name__} must be given: Body(..., inertia=...)")
     s = np.asarray(shape.size, float)
     if shape.kind == "sphere":
         local = np.full(3, 0.4 * mass * s[0] ** 2)
     elif shape.kind == "box":
         local = mass / 12 * (np.sum(s**2) - s**2)
-    elif shape.kind in ("cylinder", "capsule"):
+    elif shape.kind == "cylinder":
         r, h = s
-        if shape.kind == "capsule":
-            h = h + 4 / 3 * r  # a cylinder of the same volume
         local = mass * np.array([(3 * r**2 + h**2) / 12] * 2 + [r**2 / 2])
+    elif shape.kind == "capsule":
+        local = _capsule_inertia(*s, mass)
     else:
         raise ValueError(f"the inertia of a {shape.kind} must be given: Body(..., inertia=...)")
     R = shape.pose.rotation
     return R @ np.diag(local) @ R.T
+
+
+def _capsule_inertia(r: float, h: float, mass: float) -> np.ndarray:
+    """A cylinder and two half balls, whose centres of mass are 3/8 r beyond its ends."""
+    rod, caps = np.array([h, 4 / 3 * r]) / (h + 4 / 3 * r) * mass
+    across = rod * (3 * r**2 + h**2) / 12 + caps * (0.4 * r**2 + h**2 / 4 + 3 / 8 * r * h)
+    return np.array([across, across, rod * r**2 / 2 + caps * 0.4 * r**2])
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +100,19 @@ class Collider:
     link: str
     owner: str
     """Robot, body or scenery it belongs to."""
-    shape: Shape
+    shape: Shape | Solid
+    pose: Transform
+    """In the link."""
+    friction: float | None
+    """Coefficient; None: that of the world."""
+
+    @property
+    def is_plane(self) -> bool:
+        return isinstance(self.shape, Shape) and self.shape.kind == "plane"
+
+    @property
+    def solid(self) -> Solid:
+        return solid_of(self.shape)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +127,10 @@ class Scene:
 
 
 PairRule = Callable[[str, str], bool]
-"""Whether two links, by name, may touch."""
+"""Whether two links (or pieces of scenery), by name, may touch."""
+
+Collide = PairRule | Sequence[tuple[str, str]]
+"""A rule, or the pairs that may touch and no others: names of shapes, links, robots, bodies or scenery."""
 
 
 def make_scene(
@@ -99,7 +140,7 @@ def make_scene(
     scenery: Sequence[Static],
     gravity: Sequence[float],
     self_collision: bool | Iterable[str],
-    collide: PairRule | None,
+    collide: Collide | None,
 ) -> Scene:
     names = [*robots, *(b.name for b in bodies), *(s.name for s in scenery)]
     twice = sorted({n for n in names if names.count(n) > 1})
@@ -107,44 +148,80 @@ def make_scene(
         raise ValueError(f"names in a world must differ, but {', '.join(twice)} appears more than once: rename one")
     parts = [(n, r.model, poses.get(n, Transform())) for n, r in robots.items()]
     parts += [(b.name, b.model(), Transform()) for b in bodies]
-    model = merge(WORLD, parts, [_placed(s) for s in scenery], np.asarray(gravity, float))
-    colliders = _colliders(model, scenery)
+    model = merge(WORLD, parts, [_placed(s) for s in scenery if isinstance(s.shape, Shape)], np.asarray(gravity, float))
+    colliders = (*_moving_colliders(model, bodies), *map(_static_collider, scenery))
     with_self = set(robots) if self_collision is True else set(self_collision or ())
-    pairs = tuple(_pairs(model, colliders, with_self, collide))
+    unknown = sorted(with_self - set(robots))
+    if unknown:
+        raise ValueError(f"self_collision names {', '.join(unknown)}; robots are {', '.join(robots)}")
+    pairs = tuple(_pairs(model, colliders, {b.name for b in bodies}, with_self, collide))
     return Scene(model, robots, colliders, pairs)
 
 
 def _placed(s: Static) -> Shape:
-    pose = s.pose @ s.shape.pose
-    return Shape(s.shape.kind, s.shape.size, pose, s.name, s.shape.color, s.shape.mesh, friction=s.shape.friction)
+    assert isinstance(s.shape, Shape)
+    return replace(s.shape, pose=s.placed, name=s.name)
 
 
-def _colliders(model: Model, scenery: Sequence[Static]) -> tuple[Collider, ...]:
+def _static_collider(s: Static) -> Collider:
+    own = s.shape.friction if isinstance(s.shape, Shape) else None
+    return Collider(s.name, WORLD, s.name, s.shape, s.placed, s.friction if own is None else own)
+
+
+def _moving_colliders(model: Model, bodies: Sequence[Body]) -> list[Collider]:
+    """Shapes of the links of robots and bodies; solids of bodies are not in the model."""
     found = []
-    for link in model.links:
-        for k, shape in enumerate(link.collisions):
-            owner = shape.name if link.name == WORLD else link.name.split("/")[0]
-            name = shape.name if link.name == WORLD else f"{link.name}/{k}"
-            found.append(Collider(name, link.name, owner, shape))
-    return tuple(found)
+    by_name = {b.name: b for b in bodies}
+    for link in model.links[1:]:
+        owner = link.name.split("/")[0]
+        body = by_name.get(owner)
+        for k, shape in enumerate(body.shapes if body else link.collisions):
+            plain = isinstance(shape, Shape)
+            friction = shape.friction if plain and shape.friction is not None else body.friction if body else None
+            pose = shape.pose if plain else Transform()
+            found.append(Collider(f"{link.name}/{k}", link.name, owner, shape, pose, friction))
+    return found
 
 
-def _pairs(model: Model, colliders: Sequence[Collider], with_self: set[str], collide: PairRule | None):
-    """Pairs of shapes on links that move against each other: of different owners, or of one that collides with itself unless the
-    links are neighbours."""
+def _pairs(
+    model: Model, colliders: Sequence[Collider], bodies: set[str], with_self: set[str], collide: Collide | None
+) -> Iterable[tuple[int, int]]:
+    """Pairs of shapes that move against each other: those named, or those the rule and common sense allow."""
     group = _rigid_groups(model)
     neighbours = {frozenset((group[j.parent], group[j.child])) for j in model.joints}
+    named = None if collide is None or callable(collide) else _named_pairs(colliders, collide)
     for (i, a), (j, b) in combinations(enumerate(colliders), 2):
-        if group[a.link] == group[b.link] or (a.shape.kind == "plane" and b.shape.kind == "plane"):
+        links = frozenset((group[a.link], group[b.link]))
+        if len(links) == 1 or (a.is_plane and b.is_plane):
             continue
-        same = a.owner == b.owner
-        if same and (a.owner not in with_self or frozenset((group[a.link], group[b.link])) in neighbours):
+        if named is not None:
+            if (i, j) in named:
+                yield i, j
             continue
-        base = frozenset((group[a.link], group[b.link])) in neighbours and WORLD in (group[a.link], group[b.link])
-        if base and not _floats(model, a.link if b.link == WORLD else b.link):
-            continue  # the first moving link of a fixed-base robot touches what its base stands on
-        if collide is None or collide(a.link if a.link != WORLD else a.name, b.link if b.link != WORLD else b.name):
+        if a.owner == b.owner and (a.owner not in with_self or links in neighbours):
+            continue
+        # The first moving link of a fixed-base robot always touches what its base stands on.
+        on_base = links in neighbours and not {a.owner, b.owner} & bodies and not _floats(model, links)
+        if on_base and WORLD in (a.link, b.link):
+            continue
+        if collide is None or (callable(collide) and collide(_rule_name(a), _rule_name(b))):
             yield i, j
+
+
+def _rule_name(c: Collider) -> str:
+    return c.name if c.link == WORLD else c.link
+
+
+def _named_pairs(colliders: Sequence[Collider], pairs: Sequence[tuple[str, str]]) -> set[tuple[int, int]]:
+    """Indices of colliders whose shape, link or owner is named, smaller one first."""
+    found: dict[str, list[int]] = {}
+    for k, c in enumerate(colliders):
+        for name in {c.name, c.link, c.owner}:
+            found.setdefault(name, []).append(k)
+    for name in (n for pair in pairs for n in pair):
+        if name not in found:
+            raise ValueError(f"collide= names '{name}', which has no shapes; there are {', '.join(found)}")
+    return {(min(i, j), max(i, j)) for x, y in pairs for i in found[x] for j in found[y]}
 
 
 def _rigid_groups(model: Model) -> dict[str, str]:
@@ -155,7 +232,6 @@ def _rigid_groups(model: Model) -> dict[str, str]:
     return group
 
 
-def _floats(model: Model, link: str) -> bool:
-    """Whether the link is moved in the world by more than a joint of one coordinate."""
-    joint = next(j for j in model.joints if j.child == link)
-    return joint.nv != 1 or joint.name.endswith("/joint")
+def _floats(model: Model, links: frozenset[str]) -> bool:
+    """Whether the link that is moved in the world floats freely."""
+    return any(j.child in links and j.kind == "floating" for j in model.joints)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,13 +13,21 @@ from costate.physics import Parameters
 from costate.physics.contact import Candidate, Placed, candidates
 from costate.physics.kinematics import body_poses, link_pose
 from costate.physics.params import KINDS, Key
-from costate.physics.shapes import solid_of
+from costate.physics.quaternion import exp, to_rotation
+from costate.physics.shapes import resized, sizes
 from costate.physics.tree import Tree
 from costate.sim.actuators import Actuator
 from costate.sim.contact_models import ContactModel
-from costate.sim.scene import Scene
+from costate.sim.scene import Collider, Scene
 
 INTEGRATORS = ("semi_implicit", "explicit", "implicit", "rk4")
+
+CONTACT_PARAMETERS = ("friction", "restitution", "stiffness", "damping")
+"""Fields of a contact model that may be inputs."""
+
+SHAPE_PARAMETERS = ("size", "position", "orientation", "friction")
+"""What may be an input of a shape: its lengths [m]; its position in its link [m]; a turn on top of its orientation, as rotation
+vector [rad]; its friction coefficient."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +58,7 @@ class Setup:
     """Of one substep [s]."""
     substeps: int
     parameters: tuple[str, ...] = ()
-    """Parameters that are inputs of the step: see `parameter_default`."""
+    """Parameters that are inputs of the step: see `default`."""
     wrenches: tuple[str, ...] = ()
     """Links with an external wrench as input."""
 
@@ -72,30 +79,40 @@ class Setup:
         return len(self.drives)
 
     def default(self, parameter: str) -> np.ndarray:
-        """Value of a parameter that is not given, flat."""
+        """Value of a parameter that is not given, flat. Raises for names that mean nothing here."""
         kind, _, owner = parameter.partition(":")
         if parameter in CONTACT_PARAMETERS and hasattr(self.contact, parameter):
             return np.array([getattr(self.contact, parameter)], float)
-        if kind in ("size", "position"):
-            shape = self._collider(owner, parameter).shape
-            return np.asarray(shape.size if kind == "size" else shape.pose.translation, float).ravel()
+        collider = self.collider(owner)
+        if kind in SHAPE_PARAMETERS and collider is not None:
+            return _of_shape(collider, kind, self.contact)
         if kind in KINDS:
-            return Parameters.of(self.scene.model).number((kind, owner)).ravel()
+            try:
+                return Parameters.of(self.scene.model).number((kind, owner)).ravel()
+            except KeyError as error:
+                raise ValueError(f"parameter '{parameter}': {error.args[0]}") from None
+        shapes = ", ".join(c.name for c in self.scene.colliders) or "none"
         raise ValueError(
-            f"unknown parameter '{parameter}': use {', '.join(CONTACT_PARAMETERS)} (those the contact model has), 'size:SHAPE', "
-            f"'position:SHAPE', or a physical one such as 'mass:LINK', 'damping:JOINT' ({', '.join(KINDS)})"
+            f"unknown parameter '{parameter}': use {', '.join(CONTACT_PARAMETERS)} (those the contact model has), "
+            f"{', '.join(f'{k}:SHAPE' for k in SHAPE_PARAMETERS)} (shapes: {shapes}), or a physical one such as 'mass:LINK', "
+            f"'damping:JOINT' ({', '.join(KINDS)})"
         )
 
-    def _collider(self, name: str, parameter: str):
+    def collider(self, name: str) -> Collider | None:
+        """The shape of that name; a body's only shape also by the name of the body."""
         for c in self.scene.colliders:
             if c.name == name:
                 return c
-        names = [c.name for c in self.scene.colliders]
-        raise ValueError(f"parameter '{parameter}': no shape '{name}'; shapes are {', '.join(names)}")
+        own = [c for c in self.scene.colliders if c.owner == name]
+        return own[0] if len(own) == 1 else None
 
 
-CONTACT_PARAMETERS = ("friction", "restitution", "stiffness", "damping")
-"""Fields of a contact model that may be inputs."""
+def _of_shape(c: Collider, kind: str, contact: ContactModel | None) -> np.ndarray:
+    if kind == "size":
+        return np.array(sizes(c.solid))
+    if kind == "friction":
+        return np.array([getattr(contact, "friction", 0.0) if c.friction is None else c.friction], float)
+    return np.asarray(c.pose.translation, float) if kind == "position" else np.zeros(3)
 
 
 class Symbols:
@@ -108,6 +125,12 @@ class Symbols:
         self.q, self.v = self.x[: setup.nq], self.x[setup.nq :]
         self.given = {p: SX.sym(p.replace(":", "_"), setup.default(p).size) for p in setup.parameters}
         self.wrenches = {link: SX.sym(f"w{k}", 6) for k, link in enumerate(setup.wrenches)}
+        self.of_shape: dict[tuple[str, str], SX] = {}
+        for name, symbol in self.given.items():
+            kind, _, owner = name.partition(":")
+            collider = setup.collider(owner)
+            if owner and kind in SHAPE_PARAMETERS and collider is not None:
+                self.of_shape[kind, collider.name] = symbol
 
     @property
     def inputs(self) -> list[SX]:
@@ -117,9 +140,10 @@ class Symbols:
     @cached_property
     def params(self) -> Parameters:
         physical: dict[Key, SX] = {}
+        shapes = set(map(id, self.of_shape.values()))
         for name, symbol in self.given.items():
             kind, _, owner = name.partition(":")
-            if kind in KINDS and name not in CONTACT_PARAMETERS:
+            if kind in KINDS and name not in CONTACT_PARAMETERS and id(symbol) not in shapes:
                 rows, columns = KINDS[kind][1]
                 physical[kind, owner] = ca.reshape(symbol, columns, rows).T
         return Parameters.of(self.setup.scene.model).replace(physical)
@@ -138,27 +162,35 @@ class Symbols:
         scene = self.setup.scene
         placed: dict[int, Placed] = {}
         for k in {i for pair in scene.pairs for i in pair}:
-            placed[k] = self._place(k, link_pose(self.tree, bodies, scene.colliders[k].link))
+            placed[k] = self._place(scene.colliders[k], link_pose(self.tree, bodies, scene.colliders[k].link))
         found = []
         for i, j in scene.pairs:
             a, b = scene.colliders[i], scene.colliders[j]
-            for c in candidates(placed[i], placed[j]):
-                found.append(Touch(a.link, b.link, c, self._friction(i, j)))
+            places = candidates(placed[i], placed[j])
+            if not places:
+                raise ValueError(
+                    f"'{a.name}' and '{b.name}' have no points to touch each other by: make one of simpler shapes, or leave the "
+                    "pair out with collide="
+                )
+            found += [Touch(a.link, b.link, (a.name, b.name), c, self._friction(a, b)) for c in places]
         return found
 
-    def _place(self, k: int, pose: tuple[SX, SX]) -> Placed:
-        collider = self.setup.scene.colliders[k]
+    def _place(self, c: Collider, pose: tuple[SX, SX]) -> Placed:
         R, p = pose
-        shape = collider.shape
-        at = self.given.get(f"position:{collider.name}", SX(ca.sparsify(ca.DM(shape.pose.translation))))
-        turn = SX(ca.sparsify(ca.DM(shape.pose.rotation)))
-        return Placed(solid_of(shape, self.given.get(f"size:{collider.name}")), R @ turn, p + R @ at)
+        at = self.of_shape.get(("position", c.name), SX(ca.sparsify(ca.DM(c.pose.translation))))
+        turn = SX(ca.sparsify(ca.DM(c.pose.rotation)))
+        if ("orientation", c.name) in self.of_shape:
+            turn = turn @ to_rotation(exp(self.of_shape["orientation", c.name]))
+        size = self.of_shape.get(("size", c.name))
+        return Placed(c.solid if size is None else resized(c.solid, size), R @ turn, p + R @ at)
 
-    def _friction(self, i: int, j: int) -> SX:
+    def _friction(self, a: Collider, b: Collider) -> SX:
         """Of two shapes the larger coefficient; the world's where neither has its own."""
-        own = [c.shape.friction for c in (self.setup.scene.colliders[i], self.setup.scene.colliders[j])]
-        told = [f for f in own if f is not None]
-        return SX(max(told)) if told else self.contact_value("friction")
+        own = [self.of_shape.get(("friction", c.name), c.friction) for c in (a, b)]
+        told = [SX(f) for f in own if f is not None]
+        if not told:
+            return self.contact_value("friction")
+        return told[0] if len(told) == 1 else ca.fmax(*told)
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,9 +199,11 @@ class Touch:
 
     link_a: str
     link_b: str
+    shapes: tuple[str, str]
     candidate: Candidate
     friction: SX
 
-
-def names_of(touches: Sequence[Touch]) -> list[tuple[str, str]]:
-    return [(t.link_a, t.link_b) for t in touches]
+    @property
+    def rubs(self) -> bool:
+        """Whether it has rows of friction."""
+        return not (self.friction.is_constant() and float(self.friction) == 0.0)

@@ -12,6 +12,7 @@ from casadi import SX
 
 from costate.kernel import Kernel, ProgramBuilder
 from costate.kernel.program import DYNAMIC, Program, Var
+from costate.physics.contact import tangents
 from costate.physics.energy import kinetic_energy, potential_energy
 from costate.physics.integrate import difference, integrate
 from costate.sim.compliant import smooth_step
@@ -45,14 +46,39 @@ def step_kernel(setup: Setup) -> Kernel:
     return b.kernel()
 
 
-def rollout_kernel(setup: Setup, steps: int = DYNAMIC) -> Kernel:
-    """(state, controls (steps, nu), parameters, wrenches) -> states (steps + 1, nx)."""
+def rollout_kernel(setup: Setup, every: int = 1) -> Kernel:
+    """(state, controls (steps, every nu), parameters, wrenches (steps, every 6)) -> states (steps + 1, nx).
+
+    every: Steps between states that are kept. The backward pass runs each such stretch again, from the state before it.
+    """
     b = ProgramBuilder("world.rollout")
     x = b.input("state", setup.nx)
-    u = b.input("controls", (steps, setup.nu))
-    _, _, (states,) = b.scan(step_program(setup), steps, x, [u], _parameters(b, setup), keep=True)
-    b.output("states", states, (steps + 1, setup.nx))
+    u = b.input("controls", (DYNAMIC, every * setup.nu))
+    given = _given(b, setup)
+    pushes = [b.input(f"wrench:{link}", (DYNAMIC, every * 6)) for link in setup.wrenches]
+    body = _stretch(setup, every)
+    _, _, (states,) = b.scan(body, DYNAMIC, x, [u, *pushes], given, keep=True)
+    b.output("states", states, (DYNAMIC + 1, setup.nx))
     return b.kernel()
+
+
+def _stretch(setup: Setup, every: int) -> Program:
+    """(x, u, wrenches, parameters) -> x after some steps; controls and wrenches one step after the other."""
+    step = step_program(setup)
+    given = len(setup.parameters)
+    x, u, *rest = step.inputs
+    ordered = Program((x, u, *rest[given:], *rest[:given]), step.stages, step.outputs)
+    if every == 1:
+        return ordered
+    b = ProgramBuilder("stretch")
+    sequences = 1 + len(setup.wrenches)
+    sizes = [
+        n if k in (0, *range(1 + sequences, len(ordered.inputs))) else every * n for k, n in enumerate(ordered.in_sizes)
+    ]
+    state, *args = (b.input(f"i{k}", n) for k, n in enumerate(sizes))
+    (final,), _, _ = b.scan(ordered, every, state, args[:sequences], args[sequences:])
+    b.output("x", final)
+    return b.program()
 
 
 def linearization_kernel(setup: Setup) -> Kernel:
@@ -60,11 +86,9 @@ def linearization_kernel(setup: Setup) -> Kernel:
     s = Symbols(setup)
     model, nq, nv = setup.scene.model, setup.nq, setup.nv
     b = ProgramBuilder("world.linearize")
-    x = b.input("state", setup.nx)
-    u = b.input("control", setup.nu)
+    x, u, *shared = _inputs(b, setup)
     nominal = b.input("next", setup.nx)
     delta = b.input("delta", 2 * nv + setup.nu)
-    shared = _parameters(b, setup)
     d, control = SX.sym("d", 2 * nv + setup.nu), SX.sym("u", setup.nu)
     moved = ca.vertcat(integrate(model, s.q, d[:nv]), s.v + d[nv : 2 * nv])
     pushed = control + d[2 * nv :]
@@ -77,21 +101,39 @@ def linearization_kernel(setup: Setup) -> Kernel:
 
 
 def contact_kernel(setup: Setup) -> Kernel:
-    """Where shapes may touch: points, normals, gaps, and the forces of one substep."""
+    """Where shapes may touch: points, normals, gaps, and the forces of one substep, normal and tangential."""
     s = Symbols(setup)
     touches = s.contacts(s.q)
     b = ProgramBuilder("world.contacts")
     args = _inputs(b, setup)
-    columns = [ca.horzcat(*x).T for x in zip(*((t.candidate.point, t.candidate.normal) for t in touches), strict=True)]
-    gaps = ca.vertcat(*(t.candidate.gap for t in touches))
-    flat = [ca.vec(columns[0].T), ca.vec(columns[1].T), gaps]
-    points, normals, gap = b.call(ca.Function("where", s.inputs, [ca.densify(f) for f in flat]), *args)
+    impulses = b.call(substep_program(setup), *args)[1]
+    impulse = SX.sym("impulse", impulses.size)
+    row_forces = impulse / setup.dt
+    columns: list[list[SX]] = [[], [], [], [], []]
+    at = 0
+    for t in touches:
+        c = t.candidate
+        rubs = t.rubs and setup.contact is not None
+        along = tangents(c.normal) if rubs else ()
+        rub = sum((d * row_forces[at + 1 + k] for k, d in enumerate(along)), SX.zeros(3))
+        normal_force = SX(0) if setup.contact is None else row_forces[at]
+        for column, value in zip(columns, (c.point, c.normal, c.gap, normal_force, rub), strict=True):
+            column.append(value)
+        at += 3 if rubs else 1
+    where = [ca.densify(ca.vertcat(*x)) for x in columns]
+    results = b.call(ca.Function("where", [*s.inputs, impulse], where), *args, impulses)
     n = len(touches)
-    b.output("points", points, (n, 3))
-    b.output("normals", normals, (n, 3))
-    b.output("gaps", gap)
-    b.output("impulses", b.call(substep_program(setup), *args)[1])
+    shapes = {"points": (n, 3), "normals": (n, 3), "gaps": n, "forces": n, "friction": (n, 3)}
+    for (name, shape), value in zip(shapes.items(), results, strict=True):
+        b.output(name, value, shape)
     return b.kernel()
+
+
+def gap_kernel(setup: Setup) -> Kernel:
+    """Distances of all candidates, of the state alone."""
+    s = Symbols(setup)
+    gaps = ca.vertcat(*(t.candidate.gap for t in s.contacts(s.q)))
+    return Kernel("world.gaps", {"state": s.x, **s.given}, {"gaps": ca.densify(gaps)})
 
 
 def energy_kernel(setup: Setup) -> Kernel:
@@ -102,9 +144,9 @@ def energy_kernel(setup: Setup) -> Kernel:
 
 
 def _inputs(b: ProgramBuilder, setup: Setup) -> list[Var]:
-    return [b.input("state", setup.nx), b.input("control", setup.nu), *_parameters(b, setup)]
+    pushes = [(f"wrench:{link}", 6) for link in setup.wrenches]
+    return [b.input("state", setup.nx), b.input("control", setup.nu), *_given(b, setup), *(b.input(*p) for p in pushes)]
 
 
-def _parameters(b: ProgramBuilder, setup: Setup) -> list[Var]:
-    given = [b.input(p, setup.default(p).size) for p in setup.parameters]
-    return given + [b.input(f"wrench:{link}", 6) for link in setup.wrenches]
+def _given(b: ProgramBuilder, setup: Setup) -> list[Var]:
+    return [b.input(p, setup.default(p).size) for p in setup.parameters]

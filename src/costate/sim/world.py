@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -12,17 +13,25 @@ from costate.kernel import Kernel
 from costate.model import Transform
 from costate.physics.integrate import neutral
 from costate.robot import Robot
-from costate.sim.actuators import Actuator, PositionServo, Torque, VelocityServo
+from costate.sim.constraints import constraint_rows
 from costate.sim.contact_models import PGS, Compliant, ContactModel
-from costate.sim.scene import Body, PairRule, Static, make_scene
-from costate.sim.setup import INTEGRATORS, Drive, Setup, Symbols
-from costate.sim.step import contact_kernel, energy_kernel, linearization_kernel, rollout_kernel, step_kernel
+from costate.sim.divergence import SimulationError, check_states
+from costate.sim.drives import Actuators, drives
+from costate.sim.inputs import Inputs, Params, Wrenches
+from costate.sim.scene import Body, Collide, Static, make_scene
+from costate.sim.setup import INTEGRATORS, Setup, Symbols, Touch
+from costate.sim.step import (
+    contact_kernel,
+    energy_kernel,
+    gap_kernel,
+    linearization_kernel,
+    rollout_kernel,
+    step_kernel,
+)
 
 Tensor = torch.Tensor
-
-
-class SimulationError(RuntimeError):
-    """A state that is not finite."""
+Policy = Callable[[Tensor, int], Tensor]
+"""(state (..., nx), number of the step) -> control (..., nu)."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +39,9 @@ class Contacts:
     """Where shapes may touch, for a batch of states."""
 
     pairs: list[tuple[str, str]]
-    """Links, or names of scenery, of each candidate."""
+    """Links of each candidate; "world" for scenery."""
+    shapes: list[tuple[str, str]]
+    """Names of the shapes of each candidate."""
     points: Tensor
     """World axes [m], (..., n, 3)."""
     normals: Tensor
@@ -38,32 +49,37 @@ class Contacts:
     gaps: Tensor
     """[m], (..., n)."""
     forces: Tensor
-    """Normal forces [N] during the next substep, (..., n)."""
+    """Normal forces [N] during the next substep, (..., n); along the normal on the first link, against it on the second."""
+    friction: Tensor
+    """Friction forces [N] on the first link, world axes, (..., n, 3)."""
 
 
 class World:
     """A simulated world.
 
-        world = World(robots=[cs.load_robot("laikago")], scenery=[ground()], dt=0.01, substeps=4)
+        ground = cs.Static("ground", cs.shapes.plane())
+        world = cs.World(robots=[cs.load_robot("laikago")], scenery=[ground], dt=0.01, substeps=4)
         state = world.initial_state(batch=64)               # (64, nx): all q, then all v
         states = world.rollout(state, controls)             # (T, 64, nu) -> (T + 1, 64, nx)
+
+    What robots learn (`robot.learn`) is an input of the world: gradients reach it, and new values count from the next call on.
 
     Args:
         robots: Robots, or name -> robot. Fixed-base robots stand at `poses`.
         bodies: Free rigid bodies.
         scenery: Shapes that do not move.
-        actuators: One for all joints, or joint name ("robot/joint", or "joint" with one robot) -> actuator; joints without one are
-            free. None: torques on all joints of the robots.
+        actuators: One for all joints, or name of a joint ("robot/joint", or "joint"), robot or body -> actuator; joints without one
+            are free. None: torques on all joints of the robots.
         contact: PGS(), Compliant(), or None for no contact and no joint limits.
-        integrator: "semi_implicit", "explicit", "implicit" (in joint damping), "rk4" (smooth worlds).
+        integrator: "semi_implicit", "explicit", "implicit" (in joint damping and springs), "rk4" (smooth worlds).
         substeps: Physics steps per control step.
         dt: Control step [s].
         gravity: [m/s^2].
         poses: Robot name -> pose of its root.
         self_collision: True, or names of robots whose own links may touch.
-        collide: Rule (link, link) -> whether they may touch.
+        collide: Rule (link, link) -> whether they may touch, or the pairs of names that may, and no others.
         parameters: What else is an input of every step, given as params=: "friction", "restitution", "mass:LINK", "size:SHAPE", ...
-        check: Raise an error when a state is not finite.
+        check: Raise an error when a state is not finite or diverges.
     """
 
     def __init__(
@@ -71,7 +87,7 @@ class World:
         robots: Sequence[Robot] | Mapping[str, Robot] = (),
         bodies: Sequence[Body] = (),
         scenery: Sequence[Static] = (),
-        actuators: Actuator | Mapping[str, Actuator] | None = None,
+        actuators: Actuators = None,
         contact: ContactModel | None = PGS(),  # noqa: B008  (frozen)
         integrator: str = "semi_implicit",
         substeps: int = 1,
@@ -79,7 +95,7 @@ class World:
         gravity: Sequence[float] = (0.0, 0.0, -9.81),
         poses: Mapping[str, Transform] | None = None,
         self_collision: bool | Iterable[str] = False,
-        collide: PairRule | None = None,
+        collide: Collide | None = None,
         parameters: Sequence[str] = (),
         check: bool = True,
     ):
@@ -87,11 +103,21 @@ class World:
         _check_options(integrator, contact, substeps, dt)
         scene = make_scene(named, poses or {}, bodies, scenery, gravity, self_collision, collide)
         self.dt, self.check = dt, check
-        bare = Setup(scene, (), contact, integrator, dt / substeps, substeps, tuple(parameters))
+        own = tuple(drives(scene.model, named, actuators))
+        self.setup = Setup(scene, own, contact, integrator, dt / substeps, substeps, tuple(parameters))
         for p in parameters:
-            bare.default(p)  # raises for unknown names
-        self.setup = replace(bare, drives=tuple(_drives(scene, named, actuators)))
+            self.setup.default(p)  # raises for unknown names
+        self._inputs = Inputs(self.setup, named)
         self._kernels: dict[Any, Kernel] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Kernels are found on disk again; expressions and caches stay behind.
+        hidden = ("_kernels", "_inputs", "_touches")
+        return {k: v for k, v in self.__dict__.items() if k not in hidden} | {"robots": self._inputs.robots}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        robots = state.pop("robots")
+        self.__dict__.update(state, _inputs=Inputs(state["setup"], robots), _kernels={})
 
     # --- structure ------------------------------------------------------------------------------------------------
 
@@ -122,13 +148,18 @@ class World:
     def link_names(self) -> list[str]:
         return [link.name for link in self.setup.scene.model.links]
 
+    @property
+    def shape_names(self) -> list[str]:
+        """Shapes that may touch others: "LINK/NUMBER", or the name of scenery."""
+        return [c.name for c in self.setup.scene.colliders]
+
     def coordinates(self, name: str) -> tuple[slice, slice]:
         """Where a robot's or body's q and v are in a state."""
         model = self.setup.scene.model
-        own = [k for k, j in enumerate(model.joints) if j.name.split("/")[0] == name and not j.mimic]
+        own = [k for k, j in enumerate(model.joints) if j.name.split("/")[0] == name and j.nv]
         if not own:
             names = sorted({j.name.split("/")[0] for j in model.joints})
-            raise ValueError(f"the world has no robot or body '{name}'; it has {', '.join(names)}")
+            raise ValueError(f"the world has no robot or body '{name}' that moves; it has {', '.join(names)}")
         nq, nv = sum(model.joints[k].nq for k in own), sum(model.joints[k].nv for k in own)
         q, v = model.q_index[own[0]], self.nq + model.v_index[own[0]]
         return slice(q, q + nq), slice(v, v + nv)
@@ -144,168 +175,172 @@ class World:
     # --- motion ---------------------------------------------------------------------------------------------------
 
     def step(
-        self,
-        state: Tensor,
-        control: Tensor | None = None,
-        params: Mapping[str, Tensor] | None = None,
-        wrenches: Mapping[str, Tensor] | None = None,
+        self, state: Tensor, control: Tensor | None = None, params: Params = None, wrenches: Wrenches = None
     ) -> Tensor:
         """State (..., nx) after one control step.
 
-        control: (..., nu), default zero. wrenches: link -> (..., 6), force and torque at the link's origin, world axes.
+        control: (..., nu), default zero. params: parameter -> (..., n). wrenches: link or body -> (..., 6), force [N] at the link's
+        origin and torque [N m], world axes.
         """
-        setup = self._with(wrenches)
-        kernel = self._kernel("step", setup, step_kernel)
-        after = kernel.apply([state, self._control(state, control), *self._values(state, params, wrenches)])[0]
+        (after,) = self._call("step", step_kernel, state, control, params, wrenches)
         if self.check:
-            self._check_finite(after[None], first_step=1)
+            check_states(self.setup.scene.model, after[None], first_step=1)
         return after
 
     def rollout(
         self,
         state: Tensor,
-        controls: Tensor | Callable[[Tensor, int], Tensor],
+        controls: Tensor | Policy,
         steps: int | None = None,
-        params: Mapping[str, Tensor] | None = None,
-        wrenches: Mapping[str, Tensor] | None = None,
+        params: Params = None,
+        wrenches: Wrenches = None,
+        checkpoint: int = 1,
     ) -> Tensor:
         """States (T + 1, ..., nx) under controls (T, ..., nu), or under a policy called as policy(state, t) for `steps` steps.
 
         With given controls only the states are kept for the backward pass; it recomputes each step.
+
+        Args:
+            wrenches: Link or body -> (T, ..., 6), one per step.
+            checkpoint: Keep and return every k-th state only, (T / k + 1, ..., nx); T must be a multiple of k. The backward pass
+                then runs every stretch of k steps twice.
         """
         if callable(controls):
             if steps is None:
                 raise ValueError("a rollout under a policy needs steps=")
-            states = [state]
-            for t in range(steps):
-                states.append(self.step(states[-1], controls(states[-1], t), params, wrenches))
-            return torch.stack(states)
-        return self._open_loop(state, controls, params, wrenches)
-
-    def _open_loop(self, state, controls, params, wrenches) -> Tensor:
+            return self._closed_loop(state, controls, steps, params, wrenches, checkpoint)
         if controls.dim() < 2 or controls.shape[-1] != self.nu:
             raise ValueError(f"controls have shape {tuple(controls.shape)}; expected (T, ..., {self.nu})")
-        steps = controls.shape[0]
-        setup = self._with(wrenches)
-        kernel = self._kernel("rollout", setup, rollout_kernel).sized(steps)
-        states = kernel.apply([state, controls.movedim(0, -2), *self._values(state, params, wrenches)])[0].movedim(
-            -2, 0
-        )
+        length = controls.shape[0]
+        if steps not in (None, length):
+            raise ValueError(f"steps={steps}, but there are controls for {length} steps")
+        if self._inputs.depend_on_state():  # such parameters change in every step
+            return self._closed_loop(state, lambda _, t: controls[t], length, params, wrenches, checkpoint)
+        return self._open_loop(state, controls, params, wrenches, checkpoint)
+
+    def _closed_loop(self, state, policy: Policy, steps: int, params, wrenches, every: int) -> Tensor:
+        _check_checkpoint(every, steps)
+        states = [state]
+        for t in range(steps):
+            now = {link: w[t] for link, w in (wrenches or {}).items()}
+            state = self._numbered_step(state, policy(state, t), params, now, t + 1)
+            if (t + 1) % every == 0:
+                states.append(state)
+        return torch.stack(torch.broadcast_tensors(*states))
+
+    def _numbered_step(self, state, control, params, wrenches, number: int) -> Tensor:
+        (after,) = self._call("step", step_kernel, state, control, params, wrenches)
         if self.check:
-            self._check_finite(states, first_step=0)
+            check_states(self.setup.scene.model, after[None], first_step=number)
+        return after
+
+    def _open_loop(self, state, controls, params, wrenches, every: int) -> Tensor:
+        steps = controls.shape[0]
+        _check_checkpoint(every, steps)
+        setup = self._inputs.setup_for(wrenches)
+        kernel = self._kernel(("rollout", every), setup, lambda s: rollout_kernel(s, every)).sized(steps // every)
+        pushes = self._inputs.pushes(wrenches, state.dtype)
+        for link, w in zip(setup.wrenches, pushes, strict=True):
+            if w.dim() < 2 or w.shape[0] != steps or w.shape[-1] != 6:
+                raise ValueError(f"wrenches of '{link}' have shape {tuple(w.shape)}; expected ({steps}, ..., 6)")
+        rows = [_rows(x, every) for x in (controls, *pushes)]
+        values = self._inputs.values(state, params, self.coordinates)
+        states = kernel.apply([state, rows[0], *values, *rows[1:]])[0].movedim(-2, 0)
+        if self.check:
+            check_states(self.setup.scene.model, states, first_step=0)
         return states
 
     def linearize(
-        self, state: Tensor, control: Tensor | None = None, params: Mapping[str, Tensor] | None = None
+        self, state: Tensor, control: Tensor | None = None, params: Params = None, wrenches: Wrenches = None
     ) -> tuple[Tensor, Tensor]:
         """A (..., 2nv, 2nv) and B (..., 2nv, nu) of the step in the tangent space: d x' = A d x + B d u."""
-        u = self._control(state, control)
-        kernel = self._kernel("linearize", self.setup, linearization_kernel)
-        after = self.step(state, control, params)
+        after = self.step(state, control, params, wrenches)
+        setup = self._inputs.setup_for(wrenches)
+        kernel = self._kernel("linearize", setup, linearization_kernel)
         zero = torch.zeros(2 * self.nv + self.nu, dtype=state.dtype)
-        inputs = {"state": state, "control": u, "next": after, "delta": zero}
-        values = dict(zip(self.setup.parameters, self._values(state, params, None), strict=True))
-        J = kernel.jacobian("change", "delta")(**inputs, **values)
+        inputs = [*self._arguments(state, control, params, wrenches), after, zero]
+        names = [s.name for s in kernel.signature.inputs]
+        J = kernel.jacobian("change", "delta")(**dict(zip(names, inputs, strict=True)))
         return J[..., : 2 * self.nv], J[..., 2 * self.nv :]
 
     # --- looking --------------------------------------------------------------------------------------------------
 
-    def energy(self, state: Tensor, params: Mapping[str, Tensor] | None = None) -> Tensor:
+    def energy(self, state: Tensor, params: Params = None) -> Tensor:
         """Kinetic and potential energy [J], shape (...)."""
-        kernel = self._kernel("energy", self.setup, energy_kernel)
-        return kernel.apply([state, *self._values(state, params, None)])[0].squeeze(-1)
+        kernel = self._kernel("energy", self._inputs.setup_for(None), energy_kernel)
+        values = self._inputs.values(state, params, self.coordinates)
+        return kernel.apply([state, *values])[0].squeeze(-1)
 
     def contacts(
-        self, state: Tensor, control: Tensor | None = None, params: Mapping[str, Tensor] | None = None
+        self, state: Tensor, control: Tensor | None = None, params: Params = None, wrenches: Wrenches = None
     ) -> Contacts:
-        """Where shapes may touch, and the normal forces of the next substep."""
-        symbols = Symbols(self.setup)
-        touches = symbols.contacts(symbols.q)
-        if not touches:
-            raise ValueError("no shapes of this world can touch each other")
-        kernel = self._kernel("contacts", self.setup, contact_kernel)
-        points, normals, gaps, impulses = kernel.apply(
-            [state, self._control(state, control), *self._values(state, params, None)]
-        )
-        rows, at = [], 0
-        for t in touches:
-            rows.append(at)
-            at += 1 if t.friction.is_constant() and float(t.friction) == 0 else 3
-        forces = impulses[..., rows] / self.setup.dt
-        return Contacts([(t.link_a, t.link_b) for t in touches], points, normals, gaps, forces)
+        """Where shapes may touch, and the forces of the next substep."""
+        touches = self._touching()
+        found = self._call("contacts", contact_kernel, state, control, params, wrenches)
+        return Contacts([(t.link_a, t.link_b) for t in touches], [t.shapes for t in touches], *found)
+
+    def gaps(self, state: Tensor, params: Params = None) -> Tensor:
+        """Distances of all candidates [m], negative where shapes overlap, (..., n); differentiable, also when apart."""
+        self._touching()
+        kernel = self._kernel("gaps", self._inputs.setup_for(None), gap_kernel)
+        return kernel.apply([state, *self._inputs.values(state, params, self.coordinates)])[0]
 
     def report(self) -> str:
         """What the world is made of and what a step costs."""
-        scene = self.setup.scene
-        step = self._kernel("step", self.setup, step_kernel)
-        rows = 0 if self.setup.contact is None else _row_count(self.setup)
-        bodies = len([j for j in scene.model.joints if j.nv])
+        s = Symbols(self.setup)
+        rows = [] if self.setup.contact is None else constraint_rows(s, s.q, self._touches, self.setup.dt)
+        kinds = [r.kind for r in rows]
+        counts = ", ".join(f"{kinds.count(k)} {k}" for k in dict.fromkeys(kinds)) or "none"
+        bodies = len([j for j in self.setup.scene.model.joints if j.nv])
+        step = self._kernel("step", self._inputs.setup_for(None), step_kernel)
+        model = type(self.setup.contact).__name__ if self.setup.contact else "no contact"
         return (
             f"world: {bodies} joints, {self.nq} coordinates, {self.nv} velocities, {self.nu} controls\n"
-            f"  {len(scene.pairs)} pairs of shapes may touch: {rows} constraint rows\n"
-            f"  {self.setup.substeps} substeps of {1e3 * self.setup.dt:g} ms, {type(self.setup.contact).__name__}\n{step.report()}"
+            f"  {len(self.setup.scene.pairs)} pairs of shapes may touch, at {len(self._touches)} places\n"
+            f"  {len(rows)} constraint rows: {counts}\n"
+            f"  {self.setup.substeps} substeps of {1e3 * self.setup.dt:g} ms, {self.setup.integrator}, {model}\n{step.report()}"
         )
 
     # --- inputs ---------------------------------------------------------------------------------------------------
 
-    def _with(self, wrenches: Mapping[str, Tensor] | None) -> Setup:
-        if not wrenches:
-            return self.setup
-        for link in wrenches:
-            if link not in self.link_names:
-                raise ValueError(f"no link '{link}' to push; links are {', '.join(self.link_names)}")
-        return replace(self.setup, wrenches=tuple(wrenches))
+    @cached_property
+    def _touches(self) -> list[Touch]:
+        """Candidates, with symbols of their own: for names and counts."""
+        symbols = Symbols(self.setup)
+        return symbols.contacts(symbols.q)
+
+    def _touching(self) -> list[Touch]:
+        if not self._touches:
+            raise ValueError("no shapes of this world can touch each other")
+        return self._touches
 
     def _kernel(self, kind: Any, setup: Setup, make: Callable[[Setup], Kernel]) -> Kernel:
-        key = kind, setup.wrenches
+        key = kind, setup.parameters, setup.wrenches
         if key not in self._kernels:
             self._kernels[key] = make(setup)
         return self._kernels[key]
 
-    def _control(self, state: Tensor, control: Tensor | None) -> Tensor:
-        return torch.zeros(self.nu, dtype=state.dtype) if control is None else control
+    def _call(self, kind: str, make: Callable[[Setup], Kernel], state, control, params, wrenches) -> Sequence[Tensor]:
+        kernel = self._kernel(kind, self._inputs.setup_for(wrenches), make)
+        return kernel.apply(self._arguments(state, control, params, wrenches))
 
-    def _values(self, state: Tensor, params, wrenches) -> list[Tensor]:
-        given = dict(params or {})
-        values = []
-        for p in self.setup.parameters:
-            default = self.setup.default(p)
-            value = given.pop(p, None)
-            value = (
-                torch.tensor(default, dtype=state.dtype) if value is None else torch.as_tensor(value, dtype=state.dtype)
-            )
-            values.append(value.reshape(1) if value.dim() == 0 else value)
-        if given:
-            have = ", ".join(self.setup.parameters) or "none"
-            raise ValueError(
-                f"parameter {', '.join(given)} is not an input of this world (inputs: {have}): name it in World(parameters=[...])"
-            )
-        return values + [torch.as_tensor(w, dtype=state.dtype) for w in (wrenches or {}).values()]
+    def _arguments(self, state, control, params, wrenches) -> list[Tensor]:
+        u = torch.zeros(self.nu, dtype=state.dtype) if control is None else control
+        values = self._inputs.values(state, params, self.coordinates)
+        return [state, u, *values, *self._inputs.pushes(wrenches, state.dtype)]
 
-    def _check_finite(self, states: Tensor, first_step: int) -> None:
-        """states (T, ..., nx)."""
-        if bool(torch.isfinite(states.detach().sum())):
-            return
-        bad = ~torch.isfinite(states.detach())
-        if not bool(bad.any()):
-            return
-        step = int(bad.flatten(1).any(1).nonzero()[0])
-        where = bad[step].nonzero()[0].tolist()
-        *sample, element = where
-        raise SimulationError(
-            f"the state is not finite after step {step + first_step}, sample {tuple(sample)}, at {self._name_of(element)}: "
-            f"reduce dt, raise substeps, or soften gains and contact; World(check=False) turns this check off"
-        )
 
-    def _name_of(self, element: int) -> str:
-        model = self.setup.scene.model
-        index, sizes, at = (
-            (model.q_index, "nq", element) if element < self.nq else (model.v_index, "nv", element - self.nq)
-        )
-        for j, start in zip(model.joints, index, strict=True):
-            if not j.mimic and start <= at < start + getattr(j, sizes):
-                return f"joint '{j.name}'"
-        return f"element {element}"
+def _rows(x: Tensor, every: int) -> Tensor:
+    """(T, ..., n) -> (..., T / every, every n)."""
+    if every == 1:
+        return x.movedim(0, -2)
+    stretches = x.reshape(x.shape[0] // every, every, *x.shape[1:])
+    return stretches.movedim((0, 1), (-3, -2)).flatten(-2)
+
+
+def _check_checkpoint(every: int, steps: int) -> None:
+    if every < 1 or steps % every:
+        raise ValueError(f"checkpoint={every} must be at least 1 and divide the number of steps, {steps}")
 
 
 def _named(robots: Sequence[Robot] | Mapping[str, Robot]) -> dict[str, Robot]:
@@ -331,55 +366,6 @@ def _check_options(integrator: str, contact: ContactModel | None, substeps: int,
         raise ValueError(f"dt must be positive and substeps at least 1, got dt={dt}, substeps={substeps}")
     if contact is not None and not isinstance(contact, PGS | Compliant):
         raise TypeError(f"contact must be PGS(...), Compliant(...) or None, not {contact!r}")
-
-
-def _drives(scene, robots: Mapping[str, Robot], actuators) -> Iterable[Drive]:
-    """One per actuated joint, in the order of the joints."""
-    model = scene.model
-    choice = _actuator_of(model, robots, actuators)
-    inertia = None
-    for j, iq, iv in zip(model.joints, model.q_index, model.v_index, strict=True):
-        actuator = choice(j)
-        if actuator is None:
-            continue
-        limit = float(j.max_effort[0]) if actuator.limit is None else actuator.limit
-        if isinstance(actuator, Torque):
-            yield Drive(j.name, iq, iv, actuator, 0.0, 0.0, limit)
-            continue
-        if inertia is None:
-            home = torch.tensor(model.home)
-            inertia = Robot(model).mass_matrix(home).diagonal()
-        m, t = float(inertia[iv]), actuator.time_constant
-        if isinstance(actuator, VelocityServo):
-            yield Drive(j.name, iq, iv, actuator, 0.0, m / t if actuator.gain is None else actuator.gain, limit)
-        elif isinstance(actuator, PositionServo):
-            k = m / t**2 if actuator.stiffness is None else actuator.stiffness
-            d = 2 * m / t if actuator.damping is None else actuator.damping
-            yield Drive(j.name, iq, iv, actuator, k, d, limit)
-
-
-def _actuator_of(model, robots: Mapping[str, Robot], actuators):
-    """Joint -> actuator or None."""
-    possible = [j for j in model.joints if j.nv == 1 and j.name.split("/")[0] in robots]
-    if actuators is None or not isinstance(actuators, Mapping):
-        actuator = Torque() if actuators is None else actuators
-        names = {j.name for j in possible}
-        return lambda j: actuator if j.name in names else None
-    by_name: dict[str, Actuator] = {}
-    every = [j for j in model.joints if j.nv == 1]
-    for name, actuator in actuators.items():
-        found = [j.name for j in every if name in (j.name, j.name.partition("/")[2], j.name.split("/")[0])]
-        if not found:
-            raise ValueError(f"no joint '{name}' to actuate; joints are {', '.join(j.name for j in every)}")
-        by_name |= dict.fromkeys(found, actuator)
-    return lambda j: by_name.get(j.name)
-
-
-def _row_count(setup: Setup) -> int:
-    from costate.sim.constraints import constraint_rows
-
-    s = Symbols(setup)
-    return len(constraint_rows(s, s.q, s.contacts(s.q), setup.dt))
 
 
 __all__ = ["Contacts", "SimulationError", "World"]

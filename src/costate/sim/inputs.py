@@ -1,0 +1,119 @@
+"""What goes into a step beside state and control: parameters, learnable parameters of robots, and wrenches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import torch
+
+from costate.robot import Robot
+from costate.robot.learnable import Learnable, input_name
+from costate.sim.setup import Setup
+
+Tensor = torch.Tensor
+Params = Mapping[str, Tensor] | None
+Wrenches = Mapping[str, Tensor] | None
+
+
+class Inputs:
+    """Names and values of a world's further inputs.
+
+    Whatever a robot learns (`robot.learn`) is an input of the world, without being asked for: its module is run at every call.
+    """
+
+    def __init__(self, setup: Setup, robots: Mapping[str, Robot]):
+        self.setup = setup
+        self.robots = robots
+        self._default = cache(setup.default)
+
+    def setup_for(self, wrenches: Wrenches) -> Setup:
+        """The setup with learnable parameters and wrenches as inputs."""
+        learnt = tuple(p for p in self.learnt() if p not in self.setup.parameters)
+        if not learnt and not wrenches:
+            return self.setup
+        pushed = tuple(self._link(name) for name in wrenches or ())
+        return replace(self.setup, parameters=self.setup.parameters + learnt, wrenches=pushed)
+
+    def learnt(self) -> dict[str, tuple[str, Learnable]]:
+        """Parameter of the world -> (robot, entry it comes from)."""
+        found = {}
+        for name, robot in self.robots.items():
+            for entry in robot.learnable():
+                for kind, owner in entry.keys:
+                    found[self._parameter(name, robot, kind, owner)] = name, entry
+        return found
+
+    def _parameter(self, name: str, robot: Robot, kind: str, owner: str) -> str:
+        if kind == "gravity":
+            raise ValueError(f"robot '{name}' learns gravity; in a world name it in World(parameters=['gravity:'])")
+        joint = next((j for j in robot.model.joints if j.name == owner), None)
+        if joint is not None and joint.kind == "floating":
+            raise ValueError(f"robot '{name}' learns {kind} of its floating base; move its initial state instead")
+        return f"{kind}:{name}/{owner}"
+
+    def depend_on_state(self) -> bool:
+        """Whether learnable parameters differ from step to step."""
+        return any(entry.wants for _, entry in self.learnt().values())
+
+    def values(self, state: Tensor, params: Params, coordinates) -> list[Tensor]:
+        """Of all parameters, in the order of the setup: those given, those learnt, defaults. coordinates: where a robot's q and v
+        are in a state."""
+        given = dict(params or {})
+        learnt = self.learnt()
+        names = (*self.setup.parameters, *(p for p in learnt if p not in self.setup.parameters))
+        found = self._run_modules({n: e for n, e in learnt.items() if n not in given}, state, coordinates)
+        values = []
+        for name in names:
+            value = given.pop(name) if name in given else found.get(name)
+            values.append(self._tensor(name, value, state.dtype))
+        if given:
+            have = ", ".join(names) or "none"
+            raise ValueError(
+                f"parameter {', '.join(given)} is not an input of this world (inputs: {have}): name it in "
+                "World(parameters=[...])"
+            )
+        return values
+
+    def _run_modules(
+        self, wanted: Mapping[str, tuple[str, Learnable]], state: Tensor, coordinates
+    ) -> dict[str, Tensor]:
+        found: dict[str, Tensor] = {}
+        for robot, entry in dict.fromkeys(wanted.values()):
+            q, v = coordinates(robot)
+            for key, value in entry.values(state[..., q], state[..., v]).items():
+                kind, owner = next(k for k in entry.keys if input_name(k) == key)
+                found[f"{kind}:{robot}/{owner}"] = value
+        return found
+
+    def _tensor(self, name: str, value: Tensor | float | None, dtype: torch.dtype) -> Tensor:
+        """Flat, as the step takes it: (..., n)."""
+        default = self._default(name)
+        if value is None:
+            return torch.tensor(default, dtype=dtype)
+        value = torch.as_tensor(value).to(dtype)
+        n = default.size
+        if n == 1 and (value.dim() == 0 or value.shape[-1] != 1):
+            return value.unsqueeze(-1)
+        if n == 9 and value.shape[-2:] == (3, 3):
+            return value.flatten(-2)
+        if value.dim() == 0 or value.shape[-1] != n:
+            shape = tuple(value.shape)
+            raise ValueError(
+                f"parameter '{name}' has shape {shape}; expected (..., {n}), default {np.array2string(default)}"
+            )
+        return value
+
+    def pushes(self, wrenches: Wrenches, dtype: torch.dtype) -> list[Tensor]:
+        return [torch.as_tensor(w).to(dtype) for w in (wrenches or {}).values()]
+
+    def _link(self, name: str) -> str:
+        """A link by name; a body by its own."""
+        links = [link.name for link in self.setup.scene.model.links[1:]]
+        if name in links:
+            return name
+        if f"{name}/body" in links:
+            return f"{name}/body"
+        raise ValueError(f"no link '{name}' to push; links are {', '.join(links)}")
