@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from costate import kernel as kernel
     from costate import model as model
+    from costate.draw import render as render
     from costate.robot import Pose as Pose
     from costate.robot import Robot as Robot
     from costate.robot import load_robot as load_robot
@@ -32,6 +33,7 @@ __version__ = "0.1.0"
 _LAZY: dict[str, str] = {
     "kernel": "costate.kernel",
     "model": "costate.model",
+    "render": "costate.draw:render",
     "Pose": "costate.robot:Pose",
     "Robot": "costate.robot:Robot",
     "load_robot": "costate.robot:load_robot",

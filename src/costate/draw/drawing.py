@@ -1,0 +1,220 @@
+"""Drawings: the shapes of a model as instances of meshes, each fixed to a link.
+
+Capsules become a tube and two spheres, so that a scene of any number of links is made of four unit meshes and those of
+its mesh files: viewers move thousands of instances of one mesh in one go.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from costate.draw.mesh import UNIT, Floats, Mesh, mesh_from_file, socket
+from costate.model import Link, Model, ModelError, Shape, Transform
+
+Color = tuple[float, float, float, float]
+
+PALETTE: tuple[Color, ...] = (
+    (0.30, 0.50, 0.78, 1.0),
+    (0.93, 0.55, 0.20, 1.0),
+    (0.35, 0.65, 0.42, 1.0),
+    (0.78, 0.36, 0.36, 1.0),
+    (0.55, 0.45, 0.72, 1.0),
+    (0.45, 0.62, 0.66, 1.0),
+)
+"""Colours of shapes that have none, link by link."""
+
+COLLISION: Color = (0.95, 0.35, 0.25, 0.45)
+"""Collision shapes, drawn over the visual ones."""
+
+SLAB = 4.0
+"""Edge of the square that stands for a plane which is not the ground [m]."""
+
+
+@dataclass(frozen=True, eq=False)
+class Instance:
+    """A mesh, scaled, coloured, and fixed to a link."""
+
+    mesh: str
+    """A key of `Drawing.meshes`."""
+    link: int
+    name: str
+    """Of the link."""
+    pose: Floats
+    """In the link frame, [R | p], shape (3, 4)."""
+    scale: Floats
+    """Along the axes of the mesh, shape (3,)."""
+    color: Color
+
+
+@dataclass(frozen=True, eq=False)
+class Drawing:
+    """Everything that is drawn of a model."""
+
+    links: tuple[str, ...]
+    meshes: dict[str, Mesh]
+    instances: tuple[Instance, ...]
+    ground: float | None = None
+    """Height of a horizontal plane among the shapes [m]."""
+
+    @cached_property
+    def link_index(self) -> np.ndarray:
+        return np.array([i.link for i in self.instances], int)
+
+    @cached_property
+    def local(self) -> Floats:
+        """Poses in the link frames, shape (instances, 3, 4)."""
+        return np.array([i.pose for i in self.instances]).reshape(-1, 3, 4)
+
+    @cached_property
+    def scales(self) -> Floats:
+        return np.array([i.scale for i in self.instances]).reshape(-1, 3)
+
+    @cached_property
+    def colors(self) -> Floats:
+        """RGBA in [0, 1], shape (instances, 4)."""
+        return np.array([i.color for i in self.instances]).reshape(-1, 4)
+
+    def place(self, link_poses: Floats) -> Floats:
+        """Poses of the instances in the world, (..., instances, 3, 4), from those of the links, (..., links, 3, 4)."""
+        at = link_poses[..., self.link_index, :, :]
+        R, p = at[..., :3], at[..., 3]
+        rotation = R @ self.local[:, :, :3]
+        position = np.einsum("...nij,nj->...ni", R, self.local[:, :, 3]) + p
+        return np.concatenate([rotation, position[..., None]], -1)
+
+
+def model_of(source: Any) -> Model:
+    """The model behind a world, a robot or a model."""
+    if isinstance(source, Model):
+        return source
+    if hasattr(source, "setup"):
+        return source.setup.scene.model
+    if hasattr(source, "model"):
+        return source.model
+    raise ValueError(f"a world, a robot or a model can be drawn; {type(source).__name__} given")
+
+
+def draw_model(model: Model, collisions: bool = False) -> Drawing:
+    """The visual shapes of a model (the collision shapes of links without), or its collision shapes.
+
+    A mesh file that is missing or cannot be read is warned of and drawn as a box with the inertia of its link.
+    """
+    sketch = _Sketch(model)
+    for k, link in enumerate(model.links):
+        shapes = link.collisions if collisions else (link.visuals or link.collisions)
+        for shape in shapes:
+            color = COLLISION if collisions else shape.color or PALETTE[k % len(PALETTE)]
+            SHAPES[shape.kind](sketch, k, link, shape, color)
+    links = tuple(link.name for link in model.links)
+    return Drawing(links, sketch.meshes, tuple(sketch.instances), sketch.ground)
+
+
+@dataclass
+class _Sketch:
+    """A drawing in the making."""
+
+    model: Model
+    meshes: dict[str, Mesh] = field(default_factory=dict)
+    instances: list[Instance] = field(default_factory=list)
+    ground: float | None = None
+
+    def add(self, mesh: str, k: int, pose: Transform, scale: Any, color: Color) -> None:
+        if mesh not in self.meshes:
+            self.meshes[mesh] = UNIT[mesh]()
+        matrix = np.concatenate([pose.rotation, np.reshape(pose.translation, (3, 1))], axis=1)
+        name = self.model.links[k].name
+        self.instances.append(Instance(mesh, k, name, matrix, np.broadcast_to(np.asarray(scale, float), 3), color))
+
+
+def _sphere(sketch: _Sketch, k: int, link: Link, s: Shape, color: Color) -> None:
+    sketch.add("sphere", k, s.pose, s.size[0], color)
+
+
+def _box(sketch: _Sketch, k: int, link: Link, s: Shape, color: Color) -> None:
+    sketch.add("box", k, s.pose, s.size, color)
+
+
+def _cylinder(sketch: _Sketch, k: int, link: Link, s: Shape, color: Color) -> None:
+    r, h = s.size
+    sketch.add("cylinder", k, s.pose, (r, r, h), color)
+
+
+def _capsule(sketch: _Sketch, k: int, link: Link, s: Shape, color: Color) -> None:
+    r, h = s.size
+    sketch.add("tube", k, s.pose, (r, r, h), color)
+    for end in (-h / 2, h / 2):
+        sketch.add("sphere", k, s.pose @ Transform(translation=np.array([0, 0, end])), r, color)
+
+
+def _ellipsoid(sketch: _Sketch, k: int, link: Link, s: Shape, color: Color) -> None:
+    sketch.add("sphere", k, s.pose, s.size, color)
+
+
+def _plane(sketch: _Sketch, k: int, link: Link, s: Shape, color: Color) -> None:
+    if k == 0 and s.pose.rotation[2, 2] > 1 - 1e-9:
+        sketch.ground = max(float(s.pose.translation[2]), -np.inf if sketch.ground is None else sketch.ground)
+        return
+    sketch.add("box", k, s.pose @ Transform(translation=np.array([0, 0, -0.005])), (SLAB, SLAB, 0.01), color)
+
+
+def _socket(sketch: _Sketch, k: int, link: Link, s: Shape, color: Color) -> None:
+    key = "socket " + " ".join(f"{x:g}" for x in s.size)
+    sketch.meshes.setdefault(key, socket(*map(float, s.size)))
+    sketch.add(key, k, s.pose, 1.0, color)
+
+
+def _mesh(sketch: _Sketch, k: int, link: Link, s: Shape, color: Color) -> None:
+    key = f"file {s.mesh}"
+    try:
+        if key not in sketch.meshes:
+            sketch.meshes[key] = mesh_from_file(s.mesh_file())
+    except (ModelError, ImportError, ValueError, OSError) as error:
+        warnings.warn(f"link {link.name!r} is drawn as a box: {error}", stacklevel=5)
+        sketch.add("box", k, *inertia_box(link), color)
+        return
+    sketch.add(key, k, s.pose, s.size, color)
+
+
+def inertia_box(link: Link) -> tuple[Transform, Floats]:
+    """Pose and edges of the even box that has a link's mass and inertia; a cube of 5 cm for a link without."""
+    m, axes, moments = principal(link)
+    if m <= 0 or moments.max() <= 0:
+        return Transform(translation=np.asarray(link.inertia.com, float)), np.full(3, 0.05)
+    edges = np.sqrt(np.maximum(6 * (moments.sum() - 2 * moments) / m, 1e-6))
+    return Transform(axes, np.asarray(link.inertia.com, float)), edges
+
+
+def inertia_ellipsoid(link: Link) -> tuple[Transform, Floats] | None:
+    """Pose and semi-axes of the even ellipsoid that has a link's mass and inertia; None without a mass."""
+    m, axes, moments = principal(link)
+    if m <= 0 or moments.max() <= 0:
+        return None
+    semi = np.sqrt(np.maximum(2.5 * (moments.sum() - 2 * moments) / m, 1e-6))
+    return Transform(axes, np.asarray(link.inertia.com, float)), semi
+
+
+def principal(link: Link) -> tuple[float, Floats, Floats]:
+    """Mass, principal axes as columns of a rotation, and principal moments."""
+    moments, axes = np.linalg.eigh(link.inertia.matrix)
+    if np.linalg.det(axes) < 0:
+        axes = axes * np.array([1.0, 1.0, -1.0])
+    return link.inertia.mass, axes, moments
+
+
+SHAPES: dict[str, Callable[[_Sketch, int, Link, Shape, Color], None]] = {
+    "sphere": _sphere,
+    "box": _box,
+    "cylinder": _cylinder,
+    "capsule": _capsule,
+    "ellipsoid": _ellipsoid,
+    "plane": _plane,
+    "socket": _socket,
+    "mesh": _mesh,
+}
+"""Shape kind -> how it is drawn."""

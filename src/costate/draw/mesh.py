@@ -1,0 +1,169 @@
+"""Triangle meshes: the unit shapes everything is made of, sockets, and mesh files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[Any]
+"""Of float32 or float64."""
+
+CREASE = np.cos(np.radians(40.0))
+"""Faces of a mesh file that meet at a sharper angle keep their edge."""
+
+TRIANGLES = 40_000
+"""Mesh files with more triangles are drawn as their convex hull: a page has to carry them."""
+
+
+@dataclass(frozen=True, eq=False)
+class Mesh:
+    """Triangles with a normal per vertex."""
+
+    vertices: Floats
+    """[m], shape (n, 3)."""
+    normals: Floats
+    """Unit length, shape (n, 3)."""
+    faces: NDArray[Any]
+    """Counter-clockwise seen from outside, shape (m, 3)."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "vertices", np.ascontiguousarray(self.vertices, np.float32))
+        object.__setattr__(self, "normals", np.ascontiguousarray(self.normals, np.float32))
+        object.__setattr__(self, "faces", np.ascontiguousarray(self.faces, np.int32))
+
+
+def lathe(profile: ArrayLike, segments: int = 32) -> Mesh:
+    """Surface of revolution about z.
+
+    profile: (radius, z) of the corners, from top to bottom along the outside, shape (n, 2). Every edge is flat: round
+    profiles are given with `smooth_lathe`.
+    """
+    corners = np.asarray(profile, float)
+    bands = [_band(a, b, segments) for a, b in pairwise(corners) if not np.allclose(a, b)]
+    return joined(bands)
+
+
+def _band(a: Floats, b: Floats, segments: int) -> Mesh:
+    """The cone between two circles, given as (radius, z)."""
+    turn = np.linspace(0, 2 * np.pi, segments + 1)
+    c, s = np.cos(turn), np.sin(turn)
+    dr, dz = b - a
+    n_r, n_z = np.array([-dz, dr]) / np.hypot(dr, dz)  # outside is to the left of the way down
+    ring = [np.stack([r * c, r * s, np.full_like(c, z)], -1) for r, z in (a, b)]
+    normal = np.stack([n_r * c, n_r * s, np.full_like(c, n_z)], -1)
+    i, k = np.arange(segments), segments + 1
+    upper = np.stack([i, i + k, i + 1], -1) if a[0] > 0 else np.zeros((0, 3), int)
+    lower = np.stack([i + 1, i + k, i + k + 1], -1) if b[0] > 0 else np.zeros((0, 3), int)
+    if a[0] == 0:
+        lower = np.stack([i, i + k, i + k + 1], -1)
+    return Mesh(np.concatenate(ring), np.concatenate([normal, normal]), np.concatenate([upper, lower]))
+
+
+def joined(meshes: Sequence[Mesh]) -> Mesh:
+    starts = np.cumsum([0, *(len(m.vertices) for m in meshes[:-1])])
+    return Mesh(
+        np.concatenate([m.vertices for m in meshes]),
+        np.concatenate([m.normals for m in meshes]),
+        np.concatenate([m.faces + k for m, k in zip(meshes, starts, strict=True)]),
+    )
+
+
+@cache
+def unit_sphere(rings: int = 14, segments: int = 24) -> Mesh:
+    """Radius 1."""
+    down, turn = np.linspace(0, np.pi, rings + 1), np.linspace(0, 2 * np.pi, segments + 1)
+    t, p = np.meshgrid(down, turn, indexing="ij")
+    points = np.stack([np.sin(t) * np.cos(p), np.sin(t) * np.sin(p), np.cos(t)], -1).reshape(-1, 3)
+    i, j = np.meshgrid(np.arange(rings), np.arange(segments), indexing="ij")
+    a = (i * (segments + 1) + j).ravel()
+    b = a + segments + 1
+    upper, lower = np.stack([a, b, a + 1], -1), np.stack([a + 1, b, b + 1], -1)
+    faces = np.concatenate([upper[i.ravel() > 0], lower[i.ravel() < rings - 1]])
+    return Mesh(points, points, faces)
+
+
+@cache
+def unit_cylinder(segments: int = 32) -> Mesh:
+    """Radius 1, length 1 along z, centred."""
+    return lathe([(0, 0.5), (1, 0.5), (1, -0.5), (0, -0.5)], segments)
+
+
+@cache
+def unit_tube(segments: int = 24) -> Mesh:
+    """A cylinder without its ends."""
+    return lathe([(1, 0.5), (1, -0.5)], segments)
+
+
+@cache
+def unit_cone(segments: int = 24) -> Mesh:
+    """Radius 1 at z = 0, tip at z = 1."""
+    return lathe([(0, 1), (1, 0), (0, 0)], segments)
+
+
+@cache
+def unit_box() -> Mesh:
+    """Edges of length 1, centred."""
+    vertices, normals, faces = [], [], []
+    for axis in range(3):
+        for side in (-1.0, 1.0):
+            normal = np.eye(3)[axis] * side
+            u = np.eye(3)[(axis + 1) % 3]
+            v = np.cross(normal, u)
+            k = 4 * len(normals)
+            vertices += [(normal + x * u + y * v) / 2 for x, y in ((-1, -1), (1, -1), (1, 1), (-1, 1))]
+            normals.append(normal)
+            faces += [(k, k + 1, k + 2), (k, k + 2, k + 3)]
+    return Mesh(np.array(vertices), np.repeat(np.array(normals), 4, axis=0), np.array(faces))
+
+
+def socket(bore: float, radius: float, depth: float, floor: float) -> Mesh:
+    """An upright cup; its frame is at the middle of the bore's mouth, z up [m]."""
+    bottom = -depth - floor
+    return lathe([(0, -depth), (bore, -depth), (bore, 0), (radius, 0), (radius, bottom), (0, bottom)], 48)
+
+
+UNIT: dict[str, Callable[[], Mesh]] = {
+    "sphere": unit_sphere,
+    "cylinder": unit_cylinder,
+    "tube": unit_tube,
+    "cone": unit_cone,
+    "box": unit_box,
+}
+"""Meshes that are scaled to size, by name."""
+
+
+def mesh_from_file(path: Path) -> Mesh:
+    """Triangles of an STL, OBJ, DAE, PLY or glTF file. Needs trimesh, and pycollada for DAE."""
+    try:
+        import trimesh
+    except ImportError as error:
+        raise ImportError(f"drawing {path.name} needs trimesh: pip install 'costate[view]'") from error
+    found = trimesh.load(str(path), force="mesh")
+    if not isinstance(found, trimesh.Trimesh) or not len(found.faces):
+        raise ValueError(f"{path} holds no triangles")
+    if len(found.faces) > TRIANGLES:
+        found = found.convex_hull
+    return creased(np.asarray(found.vertices, float), np.asarray(found.faces))
+
+
+def creased(vertices: Floats, faces: NDArray[Any]) -> Mesh:
+    """Normals smooth over each vertex, but flat where neighbouring faces meet at a sharp angle."""
+    corner = vertices[faces]
+    area = np.cross(corner[:, 1] - corner[:, 0], corner[:, 2] - corner[:, 0])
+    length = np.linalg.norm(area, axis=1, keepdims=True)
+    flat = area / np.maximum(length, 1e-20)
+    _, same = np.unique(np.round(vertices, 7), axis=0, return_inverse=True)
+    summed = np.zeros((same.max() + 1, 3))
+    np.add.at(summed, same[faces].ravel(), np.repeat(area, 3, axis=0))
+    smooth = summed / np.maximum(np.linalg.norm(summed, axis=1, keepdims=True), 1e-20)
+    per_corner = smooth[same[faces]]
+    sharp = np.einsum("fci,fi->fc", per_corner, flat) < CREASE
+    normals = np.where(sharp[..., None], flat[:, None], per_corner)
+    return Mesh(corner.reshape(-1, 3), normals.reshape(-1, 3), np.arange(3 * len(faces)).reshape(-1, 3))

@@ -1,0 +1,160 @@
+"""Pictures and films without a screen: `cs.render(world, states, "clip.mp4")`.
+
+Everything is drawn by `raster.py` and `shading.py` on the processor, so that there is no graphics driver to miss and the
+same states give the same picture on every machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from costate.draw.camera import Camera, framing
+from costate.draw.marks import CONTACT, TRAIL, Mark, arrow, trail
+from costate.draw.mesh import UNIT, Floats, Mesh
+from costate.draw.poses import Motion, motion_of
+from costate.draw.shading import THEMES, Triangles, encoded, picture
+from costate.draw.video import STILLS, writer_for
+
+
+def render(
+    source: Any,
+    states: Any,
+    path: str | Path,
+    *,
+    size: tuple[int, int] = (960, 540),
+    fps: float = 30.0,
+    frame: int = -1,
+    samples: Sequence[int] | int | None = None,
+    spacing: float | None = None,
+    camera: Camera | None = None,
+    theme: str = "light",
+    ground: bool = True,
+    contacts: bool = False,
+    trails: Sequence[str] = (),
+    dt: float | None = None,
+) -> Path:
+    """Draw a world, a robot or a model into a file; returns its path.
+
+    Args:
+        states: (T, nx), (T, B, nx) or (nx,); configurations (nq) alone will do.
+        path: .png or .jpg for one frame; .gif, .webp, .mp4 or .webm for a film in real time.
+        size: Width and height [pixels].
+        fps: Frames per second of a film.
+        frame: Which state a still shows.
+        samples: Which samples of a batch, or how many, side by side; spacing 0 draws them into one another.
+        camera: None: one that sees everything, always.
+        theme: "light" or "dark".
+        ground: Draw the ground and its grid; at the lowest point where the model has no plane.
+        contacts: Draw contact forces as arrows (worlds only).
+        trails: Links whose path so far is drawn.
+        dt: Time between states [s]; None: the world's.
+    """
+    path = Path(path)
+    write = writer_for(path)
+    if theme not in THEMES:
+        raise ValueError(f"unknown theme {theme!r}; use one of {', '.join(THEMES)}")
+    motion = motion_of(source, states, dt, samples, spacing)
+    still = path.suffix.lower() in STILLS
+    chosen = [range(motion.frames)[frame]] if still else _film_frames(motion.times, fps)
+    force = _contact_arrows(source, states, motion, samples) if contacts else None
+    view = camera or _whole_view(motion, size)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write(path, frames(motion, chosen, size, view, theme, ground, trails, force), fps)
+    return path
+
+
+def frames(
+    motion: Motion,
+    chosen: Sequence[int],
+    size: tuple[int, int],
+    camera: Camera,
+    theme: str = "light",
+    ground: bool = True,
+    trails: Sequence[str] = (),
+    force: Any = None,
+) -> Iterator[np.ndarray]:
+    """The frames of a motion as RGB bytes (height, width, 3)."""
+    level = motion.drawing.ground
+    if level is None:
+        level = float(motion.bounds[0][2])
+    for k in chosen:
+        marks = _trail_marks(motion, trails, k) + ([] if force is None else force(k))
+        soup = triangles(motion, k, marks)
+        yield encoded(picture(soup, camera, size, level if ground else None, THEMES[theme]))
+
+
+def triangles(motion: Motion, frame: int, marks: Sequence[Mark] = ()) -> Triangles:
+    """All triangles of a frame, in the world."""
+    drawing = motion.drawing
+    placed = motion.instances(frame)
+    corners, normals, colors = [np.zeros((0, 3, 3))], [np.zeros((0, 3, 3))], [np.zeros((0, 4))]
+
+    def add(mesh: Mesh, pose: Floats, scale: Floats, color: Any) -> None:
+        R, p = pose[:, :3], pose[:, 3]
+        n = mesh.normals / scale @ R.T
+        corners.append((mesh.vertices * scale @ R.T + p)[mesh.faces])
+        normals.append((n / np.linalg.norm(n, axis=1, keepdims=True))[mesh.faces])
+        colors.append(np.broadcast_to(np.asarray(color, float), (len(mesh.faces), 4)))
+
+    for sample in placed:
+        for part, pose in zip(drawing.instances, sample, strict=True):
+            add(drawing.meshes[part.mesh], pose, part.scale, part.color)
+    for mark in marks:
+        add(UNIT[mark.mesh](), mark.pose, mark.scale, mark.color)
+    return Triangles(np.concatenate(corners), np.concatenate(normals), np.concatenate(colors))
+
+
+def _film_frames(times: Floats, fps: float) -> list[int]:
+    """The state shown in each frame of a film in real time."""
+    count = max(1, round(float(times[-1]) * fps) + 1)
+    return np.searchsorted(times, np.arange(count) / fps - 1e-9).clip(0, len(times) - 1).tolist()
+
+
+def _whole_view(motion: Motion, size: tuple[int, int]) -> Camera:
+    low, high = motion.bounds
+    if motion.drawing.ground is not None:
+        low = np.append(low[:2], min(low[2], motion.drawing.ground))
+    return framing(low, high, size[0] / size[1])
+
+
+def _trail_marks(motion: Motion, trails: Sequence[str], frame: int) -> list[Mark]:
+    marks = []
+    radius = 0.003 * float(np.linalg.norm(motion.bounds[1] - motion.bounds[0]))
+    for link in trails:
+        if link not in motion.drawing.links:
+            raise ValueError(f"no link {link!r} to trail; links are {', '.join(motion.drawing.links)}")
+        path = motion.links[: frame + 1, :, motion.drawing.links.index(link), :, 3]
+        for sample in range(motion.samples):
+            marks += trail(path[:: max(1, len(path) // 200), sample], TRAIL, radius)
+    return marks
+
+
+def _contact_arrows(source: Any, states: Any, motion: Motion, samples: Sequence[int] | int | None):
+    """Frame -> arrows of the normal forces; the largest of the film is as long as a quarter of the scene."""
+    if not hasattr(source, "contacts"):
+        raise ValueError(f"contacts are drawn for worlds; {type(source).__name__} given")
+    x = torch.as_tensor(states, dtype=torch.float64)
+    x = x.reshape(motion.frames, -1, x.shape[-1])
+    keep = list(range(motion.samples)) if samples is None or isinstance(samples, int) else list(samples)
+    touch = source.contacts(x[:, keep])
+    extent = float(np.linalg.norm(motion.bounds[1] - motion.bounds[0]))
+    forces = touch.forces.detach()
+    scale = 0.25 * extent / max(float(forces.max()), 1e-9)
+
+    def marks(frame: int) -> list[Mark]:
+        found = []
+        for s, c in (forces[frame] > 1e-3 * forces.max()).nonzero().tolist():
+            vector = touch.normals[frame, s, c].detach().numpy() * float(forces[frame, s, c]) * scale
+            if touch.pairs[c][0] == "world":  # the force on what moves, not on what stands
+                vector = -vector
+            found += arrow(
+                touch.points[frame, s, c].detach().numpy() + motion.offsets[s], vector, CONTACT, 0.006 * extent
+            )
+        return found
+
+    return marks
