@@ -17,10 +17,14 @@ _lock = threading.Lock()
 
 
 def module_text(target: Target, functions: list[str], declarations: set[str], globals_: list[str]) -> str:
-    """A module: vectors as wide as the registers are legal, nothing is assumed about floating point."""
+    """A module: vectors as wide as the registers are legal, nothing is assumed about floating point.
+
+    With a frame pointer the stack can be aligned to whole vectors; without, every spill would straddle two cache lines.
+    """
     bits = 8 * target.register
     head = [f'target triple = "{target.triple}"', *globals_, *sorted(declarations)]
-    attributes = f'attributes #0 = {{ nounwind "min-legal-vector-width"="{bits}" "prefer-vector-width"="{bits}" }}'
+    vectors = f'"min-legal-vector-width"="{bits}" "prefer-vector-width"="{bits}"'
+    attributes = f'attributes #0 = {{ nounwind "frame-pointer"="all" {vectors} }}'
     return "\n".join([*head, *functions, attributes]) + "\n"
 
 

@@ -11,8 +11,12 @@ from collections.abc import Callable
 from typing import Any
 
 from costate.kernel.chunks import Chunk
+from costate.kernel.tape import NOT_COUNTED
 from costate.kernel.target import DTYPES
 from costate.kernel.vecmath import FUNCTIONS, symbol
+
+BLOCK_OPS = 64
+"""Operations of a basic block. In one long block LLVM keeps every element it has read until its last use, mostly on the stack."""
 
 
 class Names:
@@ -52,14 +56,20 @@ class ChunkWriter:
         self.lines: list[str] = []
         self.masks: dict[int, tuple[str, str]] = {}  # value -> (true, unordered) masks, for comparisons and logic
         self.numbers: dict[int, str] = {}  # value -> operand text, once it exists as a vector
+        self.stored: dict[int, tuple[str, int]] = {}  # value -> (pointer, element) where it lies in memory
         self.calls: set[str] = set()
         self.fresh = 0
 
     def text(self) -> str:
         n, chunk = self.n, self.chunk
-        for value, slot in chunk.loads.items():
-            self.numbers[value] = self.load("%ws", slot)
-        for value, ins in chunk.body:
+        self.stored.update((value, ("%ws", slot)) for value, slot in chunk.loads.items())
+        ends = _mask_ends(chunk)
+        size = 0
+        for k, (value, ins) in enumerate(chunk.body):
+            if size >= BLOCK_OPS and k > ends[k]:
+                self.new_block()
+                size = 0
+            size += ins[0] not in NOT_COUNTED
             self.instruction(value, ins)
             self.write_out(value)
         body = "\n".join(self.lines)
@@ -78,6 +88,13 @@ class ChunkWriter:
             address = self.address(pointer, element)
             self.lines.append(f"  store {self.n.vec} {self.number(value)}, ptr {address}, align {self.n.stride}")
 
+    def new_block(self) -> None:
+        """Start a basic block. What lies in memory is read again there."""
+        self.fresh += 1
+        self.lines += [f"  br label %b{self.fresh}", f"b{self.fresh}:"]
+        for value in self.stored:
+            self.numbers.pop(value, None)
+
     def new(self, text: str) -> str:
         self.fresh += 1
         self.lines.append(f"  %t{self.fresh} = {text}")
@@ -94,7 +111,7 @@ class ChunkWriter:
     def instruction(self, value: int, ins: tuple[Any, ...]) -> None:
         op = ins[0]
         if op == "input":
-            self.numbers[value] = self.load(f"%i{ins[1]}", ins[2])
+            self.stored[value] = (f"%i{ins[1]}", ins[2])
         elif op == "const":
             self.numbers[value] = self.n.splat(float.fromhex(ins[1]))
         elif op in MASK_OPS:
@@ -110,6 +127,8 @@ class ChunkWriter:
 
     def number(self, value: int) -> str:
         """The value as a vector; a comparison becomes 1, 0 or NaN."""
+        if value not in self.numbers and value in self.stored:
+            self.numbers[value] = self.load(*self.stored[value])
         if value not in self.numbers:
             true, unordered = self.masks[value]
             bit = self.select(true, self.n.splat(1.0), self.n.splat(0.0))
@@ -149,6 +168,20 @@ class ChunkWriter:
         sine, cosine = (self.new(f"extractvalue {result} {both}, {k}") for k in (0, 1))
         first, second = (sine, cosine) if op == "sincos" else (cosine, sine)
         self.numbers[value], self.numbers[-1 - value] = first, second
+
+
+def _mask_ends(chunk: Chunk) -> list[int]:
+    """For each instruction, where the last use is of comparisons made before it: blocks begin only where no mask is alive."""
+    last: dict[int, int] = {}
+    for k, (_, ins) in enumerate(chunk.body):
+        if ins[0] not in ("input", "const"):
+            last.update(dict.fromkeys(ins[1:], k))
+    ends, end = [], -1
+    for value, ins in chunk.body:
+        ends.append(end)
+        if ins[0] in MASK_OPS:
+            end = max(end, last.get(value, -1))
+    return ends
 
 
 def _order(predicate: str) -> Callable[[ChunkWriter, int, int], tuple[str, str]]:

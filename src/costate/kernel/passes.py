@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import casadi as ca
 
@@ -14,7 +15,15 @@ from costate.kernel.stages.straight import Straight
 
 def optimize(program: Program) -> Program:
     """What a program goes through before it is lowered."""
-    return prune(fuse(prune(program)))
+    return prune(fuse(_inside_loops(prune(program))))
+
+
+def _inside_loops(program: Program) -> Program:
+    """The bodies of scans, optimised: an adjoint's body adds what it finds to sums, which fuses into multiply-adds."""
+    stages = tuple(
+        replace(s, op=replace(s.op, body=optimize(s.op.body))) if isinstance(s.op, Scan) else s for s in program.stages
+    )
+    return Program(program.inputs, stages, program.outputs)
 
 
 def prune(program: Program) -> Program:
