@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from costate import kernel as kernel
     from costate import model as model
+    from costate.learn.identify import identify as identify
     from costate.draw import render as render
     from costate.robot import Pose as Pose
     from costate.robot import Robot as Robot
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from costate.sim import Torque as Torque
     from costate.sim import VelocityServo as VelocityServo
     from costate.sim import World as World
+    from costate.sim import shapes as shapes
     from costate.robot import params as params
 
 __version__ = "0.1.0"
@@ -45,6 +47,8 @@ _LAZY: dict[str, str] = {
     "Torque": "costate.sim:Torque",
     "VelocityServo": "costate.sim:VelocityServo",
     "World": "costate.sim:World",
+    "shapes": "costate.sim.shapes",
+    "identify": "costate.learn.identify:identify",
     "params": "costate.robot.params",
 }
 

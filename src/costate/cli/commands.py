@@ -27,6 +27,7 @@ class Command:
 
 COMMANDS: dict[str, Command] = {
     "cache": Command("costate.cli.cache:run", "show or clear the cache of compiled kernels"),
+    "identify": Command("costate.cli.identify:run", "find a robot's parameters from logged motion"),
     "robots": Command("costate.cli.robots:run", "list the built-in robots"),
     "version": Command("costate.cli.version:run", "versions, processor and vector width"),
 }

@@ -1,0 +1,68 @@
+"""`costate identify ROBOT LOG`: find a robot's parameters from logged motion."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+
+
+@dataclass(frozen=True)
+class Options:
+    robot: Annotated[str, tyro.conf.Positional]
+    """Built-in name, or URDF or MJCF file."""
+    log: Annotated[Path, tyro.conf.Positional]
+    """CSV, NPZ or Parquet file with columns t, q_JOINT, tau_JOINT and perhaps v_JOINT, a_JOINT (or numbers for JOINT)."""
+    out: Path = Path("identified")
+    """Folder for the identified URDF, a report and plots."""
+    terms: tuple[str, ...] = ("inertial", "damping", "friction", "armature")
+    """Which parameters to find."""
+    method: Literal["gauss_newton", "adam"] = "gauss_newton"
+    """gauss_newton: exact, on the dynamics regressor. adam: stochastic gradients."""
+    physical: bool = True
+    """Whether masses, inertias, damping, friction and armature must be possible ones."""
+    held_out: float = 0.2
+    """Fraction of the log to test on."""
+    period: float | None = None
+    """Of the motion [s], if it is periodic."""
+    drop_bad_rows: bool = False
+    """Leave out rows without numbers, and say so, instead of refusing them."""
+    check: bool = True
+    """Refuse logs whose units or signs contradict themselves or the robot."""
+    epochs: int = 200
+    """Of Adam."""
+    learning_rate: float = 1e-2
+    """Of Adam."""
+    plots: bool = True
+    """Write plots."""
+
+
+def run(options: Options) -> None:
+    from dataclasses import asdict
+
+    from rich.progress import Progress
+
+    from costate.learn.identify import identify
+
+    chosen = asdict(options)
+    for name in ("robot", "log", "out", "plots"):
+        del chosen[name]
+    with Progress(transient=True) as bar:
+        task = bar.add_task(
+            options.method.replace("_", "-"), total=options.epochs if options.method == "adam" else None
+        )
+        result = identify(
+            options.robot,
+            options.log,
+            progress=lambda k, cost: bar.update(task, completed=k + 1, description=f"cost {cost:.6g}"),
+            **chosen,
+        )
+    print(result.summary())
+    options.out.mkdir(parents=True, exist_ok=True)
+    urdf = options.out / "identified.urdf"
+    result.save_urdf(urdf)
+    (options.out / "report.txt").write_text(result.summary() + "\n")
+    written = [urdf, options.out / "report.txt", *(result.plot(options.out) if options.plots else [])]
+    print("\nwrote", *written, sep="\n  ")

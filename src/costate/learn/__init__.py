@@ -1,0 +1,1 @@
+"""Trainers, optimisers and identification from data."""
