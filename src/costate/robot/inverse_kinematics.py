@@ -66,7 +66,7 @@ def inverse_kinematics(
         raise ValueError(
             f"inverse kinematics of '{robot.name}': q0 has shape {tuple(start.shape)}; expected (..., {robot.nq})"
         )
-    batch = torch.broadcast_shapes(position.shape[:-1], rotation.shape[:-2], start.shape[:-1])
+    batch = np.broadcast_shapes(position.shape[:-1], rotation.shape[:-2], start.shape[:-1])  # torch's imports sympy
     start = start.detach().expand(*batch, robot.nq)
     precision = _precision(chosen, position.dtype)
     best, error = (x.clone() for x in kernel.apply([start, position.detach(), rotation.detach(), precision]))

@@ -1,0 +1,65 @@
+"""Inverse kinematics of 4,096 poses at once, within joint limits; then the gradient of a loss on the solution.
+
+    python examples/03_inverse_kinematics.py [--robot ur5 --link tool0]
+
+All poses are one call: a Levenberg-Marquardt iteration, compiled for this robot, that runs until every sample is solved.
+Its gradient does not go through the iterations: it is that of the solution.
+"""
+
+import argparse
+import time
+
+import torch
+
+import costate as cs
+
+torch.set_default_dtype(torch.float64)
+POSES = 4096
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--robot", default="ur5")
+    parser.add_argument("--link", default="tool0")
+    options = parser.parse_args()
+    robot, link = cs.load_robot(options.robot), options.link
+
+    # Poses that can be reached: those of random configurations.
+    pose = robot.forward_kinematics(robot.random_configuration(POSES, generator=torch.Generator().manual_seed(0)), link)
+    robot.inverse_kinematics(pose, link)  # compiles
+    start = time.perf_counter()
+    q = robot.inverse_kinematics(pose, link)
+    seconds = time.perf_counter() - start
+
+    found = robot.forward_kinematics(q, link)
+    distance = (found.position - pose.position).norm(dim=-1)
+    solved = distance < 1e-8
+    print(f"{POSES} poses of {robot.name} in {1e3 * seconds:.0f} ms, {1e6 * seconds / POSES:.1f} us each")
+    print(f"solved: {int(solved.sum())} of {POSES}, farthest {float(distance.max()):.1e} m off")
+    assert bool(solved.all())
+    assert bool(((q >= robot.lower) & (q <= robot.upper)).all()), "a joint is beyond its limits"
+
+    # How should the poses move for the joints to come closer to the middle of their range?
+    middle = (robot.lower + robot.upper) / 2
+    position = pose.position.clone().requires_grad_()
+    solution = robot.inverse_kinematics(cs.Pose(position, pose.rotation), link, q)
+    loss = (solution - middle).square().sum(-1)
+    (slope,) = torch.autograd.grad(loss.sum(), position)
+
+    # Check: a small step down the slope, solved again from here, lowers the loss by step * |slope|^2.
+    regular = torch.linalg.svdvals(robot.jacobian(q, link))[:, -1] > 0.05
+    size = slope.norm(dim=-1, keepdim=True)
+    step = 1e-6
+    moved = robot.inverse_kinematics(
+        cs.Pose(pose.position - step * slope / size, pose.rotation), link, q, tolerance=1e-14
+    )
+    gained = (loss.detach() - (moved - middle).square().sum(-1)) / step
+    error = ((gained - size[:, 0]).abs() / size[:, 0])[regular]
+    print(
+        f"gradient: expected and measured slopes differ by {float(error.median()):.1e} (median of {int(regular.sum())})"
+    )
+    assert float(error.median()) < 1e-4
+
+
+if __name__ == "__main__":
+    main()
