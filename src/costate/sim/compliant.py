@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import casadi as ca
 from casadi import SX
 
 from costate.kernel.program import Program
 from costate.kernel.stages.straight import as_program
-from costate.physics.integrate import integrate
+from costate.physics.integrate import integrate, velocity_map
+from costate.sim.advance import advance
 from costate.sim.constraints import constraint_rows
 from costate.sim.contact_models import Compliant
-from costate.sim.motion import free_motion
+from costate.sim.motion import Free, free_motion
 from costate.sim.setup import Setup, Symbols
 
 
@@ -19,29 +22,29 @@ def smooth_step(setup: Setup) -> Program:
     s = Symbols(setup)
     dt, model = setup.dt, setup.scene.model
 
-    def rate(q: SX, v: SX) -> SX:
-        return (free_motion(s, q, v, s.u, contact_forces(s, q, v)[0]).velocity - v) / dt
+    def free(q: SX, v: SX) -> Free:
+        return free_motion(s, q, v, s.u, contact_forces(s, q, v)[0])
 
     if setup.integrator == "rk4":
-        q, v = _runge_kutta(s, rate)
+        x = _runge_kutta(s, lambda q, v: free(q, v).acceleration)
     else:
-        v = s.v + dt * rate(s.q, s.v)
-        q = integrate(model, s.q, s.v if setup.integrator == "explicit" else v, dt)
+        after = free(s.q, s.v).velocity
+        x = advance(model, s.q, s.v if setup.integrator == "explicit" else after, after, dt)
     forces = contact_forces(s, s.q, s.v)[1]
-    return as_program(ca.Function("step", s.inputs, [ca.vertcat(q, v), dt * ca.densify(forces)]))
+    return as_program(ca.Function("step", s.inputs, [x, dt * ca.densify(forces)]))
 
 
-def _runge_kutta(s: Symbols, rate) -> tuple[SX, SX]:
-    """The classical method. Stages start from q moved along constant velocities, so rotations stay rotations."""
-    dt, model = s.setup.dt, s.setup.scene.model
-    slopes: list[tuple[SX, SX]] = []
+def _runge_kutta(s: Symbols, acceleration: Callable[[SX, SX], SX]) -> SX:
+    """The classical method on coordinates, dq/dt = N(q) v; quaternions leave the unit sphere at the order of the method's error and
+    are brought back at the end."""
+    dt, model, nq = s.setup.dt, s.setup.scene.model, s.setup.nq
+    slopes: list[SX] = []
     for part in (0.0, 0.5, 0.5, 1.0):
-        v = s.v if not slopes else s.v + part * dt * slopes[-1][1]
-        q = s.q if not slopes else integrate(model, s.q, part * slopes[-1][0], dt)
-        slopes.append((v, rate(q, v)))
-    weights = (1 / 6, 1 / 3, 1 / 3, 1 / 6)
-    velocity, acceleration = (ca.horzcat(*(k[i] for k in slopes)) @ ca.DM(weights) for i in (0, 1))
-    return integrate(model, s.q, velocity, dt), s.v + dt * acceleration
+        x = s.x + part * dt * slopes[-1] if slopes else s.x
+        q, v = x[:nq], x[nq:]
+        slopes.append(ca.vertcat(velocity_map(model, q) @ v, acceleration(q, v)))
+    x = s.x + dt * (ca.horzcat(*slopes) @ ca.DM([1 / 6, 1 / 3, 1 / 3, 1 / 6]))
+    return ca.vertcat(integrate(model, x[:nq], SX(s.setup.nv, 1)), x[nq:])
 
 
 def contact_forces(s: Symbols, q: SX, v: SX) -> tuple[SX | None, SX]:

@@ -44,9 +44,10 @@ def _gains(actuator: VelocityServo | PositionServo, inertia: float) -> tuple[flo
 
 def _home_inertia(model: Model) -> np.ndarray:
     """Diagonal of the mass matrix at home, (nv,)."""
+    assert model.home is not None  # merged models have one
     q = SX.sym("q", model.nq)
     diagonal = ca.densify(ca.diag(crba(model, Parameters.of(model), q)))
-    return np.array(ca.Function("inertia", [q], [diagonal])(model.home)).ravel()
+    return np.array(ca.Function("inertia", [q], [diagonal])(ca.DM(model.home))).ravel()
 
 
 def _actuator_of(model: Model, robots: set[str], actuators: Actuators) -> Callable[[Joint], Actuator | None]:

@@ -12,6 +12,7 @@ from costate.physics.ltl import Factor, factor
 from costate.physics.passive import Passive
 from costate.physics.rnea import rnea
 from costate.sim.actuators import Torque
+from costate.sim.advance import turning
 from costate.sim.setup import Drive, Symbols
 
 
@@ -19,8 +20,10 @@ from costate.sim.setup import Drive, Symbols
 class Free:
     """The step as it would be without contact."""
 
+    acceleration: SX
+    """Of the velocity coordinates, (nv,)."""
     velocity: SX
-    """After the step, (nv,)."""
+    """After the step, in the axes of its start (see advance.py), (nv,)."""
     torque: SX
     """Of the actuators, (nv,)."""
     factor: Factor
@@ -41,7 +44,8 @@ def free_motion(s: Symbols, q: SX, v: SX, u: SX, extra: SX | None = None, joint_
         bias = bias + dt * stiffness * v
     factored = factor(M)
     torque = actuate(s, q, v, u, M, bias)
-    return Free(v + dt * factored.solve(torque - bias), torque, factored)
+    acceleration = factored.solve(torque - bias)
+    return Free(acceleration, v + dt * (acceleration + turning(model, v)), torque, factored)
 
 
 def actuate(s: Symbols, q: SX, v: SX, u: SX, M: SX, bias: SX) -> SX:

@@ -14,11 +14,12 @@ from casadi import SX
 
 from costate.kernel import ProgramBuilder
 from costate.kernel.program import Program, Var
-from costate.physics.integrate import integrate
+from costate.sim.advance import advance
 from costate.sim.constraints import Row, constraint_rows
 from costate.sim.contact_models import PGS
 from costate.sim.motion import Free, free_motion
 from costate.sim.setup import Setup, Symbols
+from costate.sim.sweep import Sweep, make_sweep
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,8 +27,7 @@ class Problem:
     """The contact problem of a step as expressions."""
 
     rows: list[Row]
-    A: SX
-    """J W, (n, n): its lower triangle, for it is symmetric."""
+    sweep: Sweep
     W: SX
     """(nv, n)."""
     c: SX
@@ -50,14 +50,12 @@ def pgs_step(setup: Setup) -> Program:
     if not rows:
         return _without_rows(b, s, args, free.velocity)
     problem = make_problem(s, options, rows, free)
-    outputs = [free.velocity, _nonzeros(problem.W), problem.rest, _nonzeros(problem.A), _bounds(rows), problem.c]
+    outputs = [free.velocity, _nonzeros(problem.W), problem.rest, problem.sweep.system, _bounds(rows), problem.c]
     outputs += problem.more.values()
-    v_free, w, rest, a, bounds, c, *more = b.call(
+    v_free, w, rest, system, bounds, c, *more = b.call(
         ca.Function("prepare", s.inputs, [ca.densify(o) for o in outputs]), *args
     )
-    sweep = _sweep(rows, problem.A.sparsity(), options)
-    impulses = _solve(b, sweep, options.sweeps, len(rows), [a, c, bounds])
-    others = [_solve(b, sweep, options.sweeps, len(rows), [a, x, bounds]) for x in more]
+    impulses, *others = (_solve(b, problem.sweep, options.sweeps, len(rows), [system, x, bounds]) for x in (c, *more))
     finish = _finish(setup, s, problem.W.sparsity(), len(rows), list(problem.more))
     (x,) = b.call(finish, args[0], v_free, w, rest, impulses, *others)
     b.output("x", x)
@@ -67,30 +65,32 @@ def pgs_step(setup: Setup) -> Program:
 
 def _without_rows(b: ProgramBuilder, s: Symbols, args: list[Var], velocity: SX) -> Program:
     used = s.v if s.setup.integrator == "explicit" else velocity
-    q = integrate(s.setup.scene.model, s.q, used, s.setup.dt)
-    (x,) = b.call(ca.Function("free", s.inputs, [ca.vertcat(q, velocity)]), *args)
+    after = advance(s.setup.scene.model, s.q, used, velocity, s.setup.dt)
+    (x,) = b.call(ca.Function("free", s.inputs, [after]), *args)
     b.output("x", x)
     b.output("impulses", b.call(ca.Function("none", [s.x], [SX.zeros(1)]), args[0])[0])
     return b.program()
 
 
-def _solve(b: ProgramBuilder, sweep: ca.Function, sweeps: int, n: int, shared: list[Var]) -> Var:
-    (start,) = b.call(ca.Function("start", [], [SX.zeros(n)]))
-    return b.scan(sweep, sweeps, start, shared=shared)[0][0]
+def _solve(b: ProgramBuilder, sweep: Sweep, sweeps: int, n: int, shared: list[Var]) -> Var:
+    size = sweep.carry_size
+    (start,) = b.call(ca.Function("start", [], [SX.zeros(size)]))
+    carry = b.scan(sweep.function, sweeps, start, shared=shared)[0][0]
+    x = SX.sym("carry", size)
+    return carry if size == n else b.call(ca.Function("impulses", [x], [x[:n]]), carry)[0]
 
 
 def make_problem(s: Symbols, options: PGS, rows: list[Row], free: Free) -> Problem:
     """`more` holds what is solved beside the impulses: "push" (split correction), "jump" (explicit integration)."""
     J = ca.vertcat(*(r.J for r in rows))
     W = ca.sparsify(ca.horzcat(*(_sparse_solve(free.factor, r.J.T) for r in rows)))
-    A = ca.tril(J @ W)
     before = J @ s.v
     c, push, rest = _offsets(s, options, rows, J @ free.velocity, before)
     more = {"push": push} if options.correction == "split" else {}
     if s.setup.integrator == "explicit":
         # Positions move with the velocity before the step, so their impacts are those of that velocity.
         more["jump"], _, rest = _offsets(s, options, rows, before, before)
-    return Problem(rows, A, W, c, rest, more)
+    return Problem(rows, make_sweep(rows, J, W, options), W, c, rest, more)
 
 
 def _offsets(s: Symbols, options: PGS, rows: list[Row], speed: SX, before: SX) -> tuple[SX, SX, SX]:
@@ -143,40 +143,6 @@ def _bounds(rows: list[Row]) -> SX:
     return ca.vertcat(*(SX(0) if r.bound is None else r.bound for r in rows))
 
 
-def _sweep(rows: list[Row], pattern: ca.Sparsity, options: PGS) -> ca.Function:
-    """One pass over all rows, each using what the rows before it have become."""
-    n = len(rows)
-    start, a, c, bounds = SX.sym("lambda", n), SX.sym("a", pattern.nnz()), SX.sym("c", n), SX.sym("bound", n)
-    lower = SX(pattern, a)
-    A = lower + ca.tril(lower, False).T
-    impulse = list(ca.vertsplit(start))
-    for k, row in enumerate(rows):
-        others = [A[k, j] * impulse[j] for j in range(n) if A.sparsity().has_nz(k, j)]
-        diagonal = A[k, k] * (1 + options.cfm) + 1e-30  # a row nothing can move stays as it is
-        residual = c[k] + sum(others) + A[k, k] * options.cfm * impulse[k]
-        new = impulse[k] - residual / diagonal
-        impulse[k] = _project(row, new, impulse, bounds[k])
-        last_tangent = row.kind == "tangent" and (k + 1 == n or rows[k + 1].contact != row.contact)
-        if options.cone == "cone" and last_tangent:
-            impulse[k - 1], impulse[k] = _onto_cone(impulse[k - 1], impulse[k], bounds[k] * impulse[row.contact])
-    return ca.Function("sweep", [start, a, c, bounds], [ca.vertcat(*impulse)])
-
-
-def _project(row: Row, new: SX, impulse: list[SX], bound: SX) -> SX:
-    if row.kind in ("normal", "limit"):
-        return ca.fmax(new, 0)
-    most = bound * impulse[row.contact] if row.kind == "tangent" else bound
-    return ca.fmin(ca.fmax(new, -most), most)
-
-
-def _onto_cone(x: SX, y: SX, radius: SX) -> tuple[SX, SX]:
-    """Scale a tangential impulse back to the friction disk."""
-    size2 = x * x + y * y
-    outside = size2 > radius * radius
-    scale = ca.if_else(outside, radius / ca.sqrt(ca.if_else(outside, size2, 1)), 1)
-    return scale * x, scale * y
-
-
 def _finish(setup: Setup, s: Symbols, pattern: ca.Sparsity, n: int, more: list[str]) -> ca.Function:
     """Velocities after the impulses, and positions that know when they came."""
     v_free, w, rest = SX.sym("v", setup.nv), SX.sym("w", pattern.nnz()), SX.sym("rest", n)
@@ -187,5 +153,5 @@ def _finish(setup: Setup, s: Symbols, pattern: ca.Sparsity, n: int, more: list[s
     travelled = start + W @ (rest * jump)
     if "push" in others:
         travelled = travelled + W @ others["push"]
-    q = integrate(setup.scene.model, s.q, travelled, setup.dt)
-    return ca.Function("finish", [s.x, v_free, w, rest, impulse, *others.values()], [ca.vertcat(q, after)])
+    x = advance(setup.scene.model, s.q, travelled, after, setup.dt)
+    return ca.Function("finish", [s.x, v_free, w, rest, impulse, *others.values()], [x])

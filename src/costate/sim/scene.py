@@ -77,7 +77,7 @@ def solid_inertia(shape: Shape | Solid, mass: float) -> np.ndarray:
         r, h = s
         local = mass * np.array([(3 * r**2 + h**2) / 12] * 2 + [r**2 / 2])
     elif shape.kind == "capsule":
-        local = _capsule_inertia(*s, mass)
+        local = _capsule_inertia(float(s[0]), float(s[1]), mass)
     else:
         raise ValueError(f"the inertia of a {shape.kind} must be given: Body(..., inertia=...)")
     R = shape.pose.rotation
