@@ -31,6 +31,7 @@ PEER_SAMPLES = 128
 """How many states the other side loops over: its time per sample does not depend on it."""
 
 FUNCTIONS = {
+    "pose": "pose of the last link",
     "forward_kinematics": "poses of all links",
     "inverse_dynamics": "inverse dynamics (RNEA)",
     "mass_matrix": "mass matrix (CRBA)",
@@ -59,13 +60,15 @@ def states(robot: cs.Robot, batch: int, dtype: torch.dtype = torch.float64) -> S
 
 def ours(robot: cs.Robot, function: str, x: State) -> Callable[[], object]:
     q, v, _ = x
+    if function == "pose":
+        return lambda: robot.forward_kinematics(q, robot.model.links[-1].name)
     if function != "gradient":
         args = {"forward_kinematics": (q,), "mass_matrix": (q,)}.get(function, x)
         method = getattr(robot, function)
         return lambda: method(*args)
     leaves = [t.clone().requires_grad_() for t in x]
     seed = torch.ones_like(v)
-    return lambda: torch.autograd.grad(robot.forward_dynamics(*leaves), leaves, seed)
+    return lambda: torch.autograd.grad(robot.forward_dynamics(leaves[0], leaves[1], leaves[2]), leaves, seed)
 
 
 # --- tables -----------------------------------------------------------------------------------------------------------

@@ -32,18 +32,9 @@ def humanoid() -> Model:
         at, origin = parent if parent == "pelvis" else f"{parent}_{len(LIMBS[parent][2])}", np.array(place)
         for k, axis in enumerate(axes, 1):
             links.append(Link(f"{limb}_{k}", full_inertia(mass, rng)))
-            limits = {"lower": np.array([-2.0]), "upper": np.array([2.0])}
-            joints.append(
-                Joint(
-                    f"{limb}_{k}",
-                    "revolute",
-                    at,
-                    links[-1].name,
-                    Transform(np.eye(3), origin),
-                    np.array(AXES[axis]),
-                    **limits,
-                )
-            )
+            pose, direction, limit = Transform(np.eye(3), origin), np.array(AXES[axis]), np.array([2.0])
+            name = f"{limb}_{k}"
+            joints.append(Joint(name, "revolute", at, name, pose, direction, lower=-limit, upper=limit))
             at, origin = links[-1].name, np.array([0.01, 0.0, length])
     return Model("humanoid35", tuple(links), tuple(joints))
 

@@ -12,7 +12,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
-import pinocchio as pin
+import pinocchio as pin  # pyright: ignore[reportMissingImports]
 import torch
 
 from costate.model import Model, write_urdf
@@ -54,7 +54,9 @@ class Pinocchio:
     def from_python(self, function: str) -> Callable[[], None]:
         """Run a function on all samples, one call each."""
         m, d = self.model, self.data
+        last = m.nframes - 1
         calls: dict[str, Callable[[Any, Any, Any], Any]] = {
+            "pose": lambda q, v, tau: (pin.forwardKinematics(m, d, q), pin.updateFramePlacement(m, d, last)),
             "forward_kinematics": lambda q, v, tau: pin.framesForwardKinematics(m, d, q),
             "inverse_dynamics": lambda q, v, tau: pin.rnea(m, d, q, v, tau),
             "mass_matrix": lambda q, v, tau: pin.crba(m, d, q),
@@ -99,7 +101,7 @@ class DifferentiableRobotModel:
 
     def gradient(self) -> None:
         leaves = [x.clone().requires_grad_() for x in (self.q, self.v, self.tau)]
-        self.robot.compute_forward_dynamics(*leaves).sum().backward()
+        self.robot.compute_forward_dynamics(leaves[0], leaves[1], leaves[2]).sum().backward()
 
 
 def spelled_out(path: Path) -> Path:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
-import pinocchio as pin
+import pinocchio as pin  # pyright: ignore[reportMissingImports]
 import torch
 from tests.physics.pinocchio_model import Oracle, to_pinocchio
 

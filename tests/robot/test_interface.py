@@ -38,7 +38,8 @@ def test_any_batch_shape(robot: cs.Robot, batch: tuple[int, ...]) -> None:
     assert robot.potential_energy(q).shape == batch
     assert robot.integrate(q, v, 0.1).shape == q.shape
     for k in range(count):
-        alone = robot.forward_dynamics(*(t.reshape(-1, 6)[k] for t in (q, v, tau)))
+        q_k, v_k, tau_k = (t.reshape(-1, 6)[k] for t in (q, v, tau))
+        alone = robot.forward_dynamics(q_k, v_k, tau_k)
         assert torch.equal(a.reshape(-1, 6)[k], alone)
 
 
