@@ -163,7 +163,7 @@ def sum_to(full: torch.Tensor, batch: Sequence[int], event: int) -> torch.Tensor
 
 
 class QuickCall:
-    """The short way for the plain case: contiguous tensors without gradients, each shared or with the same batch.
+    """The short way for the plain case: contiguous tensors, each shared or with the same batch.
 
     What depends on shapes alone is remembered from the last call.
     """
@@ -175,13 +175,15 @@ class QuickCall:
         self.code = code
         self.plan: _Plan | None = None
 
-    def run(self, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor] | None:
-        """The outputs, or None if the case is not plain."""
+    def run(self, tensors: Sequence[torch.Tensor], batches: Sequence | None = None) -> list[torch.Tensor] | None:
+        """The outputs, or None if the case is not plain. batches: see torch_op."""
         plan = self.plan
         if plan is None or not _fits(plan, tensors):
             plan = self.plan = self._make_plan(tensors)
             if plan is None or not _fits(plan, tensors):
                 return None
+        if batches is not None and any(b is not None and b != plan.lead for b in batches):
+            return None  # some output is summed
         words = plan.words.copy()
         at = 1
         for t in tensors:
@@ -193,8 +195,8 @@ class QuickCall:
             words[at] = o.data_ptr()
             at += WORDS_PER_TENSOR
             outs.append(o)
-        if plan.batch:
-            plan.code.run(words, plan.batch)
+        if plan.size:
+            plan.code.run(words, plan.size)
         return outs
 
     def _make_plan(self, tensors: Sequence[torch.Tensor]) -> _Plan | None:
@@ -214,13 +216,16 @@ class QuickCall:
         for _, _, size, row in self.outputs:
             words += (0, ONE_LEVEL, 0, size * width, row * width, 0)
         templates = [torch.empty((), dtype=dtype).expand(batch + shape) for shape, _, _, _ in self.outputs]
-        return _Plan(dtype, [t.shape for t in tensors], batch.numel(), templates, words, self.code(DTYPE_NAMES[dtype]))
+        code = self.code(DTYPE_NAMES[dtype])
+        return _Plan(dtype, [t.shape for t in tensors], batch, batch.numel(), templates, words, code)
 
 
 class _Plan(NamedTuple):
     dtype: torch.dtype
     shapes: list[torch.Size]
-    batch: int
+    lead: torch.Size
+    size: int
+    """Samples."""
     templates: list[torch.Tensor]
     """Outputs without memory: their shapes and types."""
     words: list[int]
@@ -229,17 +234,9 @@ class _Plan(NamedTuple):
 
 def _fits(plan: _Plan, tensors: Sequence[torch.Tensor]) -> bool:
     dtype = plan.dtype
-    grad = torch.is_grad_enabled()
     try:
         for t, shape in zip(tensors, plan.shapes, strict=True):
-            if (
-                t.shape != shape
-                or t.dtype is not dtype
-                or not t.is_contiguous()
-                or not t.is_cpu
-                or t.is_neg()
-                or (grad and t.requires_grad)
-            ):
+            if t.shape != shape or t.dtype is not dtype or not t.is_contiguous() or not t.is_cpu or t.is_neg():
                 return False
     except AttributeError:  # not a tensor: the long way says so
         return False

@@ -108,17 +108,15 @@ class Kernel:
 
     def apply(self, tensors: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
         """As a call, with the inputs in order."""
-        if _peek() is None and torch.autograd.forward_ad._current_level < 0:
-            quick = self._quick.run(tensors)
-            if quick is not None:
-                return quick
-            if not (torch.is_grad_enabled() and any(isinstance(t, torch.Tensor) and t.requires_grad for t in tensors)):
-                return self.run(tensors)
-        self.signature.check(tensors)
+        if _peek() is None and torch.autograd.forward_ad._current_level < 0 and not _wants_gradient(tensors):
+            return self.run(tensors)
         return torch_op.apply(self, tensors)
 
     def run(self, tensors: Sequence[torch.Tensor], batches: torch_op.Batches | None = None) -> list[torch.Tensor]:
         """Evaluate without recording gradients. `batches`: see torch_op."""
+        quick = self._quick.run(tensors, batches)
+        if quick is not None:
+            return quick
         dtype = self.signature.check(tensors) if tensors else torch.get_default_dtype()
         code = self._code.get(DTYPE_NAMES[dtype]) or self.code(DTYPE_NAMES[dtype])
         batch = self.signature.batch(tensors)
@@ -273,6 +271,10 @@ def _specs(values: Mapping[str, ca.SX]) -> tuple[Spec, ...]:
     return tuple(Spec(n, (v.shape[0],) if v.shape[1] == 1 else v.shape) for n, v in values.items())
 
 
+def _wants_gradient(tensors: Sequence[torch.Tensor]) -> bool:
+    return torch.is_grad_enabled() and any(getattr(t, "requires_grad", False) for t in tensors)
+
+
 def _restore(recipe: Recipe, length: int) -> Kernel:
     return Kernel.of_recipe(recipe).sized(length)
 
@@ -291,14 +293,16 @@ def _with_adjoint(program: Program, adjoint: ca.Function) -> Program:
 
 def flat_function(name: str, inputs: Sequence[ca.SX], outputs: Sequence[ca.SX]) -> ca.Function:
     """A function of vectors. Tensors are row-major, CasADi is column-major: matrices are transposed here."""
-    flat = [ca.SX.sym(f"x{k}", v.numel()) for k, v in enumerate(inputs)]
-    args = [_unflatten(x, v) for x, v in zip(flat, inputs, strict=True)]
-    fn = ca.Function(_identifier(name), list(inputs), [ca.SX(v) for v in outputs], {"allow_free": True})
+    dense = [ca.densify(ca.SX(v)) for v in outputs]
+    fn = ca.Function(_identifier(name), list(inputs), dense, {"allow_free": True})
     if fn.has_free():
         free = ", ".join(fn.get_free())
         raise ValueError(f"kernel '{name}': the outputs use {free}, which is no input; add it to the inputs")
-    results = [ca.densify(ca.vec(ca.SX(r).T)) for r in fn.call(args)]
-    return ca.Function(_identifier(name), flat, results)
+    if all(v.shape[1] == 1 for v in (*inputs, *outputs)):
+        return fn
+    flat = [ca.SX.sym(f"x{k}", v.numel()) for k, v in enumerate(inputs)]
+    results = [ca.vec(ca.SX(r).T) for r in fn.call([_unflatten(x, v) for x, v in zip(flat, inputs, strict=True)])]
+    return ca.Function(_identifier(name), flat, [ca.densify(r) for r in results])
 
 
 def _unflatten(flat: ca.SX, like: ca.SX) -> ca.SX:
