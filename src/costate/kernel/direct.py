@@ -63,9 +63,9 @@ class NumpyCall:
 
     def __call__(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         try:
-            bound = self.local.bound
-            for buffer, a in zip(bound.inputs, arrays, strict=True):
-                if a.shape != buffer.shape or a.dtype != buffer.dtype:
+            bound, shapes, dtype = self.local.ready
+            for buffer, shape, a in zip(bound.inputs, shapes, arrays, strict=True):
+                if a.shape != shape or (a.dtype is not dtype and a.dtype != dtype):
                     return self._general(arrays)
                 buffer[...] = a
         except AttributeError:
@@ -80,7 +80,7 @@ class NumpyCall:
             tensors = [torch.from_numpy(np.ascontiguousarray(a)) for a in arrays]
             signature.check(tensors)
             buffers = [np.zeros(s, a.dtype) for s, a in zip(self.shapes, arrays, strict=True)]
-            self.local.bound = Bound(self.kernel, buffers)
+            self.local.ready = Bound(self.kernel, buffers), self.shapes, arrays[0].dtype
             return self(arrays)
         tensors = [_shared(self.kernel, s.name, a) for s, a in zip(signature.inputs, arrays, strict=True)]
         return [o.numpy() for o in self.kernel.run(tensors)]

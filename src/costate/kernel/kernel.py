@@ -11,6 +11,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import torch
+from torch.autograd import forward_ad
 
 from costate.kernel import torch_op
 from costate.kernel.call import NativeCode, QuickCall, describe, sum_groups, sum_to
@@ -108,9 +109,9 @@ class Kernel:
 
     def apply(self, tensors: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
         """As a call, with the inputs in order."""
-        if _peek() is None and torch.autograd.forward_ad._current_level < 0 and not _wants_gradient(tensors):
-            return self.run(tensors)
-        return torch_op.apply(self, tensors)
+        if _peek() is not None or forward_ad._current_level >= 0 or _wants_gradient(tensors):
+            return torch_op.apply(self, tensors)
+        return self._quick.run(tensors) or self.run(tensors)
 
     def run(self, tensors: Sequence[torch.Tensor], batches: torch_op.Batches | None = None) -> list[torch.Tensor]:
         """Evaluate without recording gradients. `batches`: see torch_op."""
@@ -272,7 +273,11 @@ def _specs(values: Mapping[str, ca.SX]) -> tuple[Spec, ...]:
 
 
 def _wants_gradient(tensors: Sequence[torch.Tensor]) -> bool:
-    return torch.is_grad_enabled() and any(getattr(t, "requires_grad", False) for t in tensors)
+    if torch.is_grad_enabled():
+        for t in tensors:
+            if isinstance(t, torch.Tensor) and t.requires_grad:
+                return True
+    return False
 
 
 def _restore(recipe: Recipe, length: int) -> Kernel:
