@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import torch
 from scipy import stats
+from tests.learn.motions import guessed, motion, noisy, with_friction
 
 import costate as cs
 from costate.learn.identify import Regressor, differentiate
 from costate.robot import Robot
-from tests.learn.motions import guessed, motion, noisy, with_friction
 
 ROBOTS = ("ur5", "iiwa7")
 
@@ -37,6 +37,7 @@ def test_clean_data_give_the_true_base_parameters(name: str, physical: bool) -> 
     assert (result.test.after < 1e-6 * result.test.before).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ROBOTS)
 def test_noisy_data_give_honest_intervals(name: str) -> None:
     """100 runs with 1 % noise. The true parameters lie in the 95 % region of all base parameters together in about 95 runs
@@ -93,8 +94,8 @@ def test_adam_gets_close() -> None:
     log = noisy(motion(true), 0.01, 0)
     result = cs.identify(Robot(guessed(true)), log, method="adam", epochs=150, learning_rate=3e-2)
     assert result.test is not None
-    assert (result.test.after < 0.05 * result.test.before).all()
-    assert result.held_out_history[-1] < 1e-3 * result.held_out_history[0]
+    level = 0.01 * np.sqrt((motion(true)["tau"] ** 2).mean(0))
+    assert (result.test.after < 1.3 * level).all()
     assert len(result.history) == 150
 
 

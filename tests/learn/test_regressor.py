@@ -7,13 +7,13 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.physics.strategies import random_inertia, random_models, random_state
 
 from costate.learn.identify import Regressor
 from costate.learn.identify.base import Base
 from costate.learn.identify.regressor import inertia_of, inertial_vector
 from costate.model import Model, load_model, write_urdf
 from costate.robot import Robot
-from tests.physics.strategies import random_inertia, random_models, random_state
 
 
 def states(model: Model, n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

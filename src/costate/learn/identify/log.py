@@ -11,7 +11,7 @@ v, a, tau (N, nv).
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -177,11 +177,12 @@ def _columns_of(
                 return [lower[w] for w in wanted]
             if hits and suffixes is joints:
                 missing = next(w for w in wanted if w not in lower)
-                raise LogError(f"{source}: column '{missing}' is missing; {_near(missing, table)}")
+                spare = [c for low, c in lower.items() if low.startswith(f"{prefix}_") and low not in wanted]
+                raise LogError(f"{source}: column '{missing}' is missing; {_near(missing, spare or list(table))}")
     return None
 
 
-def _near(name: str, table: Mapping[str, Array]) -> str:
+def _near(name: str, table: Iterable[str]) -> str:
     close = get_close_matches(name, list(table), n=3)
     return f"did you mean {' or '.join(map(repr, close))}?" if close else f"the columns are {', '.join(table)}"
 

@@ -17,6 +17,7 @@ from costate.learn.identify.base import Base
 from costate.learn.identify.checks import check_table, check_torques, check_units, in_radians
 from costate.learn.identify.derivatives import differentiate
 from costate.learn.identify.log import Columns, Log, LogError, from_table
+from costate.learn.identify.possible import solve_possible
 from costate.learn.identify.regressor import Regressor
 from costate.learn.identify.result import Fit, Identification
 from costate.model import Model
@@ -180,9 +181,7 @@ def _by_gauss_newton(
     if not options.physical:
         cost = float((reduced.misfit(free) / linear.sigma**2).sum())
         return free, [cost], []
-    form = solve.Physical(regressor)
-    A, b = reduced.weighted(linear.sigma)
-    pi, costs = solve.solve_physical(A, b, form, form.start(free, prior), progress=progress)
+    pi, costs = solve_possible(*reduced.weighted(linear.sigma), regressor, prior, progress)
     loose, bound = reduced.rmse(free), reduced.rmse(pi)
     notes = []
     if (worse := bound > 1.05 * loose + 1e-6 * _level(reduced)).any():
