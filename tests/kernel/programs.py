@@ -248,3 +248,7 @@ def _hermite(values: Tensor, u: Tensor) -> Tensor:
     before, a, b, after = values[max(i - 1, 0)], values[i], values[i + 1], values[min(i + 2, n - 1)]
     m0, m1, t = (b - before) / 2, (after - a) / 2, u - i
     return (2 * t**3 - 3 * t**2 + 1) * a + (t**3 - 2 * t**2 + t) * m0 + (3 * t**2 - 2 * t**3) * b + (t**3 - t**2) * m1
+
+
+def uniform(low: float, high: float, *shape: int, seed: int = 0) -> Tensor:
+    return torch.from_numpy(np.random.default_rng(seed).uniform(low, high, shape))
