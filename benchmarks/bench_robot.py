@@ -100,7 +100,20 @@ def robot_table(name: str, model: Model, chosen: Options) -> Table:
         "`rneaInParallel`, one thread). Its gradient is `computeABADerivatives`. Last column: at the largest batch, one thread, "
         "against Pinocchio from Python (against its C++)."
     )
-    return Table(name, columns, tuple(rows), note)
+    return Table(name, columns, tuple(rows), note + fresh_memory(robot.nv, batches[-1]))
+
+
+def fresh_memory(nv: int, batch: int) -> str:
+    """A remark where results are so large that the system hands out new pages for each: that is not our time."""
+    size = 8 * batch * nv**2
+    if size < 2**23:
+        return ""
+    with threads(1):
+        seconds = interleaved({"fill": lambda: torch.empty(batch, nv, nv, dtype=torch.float64).fill_(0)}, 5)["fill"]
+    return (
+        f" The mass matrices of batch {batch} are {size / 2**20:.0f} MB: {1e9 * seconds / batch:,.0f} ns per sample is what it takes to "
+        "allocate and fill as much, without computing anything; Pinocchio writes to the same matrix again and again."
+    )
 
 
 def check(robot: cs.Robot, peer: Pinocchio) -> None:
