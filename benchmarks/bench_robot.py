@@ -111,8 +111,8 @@ def fresh_memory(nv: int, batch: int) -> str:
     with threads(1):
         seconds = interleaved({"fill": lambda: torch.empty(batch, nv, nv, dtype=torch.float64).fill_(0)}, 5)["fill"]
     return (
-        f" The mass matrices of batch {batch} are {size / 2**20:.0f} MB: {1e9 * seconds / batch:,.0f} ns per sample is what it takes "
-        "to allocate and fill as much, without computing anything; Pinocchio writes to the same matrix again and again."
+        f" The mass matrices of batch {batch} are {size / 2**20:.0f} MB: {1e9 * seconds / batch:,.0f} ns per sample is what "
+        "it takes to allocate and fill as much, without computing anything; Pinocchio writes to the same matrix again and again."
     )
 
 
