@@ -53,12 +53,14 @@ def constraint_rows(s: Symbols, q: SX, touches: list[Touch], dt: float) -> list[
 
 
 def _relative_jacobian(s: Symbols, bodies: list, t: Touch) -> SX:
-    """Velocity of link a against link b at the contact point, (3, nv)."""
+    """Velocity of link a against link b, each at its own surface, (3, nv): an impact later in the step has the right levers."""
     J = SX(3, s.setup.nv)
+    c = t.candidate
     for link, sign in ((t.link_a, 1), (t.link_b, -1)):
         body = s.tree.links[link][0]
         if body != ROOT:
-            J = J + sign * point_jacobian(s.tree, bodies, body, t.candidate.point)[:3, :]
+            surface = c.point + c.normal * (sign * c.gap / 2)
+            J = J + sign * point_jacobian(s.tree, bodies, body, surface)[:3, :]
     return J
 
 

@@ -174,7 +174,7 @@ def _moving_colliders(model: Model, bodies: Sequence[Body]) -> list[Collider]:
     by_name = {b.name: b for b in bodies}
     for link in model.links[1:]:
         owner = link.name.split("/")[0]
-        body = by_name.get(owner)
+        body = by_name.get(owner) if link.name.endswith("/body") else None
         for k, shape in enumerate(body.shapes if body else link.collisions):
             plain = isinstance(shape, Shape)
             friction = shape.friction if plain and shape.friction is not None else body.friction if body else None

@@ -55,16 +55,15 @@ def _over_impulses(rows: Sequence[Row], A: SX, steps: SX, options: PGS) -> Sweep
 
     def aim(k: int) -> SX:
         speed = c[k]
-        for j in [
-            *range(k + 1, n),
-            *range(k),
-        ]:  # what was found last comes last: the shortest chain of dependent operations
+        # What was found last comes last: the shortest chain of dependent operations.
+        for j in [*range(k + 1, n), *range(k)]:
             if full.sparsity().has_nz(k, j):
                 speed = speed + full[k, j] * impulse[j]
         return -speed * step[k]
 
-    for k in range(n):
-        for i, new in _projected(rows, k, aim(k), impulse, bounds, options).items():
+    for block in _blocks(rows, options):
+        aims = [aim(k) for k in block]
+        for i, new in zip(block, _projected(rows, block, aims, impulse, step, bounds), strict=True):
             impulse[i] = new
     function = ca.Function("sweep", [start, ca.vertcat(a, step), c, bounds], [ca.vertcat(*impulse)])
     return Sweep(function, ca.vertcat(_nonzeros(lower), steps))
@@ -77,12 +76,13 @@ def _over_velocities(rows: Sequence[Row], J: SX, W: SX, steps: SX, options: PGS)
     c, bounds = SX.sym("c", n), SX.sym("bound", n)
     rows_J, columns_W = SX(J.sparsity(), j), SX(W.sparsity(), w)
     impulse, v = list(ca.vertsplit(start)), moved
-    for k in range(n):
+    for block in _blocks(rows, options):
         # A[k, k] step[k] = 1 / (1 + cfm): what the row itself has added to v is taken out again.
-        new = impulse[k] / (1 + options.cfm) - (c[k] + _tree_sum(rows_J[k, :], v)) * step[k]
-        for i, value in _projected(rows, k, new, impulse, bounds, options).items():
-            v = v + columns_W[:, i] * (value - impulse[i])
-            impulse[i] = value
+        own = [impulse[k] / (1 + options.cfm) for k in block]
+        aims = [o - (c[k] + _tree_sum(rows_J[k, :], v)) * step[k] for k, o in zip(block, own, strict=True)]
+        for i, new in zip(block, _projected(rows, block, aims, impulse, step, bounds), strict=True):
+            v = v + columns_W[:, i] * (new - impulse[i])
+            impulse[i] = new
     function = ca.Function(
         "sweep",
         [ca.vertcat(start, moved), ca.vertcat(j, w, step), c, bounds],
@@ -99,17 +99,32 @@ def _tree_sum(row: SX, v: SX) -> SX:
     return terms[0] if terms else SX(0)
 
 
-def _projected(rows: Sequence[Row], k: int, new: SX, impulse: list[SX], bounds: SX, options: PGS) -> dict[int, SX]:
-    """Row -> impulse, of the rows that change when row k would like to become `new`."""
+def _blocks(rows: Sequence[Row], options: PGS) -> list[tuple[int, ...]]:
+    """Rows that change together: every row by itself, but both tangents of a contact with a friction cone."""
+    if options.cone != "cone":
+        return [(k,) for k in range(len(rows))]
+    second = [
+        r.kind == "tangent" and rows[k - 1].kind == "tangent" and rows[k - 1].contact == r.contact
+        for k, r in enumerate(rows)
+    ]
+    return [(k, k + 1) if second[k + 1 : k + 2] == [True] else (k,) for k in range(len(rows)) if not second[k]]
+
+
+def _projected(
+    rows: Sequence[Row], block: tuple[int, ...], aims: list[SX], impulse: list[SX], step: SX, bounds: SX
+) -> list[SX]:
+    """What the rows of a block may be where they would like to be `aims`."""
+    k = block[0]
     row = rows[k]
     if row.kind in ("normal", "limit"):
-        return {k: ca.fmax(new, 0)}
+        return [ca.fmax(aims[0], 0)]
     most = bounds[k] * impulse[row.contact] if row.kind == "tangent" else bounds[k]
-    new = ca.fmin(ca.fmax(new, -most), most)
-    last_tangent = row.kind == "tangent" and (k + 1 == len(rows) or rows[k + 1].contact != row.contact)
-    if options.cone == "cone" and last_tangent:
-        return dict(zip((k - 1, k), _onto_disk(impulse[k - 1], new, most), strict=True))
-    return {k: new}
+    if len(block) == 1:
+        return [ca.fmin(ca.fmax(aims[0], -most), most)]
+    # Both directions take the shorter of their steps: then friction that is at its bound points against the sliding.
+    short = ca.fmin(step[block[0]], step[block[1]])
+    x, y = (impulse[i] + (aim - impulse[i]) * (short / step[i]) for i, aim in zip(block, aims, strict=True))
+    return list(_onto_disk(x, y, most))
 
 
 def _onto_disk(x: SX, y: SX, radius: SX) -> tuple[SX, SX]:
