@@ -46,6 +46,10 @@ class Motion:
     """[s], shape (frames,)."""
     offsets: Floats
     """Where each sample is drawn [m], shape (samples, 3)."""
+    configurations: torch.Tensor
+    """q, shape (frames, samples, nq)."""
+    chosen: tuple[int, ...]
+    """Numbers of the samples in their batch."""
 
     @property
     def frames(self) -> int:
@@ -58,6 +62,12 @@ class Motion:
     def instances(self, frame: int) -> Floats:
         """World poses of all instances of all samples in a frame, shape (samples, instances, 3, 4)."""
         return self.drawing.place(self.links[frame])
+
+    @property
+    def extent(self) -> float:
+        """Diagonal of the bounds [m]."""
+        low, high = self.bounds
+        return float(np.linalg.norm(high - low))
 
     @cached_property
     def bounds(self) -> tuple[Floats, Floats]:
@@ -106,12 +116,13 @@ def motion_of(
     step = getattr(source, "dt", 1 / 60) if dt is None else dt
     times = np.arange(len(x)) * float(step)
     offsets = np.zeros((len(chosen), 3))
-    motion = Motion(model, drawing, links, times, offsets)
+    q = x[:, chosen, : model.nq].contiguous()
+    motion = Motion(model, drawing, links, times, offsets, q, tuple(chosen))
     if len(chosen) > 1 and spacing != 0:
         offsets = side_by_side(motion, spacing)
         links = links.copy()
         links[..., 3] += offsets[None, :, None]
-        motion = Motion(model, drawing, links, times, offsets)
+        motion = Motion(model, drawing, links, times, offsets, q, tuple(chosen))
     return motion
 
 

@@ -24,11 +24,13 @@ def rasterize(corners: Floats, width: int, height: int) -> tuple[Floats, NDArray
     depth = np.full(width * height, np.inf, np.float32)
     face = np.full(width * height, -1, np.int32)
     corners = np.asarray(corners, np.float32)
+    known = np.isfinite(corners).all((1, 2))
+    corners = np.where(known[:, None, None], corners, np.float32(-1))  # nowhere on the screen
     low = np.clip(np.floor(corners[:, :, :2].min(1) - 0.5), 0, (width, height)).astype(np.int32)
     high = np.clip(np.ceil(corners[:, :, :2].max(1) + 0.5), 0, (width, height)).astype(np.int32)
     size = np.maximum(high - low, 0)
     count = size[:, 0].astype(np.int64) * size[:, 1]
-    seen = np.flatnonzero((count > 0) & np.isfinite(corners).all((1, 2)))
+    seen = np.flatnonzero((count > 0) & known)
     for part in _parts(seen, count):
         _draw(part, corners, low, size, count, width, depth, face)
     return depth.reshape(height, width), face.reshape(height, width)

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from costate.draw.camera import Camera, framing
 from costate.draw.marks import CONTACT, TRAIL, Mark, arrow, trail
 from costate.draw.mesh import UNIT, Floats, Mesh
 from costate.draw.poses import Motion, motion_of
 from costate.draw.shading import THEMES, Triangles, encoded, picture
+from costate.draw.signals import contact_vectors
 from costate.draw.video import STILLS, writer_for
 
 
@@ -61,7 +61,7 @@ def render(
     motion = motion_of(source, states, dt, samples, spacing)
     still = path.suffix.lower() in STILLS
     chosen = [range(motion.frames)[frame]] if still else _film_frames(motion.times, fps)
-    force = _contact_arrows(source, states, motion, samples) if contacts else None
+    force = contact_vectors(source, states, motion) if contacts else None
     view = camera or _whole_view(motion, size)
     path.parent.mkdir(parents=True, exist_ok=True)
     write(path, frames(motion, chosen, size, view, theme, ground, trails, force), fps)
@@ -76,14 +76,14 @@ def frames(
     theme: str = "light",
     ground: bool = True,
     trails: Sequence[str] = (),
-    force: Any = None,
+    force: list[Floats] | None = None,
 ) -> Iterator[np.ndarray]:
     """The frames of a motion as RGB bytes (height, width, 3)."""
     level = motion.drawing.ground
     if level is None:
         level = float(motion.bounds[0][2])
     for k in chosen:
-        marks = _trail_marks(motion, trails, k) + ([] if force is None else force(k))
+        marks = _trail_marks(motion, trails, k) + ([] if force is None else _contact_marks(force, motion, k))
         soup = triangles(motion, k, marks)
         yield encoded(picture(soup, camera, size, level if ground else None, THEMES[theme]))
 
@@ -124,7 +124,7 @@ def _whole_view(motion: Motion, size: tuple[int, int]) -> Camera:
 
 def _trail_marks(motion: Motion, trails: Sequence[str], frame: int) -> list[Mark]:
     marks = []
-    radius = 0.003 * float(np.linalg.norm(motion.bounds[1] - motion.bounds[0]))
+    radius = 0.003 * motion.extent
     for link in trails:
         if link not in motion.drawing.links:
             raise ValueError(f"no link {link!r} to trail; links are {', '.join(motion.drawing.links)}")
@@ -134,27 +134,5 @@ def _trail_marks(motion: Motion, trails: Sequence[str], frame: int) -> list[Mark
     return marks
 
 
-def _contact_arrows(source: Any, states: Any, motion: Motion, samples: Sequence[int] | int | None):
-    """Frame -> arrows of the normal forces; the largest of the film is as long as a quarter of the scene."""
-    if not hasattr(source, "contacts"):
-        raise ValueError(f"contacts are drawn for worlds; {type(source).__name__} given")
-    x = torch.as_tensor(states, dtype=torch.float64)
-    x = x.reshape(motion.frames, -1, x.shape[-1])
-    keep = list(range(motion.samples)) if samples is None or isinstance(samples, int) else list(samples)
-    touch = source.contacts(x[:, keep])
-    extent = float(np.linalg.norm(motion.bounds[1] - motion.bounds[0]))
-    forces = touch.forces.detach()
-    scale = 0.25 * extent / max(float(forces.max()), 1e-9)
-
-    def marks(frame: int) -> list[Mark]:
-        found = []
-        for s, c in (forces[frame] > 1e-3 * forces.max()).nonzero().tolist():
-            vector = touch.normals[frame, s, c].detach().numpy() * float(forces[frame, s, c]) * scale
-            if touch.pairs[c][0] == "world":  # the force on what moves, not on what stands
-                vector = -vector
-            found += arrow(
-                touch.points[frame, s, c].detach().numpy() + motion.offsets[s], vector, CONTACT, 0.006 * extent
-            )
-        return found
-
-    return marks
+def _contact_marks(vectors: list[Floats], motion: Motion, frame: int) -> list[Mark]:
+    return [m for v in vectors[frame] for m in arrow(v[:3], v[3:], CONTACT, 0.006 * motion.extent)]

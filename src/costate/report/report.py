@@ -1,0 +1,143 @@
+"""The report: blocks of HTML, and the page around them."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from costate import __version__
+from costate.report.heat import heat_html
+from costate.report.plot import Plot, plot_html
+from costate.report.table import cell, table_html
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+class Report:
+    """A page in the making. Blocks appear in the order in which they are added."""
+
+    def __init__(self, title: str, subtitle: str = ""):
+        self.title, self.subtitle = title, subtitle
+        self._blocks: list[str] = []
+        self._replays = 0
+
+    def section(self, title: str) -> None:
+        self._blocks.append(f"<h2>{escape(title)}</h2>")
+
+    def text(self, text: str) -> None:
+        """Paragraphs, separated by empty lines."""
+        self._blocks += [f"<p>{escape(p.strip())}</p>" for p in text.split("\n\n") if p.strip()]
+
+    def facts(self, facts: Mapping[str, Any]) -> None:
+        """The few numbers that matter, large."""
+        tiles = (f"<div><b>{escape(cell(v))}</b><span>{escape(k)}</span></div>" for k, v in facts.items())
+        self._blocks.append(f'<div class="facts">{"".join(tiles)}</div>')
+
+    def table(
+        self,
+        rows: Sequence[Mapping[str, Any]] | Sequence[Sequence[Any]],
+        columns: Sequence[str] = (),
+        caption: str = "",
+    ) -> None:
+        """Rows as mappings, or as sequences under the given columns."""
+        self._blocks.append(table_html(rows, columns, caption))
+
+    def plot(
+        self,
+        series: Mapping[str, Any],
+        x: Any = None,
+        *,
+        title: str = "",
+        x_label: str = "",
+        y_label: str = "",
+        log_y: bool = False,
+        markers: bool = False,
+        follow: str = "",
+    ) -> None:
+        """Lines over x (default: 0, 1, 2, ...). Gaps where a value is not finite. follow: a replay whose time is shown."""
+        self._blocks.append(plot_html(Plot(series, x, title, x_label, y_label, log_y, markers, follow)))
+
+    def heat(self, values: Any, names: Sequence[str], title: str = "", legend: str = "") -> None:
+        """Signed values (rows, steps) as strips of colour, blue below zero, red above; each row has its own scale."""
+        self._blocks.append(heat_html(np.asarray(values, float), names, title, legend))
+
+    def figure(self, figure: Figure, caption: str = "") -> None:
+        """A matplotlib figure, as it is."""
+        buffer = io.StringIO()
+        figure.savefig(buffer, format="svg", bbox_inches="tight")
+        svg = buffer.getvalue()
+        svg = svg[svg.index("<svg") :]
+        self._blocks.append(f'<figure class="figure">{svg}<figcaption>{escape(caption)}</figcaption></figure>')
+
+    def picture(self, picture: str | Path | np.ndarray, caption: str = "") -> None:
+        """An image file, or RGB bytes (height, width, 3)."""
+        data, kind = _image(picture)
+        source = f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
+        alt = escape(caption, quote=True)
+        self._blocks.append(
+            f'<figure class="picture"><img src="{source}" alt="{alt}"><figcaption>{escape(caption)}</figcaption></figure>'
+        )
+
+    def replay(self, source: Any, states: Any, caption: str = "", **options: Any) -> str:
+        """An interactive 3D replay of a world, robot or model; returns its name, for `plot(follow=...)`.
+
+        options: dt, samples, spacing, trails, contacts, gradient, gradient_names; see `costate.report.replay`.
+        """
+        from costate.report.replay import replay_html
+
+        name = f"replay-{self._replays}"
+        self._replays += 1
+        self._blocks.append(replay_html(name, source, states, caption, **options))
+        return name
+
+    def row(self) -> AbstractContextManager[None]:
+        """Blocks added inside stand beside each other where there is room."""
+        return self._row()
+
+    @contextmanager
+    def _row(self):
+        before, self._blocks = self._blocks, []
+        yield
+        self._blocks = [*before, f'<div class="row">{"".join(self._blocks)}</div>']
+
+    def html(self) -> str:
+        """The whole page."""
+        own = files("costate.report")
+        scripts = ["page.js"] + ["replay.js"] * bool(self._replays)
+        code = "\n".join(own.joinpath(name).read_text() for name in scripts)
+        body = "\n".join(self._blocks)
+        return f"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="generator" content="costate {__version__}"><link rel="icon" href="data:,">
+<title>{escape(self.title)}</title><style>{own.joinpath("page.css").read_text()}</style></head>
+<body><main><header><h1>{escape(self.title)}</h1><p>{escape(self.subtitle)}</p><button class="theme">dark</button></header>
+{body}
+<footer>costate {__version__}</footer></main><script>{code}</script></body></html>
+"""
+
+    def save(self, path: str | Path) -> Path:
+        """Write the page; returns its path."""
+        path = Path(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(self.html(), encoding="utf-8")
+        return path
+
+
+def _image(picture: str | Path | np.ndarray) -> tuple[bytes, str]:
+    if not isinstance(picture, np.ndarray):
+        path = Path(picture)
+        return path.read_bytes(), path.suffix.lower().lstrip(".").replace("jpg", "jpeg").replace("svg", "svg+xml")
+    from PIL import Image
+
+    buffer = io.BytesIO()
+    Image.fromarray(np.asarray(picture, np.uint8)).save(buffer, "PNG", optimize=True)
+    return buffer.getvalue(), "png"

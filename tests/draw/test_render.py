@@ -1,0 +1,124 @@
+"""Pictures and films: files that open, of what they should show."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+import costate as cs
+from costate.draw.camera import Camera
+from costate.model import Model, Shape, Transform
+from costate.model.model import Link
+
+SIZE = (160, 120)
+ABOVE = Camera(np.array([0.0, -1e-3, 4.0]), np.zeros(3))
+"""Looks straight down: x is to the right, y is up."""
+
+
+def ball(at: tuple[float, float, float], radius: float = 0.3) -> Model:
+    red = Shape("sphere", np.array([radius]), Transform(translation=np.array(at)), color=(0.9, 0.1, 0.1, 1.0))
+    return Model("ball", (Link("world", visuals=(red,)),), ())
+
+
+def pixels(path: Path) -> np.ndarray:
+    return np.asarray(Image.open(path).convert("RGB")).astype(int)
+
+
+def red(image: np.ndarray) -> np.ndarray:
+    return image[..., 0] > 2 * image[..., 1] + 20
+
+
+def test_a_ball_is_where_it_is_and_as_large_as_it_is(tmp_path: Path) -> None:
+    path = cs.render(ball((0.4, 0.2, 0.3)), torch.zeros(0), tmp_path / "ball.png", size=SIZE, camera=ABOVE)
+    y, x = np.nonzero(red(pixels(path)))
+    focal = SIZE[1] / 2 / np.tan(ABOVE.fov / 2)
+    middle = SIZE[0] / 2 + focal * 0.4 / 3.7, SIZE[1] / 2 - focal * 0.2 / 3.7
+    assert (x.mean() + 0.5, y.mean() + 0.5) == pytest.approx(middle, abs=1.0)
+    assert len(x) == pytest.approx(np.pi * (focal * 0.3 / 3.7) ** 2, rel=0.06)
+
+
+def over_a_floor(radius: float) -> Model:
+    floor = Shape("plane", np.zeros(0))
+    return Model("pair", (Link("world", visuals=(*ball((0, 0, 0.9), radius).links[0].visuals, floor)),), ())
+
+
+def test_shadow_falls_away_from_the_sun(tmp_path: Path) -> None:
+    shown = [
+        pixels(cs.render(over_a_floor(r), torch.zeros(0), tmp_path / f"{r}.png", size=SIZE, camera=ABOVE))
+        for r in (1e-3, 0.2)
+    ]
+    darker = (shown[0] - shown[1]).min(-1) > 20  # all three channels: not the ball itself, whose red is brighter
+    y, x = np.nonzero(darker & ~red(shown[1]))
+    # The sun is at (0.35, -0.45, 0.82): the shadow of a ball 0.9 m up falls at 0.9 * (-0.35, 0.45) / 0.82.
+    focal = SIZE[1] / 2 / np.tan(ABOVE.fov / 2)
+    assert len(x) > 100
+    assert x.mean() == pytest.approx(SIZE[0] / 2 + focal * -0.384 / 4, abs=2)
+    assert y.mean() == pytest.approx(SIZE[1] / 2 - focal * 0.494 / 4, abs=2)
+
+
+def test_films_have_a_frame_per_time_and_move(tmp_path: Path) -> None:
+    robot = cs.load_robot("pendulum1")
+    q = torch.linspace(0, 1, 11, dtype=torch.float64)[:, None]
+    path = cs.render(robot, q, tmp_path / "swing.gif", size=SIZE, fps=10, dt=0.1)
+    film = Image.open(path)
+    assert film.n_frames == 11  # pyright: ignore[reportAttributeAccessIssue]
+    first = np.asarray(film.convert("RGB")).astype(int)
+    film.seek(10)
+    assert (np.abs(np.asarray(film.convert("RGB")) - first).max(-1) > 40).sum() > 30
+
+
+def test_mp4(tmp_path: Path) -> None:
+    imageio_ffmpeg = pytest.importorskip("imageio_ffmpeg")
+    robot = cs.load_robot("pendulum1")
+    q = torch.linspace(0, 1, 6, dtype=torch.float64)[:, None]
+    path = cs.render(robot, q, tmp_path / "swing.mp4", size=SIZE, fps=10, dt=0.1)
+    reader = imageio_ffmpeg.read_frames(str(path))
+    about = next(reader)
+    assert about["size"] == SIZE and about["fps"] == 10
+    assert len(list(reader)) == 6
+
+
+def test_the_same_states_give_the_same_picture(tmp_path: Path) -> None:
+    robot = cs.load_robot("pendulum1")
+    a, b = (cs.render(robot, torch.zeros(1), tmp_path / f"{k}.png", size=SIZE).read_bytes() for k in "ab")
+    assert a == b
+
+
+def test_samples_stand_side_by_side(tmp_path: Path) -> None:
+    from costate.draw.poses import motion_of
+
+    robot = cs.load_robot("ur5")
+    motion = motion_of(robot, torch.tensor(robot.model.home).expand(1, 5, 6))
+    assert motion.samples == 5 and len(np.unique(motion.offsets.round(6), axis=0)) == 5
+    one = motion_of(robot, torch.tensor(robot.model.home))
+    width = (one.bounds[1] - one.bounds[0])[:2]
+    apart = np.abs(motion.offsets[:, None, :2] - motion.offsets[None, :, :2])
+    clear = (apart > width).any(-1) | np.eye(5, dtype=bool)
+    assert clear.all()
+    assert motion_of(robot, torch.zeros(1, 5, 6), samples=[3, 1]).chosen == (3, 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("a.tiff", {}, "ends in .png"),
+        ("a.png", {"theme": "sepia"}, "unknown theme 'sepia'"),
+        ("a.png", {"trails": ["nose"]}, "no link 'nose'"),
+        ("a.png", {"contacts": True}, "for worlds"),
+        ("a.png", {"samples": [7]}, "the batch has 1"),
+    ],
+)
+def test_mistakes_are_said(name: str, options: dict, message: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=message):
+        cs.render(cs.load_robot("pendulum1"), torch.zeros(1), tmp_path / name, size=SIZE, **options)
+
+
+def test_films_without_ffmpeg_say_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
+    with pytest.raises(ImportError, match=r"costate\[view\].*\.gif"):
+        cs.render(cs.load_robot("pendulum1"), torch.zeros(1), tmp_path / "a.mp4", size=SIZE)
