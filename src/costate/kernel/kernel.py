@@ -11,7 +11,6 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import torch
-from torch.autograd import forward_ad
 
 from costate.kernel import torch_op
 from costate.kernel.call import NativeCode, QuickCall, describe, sum_groups, sum_to
@@ -27,8 +26,6 @@ from costate.kernel.signature import DTYPE_NAMES, Signature, Spec
 from costate.kernel.stages.custom import Custom
 from costate.kernel.stages.straight import as_program
 from costate.kernel.target import host
-
-_peek = torch._C._functorch.peek_interpreter_stack  # pyright: ignore  # None outside of torch.func transforms
 
 
 class Kernel:
@@ -109,7 +106,7 @@ class Kernel:
 
     def apply(self, tensors: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
         """As a call, with the inputs in order."""
-        if _peek() is not None or forward_ad._current_level >= 0 or _wants_gradient(tensors):
+        if torch_op.in_transform() or _wants_gradient(tensors):
             return torch_op.apply(self, tensors)
         return self._quick.run(tensors) or self.run(tensors)
 

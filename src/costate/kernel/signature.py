@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+import numpy as np
 import torch
 
 from costate.kernel.program import DYNAMIC
@@ -128,9 +129,11 @@ class Signature:
 
     def batch(self, tensors: Sequence[torch.Tensor]) -> torch.Size:
         leads = [t.shape[: t.dim() - len(s.shape)] for s, t in zip(self.inputs, tensors, strict=True)]
-        try:
-            return torch.broadcast_shapes(*leads)
-        except RuntimeError:
+        if all(lead == leads[0] for lead in leads[1:]):
+            return leads[0] if leads else torch.Size()
+        try:  # torch.broadcast_shapes would import sympy, which takes longer than the first gradient
+            return torch.Size(np.broadcast_shapes(*leads))
+        except ValueError:
             given = ", ".join(f"{s.name} {tuple(lead)}" for s, lead in zip(self.inputs, leads, strict=True))
             raise ValueError(
                 f"kernel '{self.name}': the leading batch dimensions don't broadcast: {given}; make them equal, or 1"

@@ -10,9 +10,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch.autograd import forward_ad
 
 if TYPE_CHECKING:
     from costate.kernel.kernel import Kernel
+
+_peek = torch._C._functorch.peek_interpreter_stack  # pyright: ignore  (None outside of torch.func transforms)
 
 Batches = tuple[tuple[int, ...] | None, ...]
 """For every output, the leading dimensions it is summed to; None for those of the call."""
@@ -21,6 +24,11 @@ Batches = tuple[tuple[int, ...] | None, ...]
 def apply(kernel: Kernel, tensors: Sequence[torch.Tensor], batches: Batches | None = None) -> tuple[torch.Tensor, ...]:
     """Evaluate with gradients and under any transform."""
     return _KernelOp.apply(kernel, batches, *tensors)
+
+
+def in_transform() -> bool:
+    """Whether a torch.func transform or forward-mode differentiation is active."""
+    return _peek() is not None or forward_ad._current_level >= 0
 
 
 class _KernelOp(torch.autograd.Function):
@@ -49,7 +57,9 @@ class _KernelOp(torch.autograd.Function):
         if wrt and of:
             seeds = [b for b in bars if b is not None]
             batches = tuple(_lead(kernel, k, tensors[k]) for k in wrt)
-            found = apply(kernel.derivative("vjp_given", wrt, of), [*tensors, *given, *seeds], batches)
+            back = kernel.derivative("vjp_given", wrt, of)
+            run = apply if torch.is_grad_enabled() or in_transform() else type(back).run
+            found = run(back, [*tensors, *given, *seeds], batches)
             for k, g in zip(wrt, found, strict=True):
                 grads[k] = g
         return None, None, *grads
