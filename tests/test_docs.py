@@ -13,7 +13,7 @@ import torch
 
 DOCS = Path(__file__).parent.parent / "docs"
 SCRIPTS = sorted(DOCS.glob("*.py"))
-PAGES = [DOCS / "kernel.md"]
+PAGES = [DOCS / "kernel.md", DOCS / "robot.md"]
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
 
 
