@@ -31,7 +31,7 @@ class Straight(Op):
         return cls(ca.Function(name, list(inputs), [ca.densify(o) for o in outputs]))
 
     def describe(self) -> tuple[Any, ...]:
-        return (self.fn.serialize(),)
+        return (self.fn.serialize().encode(),)
 
     def evaluate(self, *inputs: Array) -> list[Array]:
         if not inputs:  # CasADi takes the number of columns from its arguments
