@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache, cached_property
 
 import numpy as np
 import torch
@@ -37,7 +39,7 @@ class Learnable:
     """A key of KINDS or GROUPS."""
     module: nn.Module
 
-    @property
+    @cached_property
     def keys(self) -> tuple[Key, ...]:
         """The physical parameters it gives."""
         return tuple((kind, self.owner) for kind in GROUPS.get(self.parameter, (self.parameter,)))
@@ -46,24 +48,29 @@ class Learnable:
     def frozen(self) -> bool:
         return not any(p.requires_grad for p in self.module.parameters())
 
-    @property
+    @cached_property
+    def inputs(self) -> tuple[str, ...]:
+        """Names of the kernel inputs it gives."""
+        return tuple(map(input_name, self.keys))
+
+    @cached_property
     def wants(self) -> tuple[str, ...]:
         """Which parts of the state its forward asks for."""
         return tuple(name for name in STATE if name in inspect.signature(self.module.forward).parameters)
 
     def values(self, q: Tensor | None = None, v: Tensor | None = None) -> dict[str, Tensor]:
         """Kernel input -> value, shape (..., *shape of the parameter)."""
-        state = {"q": q, "v": v}
-        given = {name: state[name] for name in self.wants}
-        out = self.module(**given)
+        out = self.module(**{name: q if name == "q" else v for name in self.wants})
         parts = tuple(out) if isinstance(out, tuple | list) else (out,)
         if len(parts) != len(self.keys):
             raise ValueError(f"{self}: its module gave {len(parts)} values, expected {len(self.keys)}")
-        return {input_name(key): self._fit(x, key[0]) for key, x in zip(self.keys, parts, strict=True)}
+        return {name: self._fit(x, key[0]) for name, key, x in zip(self.inputs, self.keys, parts, strict=True)}
 
     def _fit(self, x: Tensor, kind: str) -> Tensor:
         shape = shape_of(kind)
-        if x.numel() == int(np.prod(shape)):
+        if x.shape == shape:
+            return x
+        if x.numel() == math.prod(shape):
             return x.reshape(shape)
         if x.shape[-len(shape) :] == shape:
             return x
@@ -79,6 +86,7 @@ def input_name(key: Key) -> str:
     return ":".join(key).rstrip(":")
 
 
+@cache
 def shape_of(kind: str) -> tuple[int, ...]:
     """Shape of a parameter as a tensor."""
     rows, columns = KINDS[kind][1]
@@ -92,6 +100,7 @@ class Learnables(nn.Module):
         super().__init__()
         self._model = model
         self._entries: dict[tuple[str, str], Learnable] = {}
+        self._keys: tuple[Key, ...] = ()
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -115,12 +124,14 @@ class Learnables(nn.Module):
         self._check(entry)
         self.add_module(_module_name(entry), module)
         self._entries[parameter, entry.owner] = entry
+        self._update()
         return entry
 
     def remove(self, name: str | None, parameter: str) -> None:
         entry = self.find(name, parameter)
         delattr(self, _module_name(entry))
         del self._entries[parameter, entry.owner]
+        self._update()
 
     def find(self, name: str | None, parameter: str) -> Learnable:
         key = parameter, self._owner(name, parameter)
@@ -130,7 +141,11 @@ class Learnables(nn.Module):
         return self._entries[key]
 
     def keys(self) -> tuple[Key, ...]:
-        return tuple(key for entry in self._entries.values() for key in entry.keys)
+        """All physical parameters that are learnable."""
+        return self._keys
+
+    def _update(self) -> None:
+        self._keys = tuple(key for entry in self._entries.values() for key in entry.keys)
 
     def values(self, wanted: Sequence[str], q: Tensor, v: Tensor | None) -> list[Tensor]:
         """Values of the kernel inputs named, in order. Modules of other inputs are not run."""
@@ -139,7 +154,7 @@ class Learnables(nn.Module):
         found: dict[str, Tensor] = {}
         names = set(wanted)
         for entry in self._entries.values():
-            if names.intersection(map(input_name, entry.keys)):
+            if not names.isdisjoint(entry.inputs):
                 found.update(entry.values(q, v))
         return [found[name].to(q.dtype) for name in wanted]
 

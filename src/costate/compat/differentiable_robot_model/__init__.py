@@ -1,0 +1,22 @@
+"""Drop-in for differentiable-robot-model: the same names, arguments and results.
+
+    from costate.compat import differentiable_robot_model     # instead of: import differentiable_robot_model
+
+Modules `robot_model`, `rigid_body_params` and `data_utils` are where they were. What differs is written in docs/learnable.md.
+"""
+
+from costate.compat.differentiable_robot_model.robot_model import (
+    DifferentiableFrankaPanda,
+    DifferentiableKUKAiiwa,
+    DifferentiableRobotModel,
+    DifferentiableTrifingerEdu,
+    DifferentiableTwoLinkRobot,
+)
+
+__all__ = [
+    "DifferentiableFrankaPanda",
+    "DifferentiableKUKAiiwa",
+    "DifferentiableRobotModel",
+    "DifferentiableTrifingerEdu",
+    "DifferentiableTwoLinkRobot",
+]

@@ -1,0 +1,236 @@
+"""Parametrisations with the interface of `differentiable_robot_model.rigid_body_params`. Their parameters have the type of the
+initial values given, or torch's default type."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import nn
+
+Tensor = torch.Tensor
+
+
+class UnconstrainedScalar(nn.Module):
+    def __init__(self, init_val: Tensor | None = None):
+        super().__init__()
+        self.param = nn.Parameter(torch.rand(1) if init_val is None else _copy(init_val))
+
+    def forward(self) -> Tensor:
+        return self.param
+
+
+class PositiveScalar(nn.Module):
+    """l^2 + min_val."""
+
+    def __init__(self, min_val: float = 0.0, init_param_std: float = 1.0, init_param: Tensor | float | None = None):
+        super().__init__()
+        self._min_val = min_val
+        if init_param is None:
+            start = torch.empty(1, 1).normal_(mean=0.0, std=init_param_std)
+        else:
+            start = torch.sqrt(_copy(init_param) - min_val)
+        self.l = nn.Parameter(start.squeeze())
+
+    def forward(self) -> Tensor:
+        return (self.l * self.l + self._min_val).squeeze()
+
+
+class UnconstrainedTensor(nn.Module):
+    def __init__(self, dim1: int, dim2: int, init_tensor: Tensor | None = None, init_std: float = 0.1):
+        super().__init__()
+        start = torch.empty(dim1, dim2).normal_(mean=0.0, std=init_std) if init_tensor is None else _copy(init_tensor)
+        self.param = nn.Parameter(start)
+
+    def forward(self) -> Tensor:
+        return self.param
+
+
+class SymmMatNet(nn.Module):
+    """Symmetric matrices from their diagonal, then what is below it, row by row: (batch, n (n + 1) / 2) -> (batch, n, n)."""
+
+    def __init__(self, qdim: int):
+        super().__init__()
+        self._qdim = qdim
+
+    def forward(self, l: Tensor) -> Tensor:
+        lower = _fill(l, self._qdim)
+        return lower + torch.tril(lower, -1).mT
+
+
+class CholeskyNet(nn.Module):
+    """Positive semi-definite matrices L L^T; `bias` is added to the diagonal of L."""
+
+    def __init__(self, qdim: int, bias: float):
+        super().__init__()
+        self._qdim, self._bias = qdim, bias
+
+    def get_raw_l(self, raw_l_input: Tensor) -> Tensor:
+        return raw_l_input
+
+    def get_l(self, raw_l_input: Tensor) -> Tensor:
+        raw = self.get_raw_l(raw_l_input)
+        bias = torch.zeros_like(raw)
+        bias[..., : self._qdim] = self._bias
+        return raw + bias
+
+    def get_L(self, l: Tensor) -> Tensor:
+        return _fill(l, self._qdim)
+
+    def get_symm_pos_semi_def_matrix_and_l(self, raw_l_input: Tensor) -> tuple[Tensor, Tensor]:
+        l = self.get_l(raw_l_input)
+        L = self.get_L(l)
+        return L @ L.mT, l
+
+
+class SymmPosDef3DInertiaMatrixNet(CholeskyNet):
+    """L L^T + bias 1."""
+
+    def __init__(
+        self,
+        bias: float = 1e-7,
+        init_param_std: float = 0.01,
+        init_param: Tensor | None = None,
+        is_initializing_params: bool = True,
+    ):
+        super().__init__(qdim=3, bias=0)
+        self._shift = bias
+        start = _start(init_param if is_initializing_params else None, init_param_std, lambda I: _cholesky(I, bias))
+        self.l = nn.Parameter(start)
+
+    def forward(self) -> Tensor:
+        matrix, _ = self.get_symm_pos_semi_def_matrix_and_l(self.l[None])
+        return matrix[0] + self._shift * torch.eye(3, dtype=self.l.dtype)
+
+
+class CovParameterized3DInertiaMatrixNet(CholeskyNet):
+    """trace(S) 1 - S of the covariance S = L L^T + bias 1 of the mass: always possible (Wensing et al., 2017)."""
+
+    def __init__(
+        self,
+        bias: float = 1.0e-7,
+        init_param_std: float = 0.01,
+        init_param: Tensor | None = None,
+        is_initializing_params: bool = True,
+    ):
+        super().__init__(qdim=3, bias=0)
+        self._shift = bias
+        start = _start(
+            init_param if is_initializing_params else None, init_param_std, lambda I: _cholesky(_second(I), bias)
+        )
+        self.l = nn.Parameter(start)
+
+    def forward(self) -> Tensor:
+        one = torch.eye(3, dtype=self.l.dtype)
+        S = self.get_symm_pos_semi_def_matrix_and_l(self.l[None])[0][0] + self._shift * one
+        return torch.trace(S) * one - S
+
+
+class Symm3DInertiaMatrixNet(SymmMatNet):
+    def __init__(
+        self, init_param_std: float = 0.01, init_param: Tensor | None = None, is_initializing_params: bool = True
+    ):
+        super().__init__(qdim=3)
+        self.l = nn.Parameter(_start(init_param if is_initializing_params else None, init_param_std, _entries))
+
+    def forward(self) -> Tensor:  # type: ignore[override]
+        return super().forward(self.l[None])[0]
+
+
+class TriangParam3DInertiaMatrixNet(nn.Module):
+    """Principal moments J1, J2 and, as the third side of a triangle, J3; turned by a rotation vector."""
+
+    def __init__(
+        self,
+        bias: float,
+        init_param_std: float = 0.01,
+        init_param: Tensor | None = None,
+        is_initializing_params: bool = True,
+    ):
+        super().__init__()
+        turn = torch.empty(3).normal_(mean=0.0, std=init_param_std)
+        J1, J2, alpha = None, None, None
+        if init_param is not None and is_initializing_params:
+            turn, J1, J2, alpha = _principal(init_param, bias)
+        self.inertia_ori_axis_angle = nn.Parameter(turn)
+        self.J1net = PositiveScalar(min_val=bias, init_param_std=0.1, init_param=J1)
+        self.J2net = PositiveScalar(min_val=bias, init_param_std=0.1, init_param=J2)
+        self.alpha_param_net = UnconstrainedTensor(1, 1, init_tensor=alpha, init_std=init_param_std)
+
+    def forward(self) -> Tensor:
+        angle = math.pi * torch.sigmoid(self.alpha_param_net().squeeze())
+        J1, J2 = self.J1net(), self.J2net()
+        J3 = torch.sqrt(J1 * J1 + J2 * J2 - 2 * J1 * J2 * torch.cos(angle))
+        R = torch.linalg.matrix_exp(_skew(self.inertia_ori_axis_angle))
+        return R @ torch.diag(torch.stack([J1, J2, J3])) @ R.T
+
+
+def _copy(x: Any) -> Tensor:
+    """Not the caller's own tensor: training must not change it."""
+    return x.detach().clone() if isinstance(x, Tensor) else torch.as_tensor(x, dtype=torch.get_default_dtype())
+
+
+def _start(matrix: Tensor | None, std: float, numbers: Any) -> Tensor:
+    if matrix is None:
+        return torch.empty(6).normal_(mean=0.0, std=std)
+    return numbers(_copy(matrix).reshape(3, 3))
+
+
+def _fill(l: Tensor, n: int) -> Tensor:
+    """Lower triangular: the diagonal, then what is below it, row by row."""
+    rows, columns = torch.tril_indices(n, n, -1)
+    both = torch.cat([torch.arange(n), rows]), torch.cat([torch.arange(n), columns])
+    index = both[0] * n + both[1]
+    flat = torch.zeros(*l.shape[:-1], n * n, dtype=l.dtype)
+    return flat.index_copy(-1, index, l).reshape(*l.shape[:-1], n, n)
+
+
+def _entries(A: Tensor) -> Tensor:
+    rows, columns = torch.tril_indices(3, 3, -1)
+    return torch.cat([torch.diag(A), A[rows, columns]])
+
+
+def _cholesky(A: Tensor, bias: float) -> Tensor:
+    return _entries(torch.linalg.cholesky(A - bias * torch.eye(3, dtype=A.dtype)))
+
+
+def _second(I: Tensor) -> Tensor:
+    return torch.trace(I) / 2 * torch.eye(3, dtype=I.dtype) - I
+
+
+def _principal(inertia: Tensor, bias: float) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Rotation vector, J1, J2 and the angle's inverse sigmoid."""
+    J, R = torch.linalg.eigh(_copy(inertia).reshape(3, 3))
+    J, R = J.flip(0), R.flip(1)
+    R = R * torch.where(torch.linalg.det(R) < 0, -torch.ones(()), torch.ones(())).to(R)
+    if not bool((J[:2] > bias).all()):
+        raise ValueError(f"bias {bias:g} must be below the two largest principal moments, {J[0]:g} and {J[1]:g}")
+    cosine = (J[0] ** 2 + J[1] ** 2 - J[2] ** 2) / (2 * J[0] * J[1])
+    alpha = torch.logit(torch.arccos(cosine.clamp(-1 + 1e-9, 1 - 1e-9)) / math.pi).reshape(1, 1)
+    return _rotation_vector(R), J[0], J[1], alpha
+
+
+def _rotation_vector(R: Tensor) -> Tensor:
+    """Logarithm of a rotation, through its quaternion."""
+    _, vectors = torch.linalg.eigh(_quaternion_form(R))
+    x = vectors[:, -1]
+    x = x * torch.where(x[3] < 0, -1.0, 1.0)
+    length = x[:3].norm()
+    return 2 * torch.atan2(length, x[3]) * x[:3] / length.clamp(min=1e-30)
+
+
+def _quaternion_form(R: Tensor) -> Tensor:
+    """Symmetric matrix whose dominant eigenvector is the quaternion xyzw of R (Bar-Itzhack, 2000)."""
+    K = torch.zeros(4, 4, dtype=R.dtype)
+    K[:3, :3] = R + R.T - torch.trace(R) * torch.eye(3, dtype=R.dtype)
+    K[:3, 3] = torch.stack([R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]])
+    K[3, :3] = K[:3, 3]
+    K[3, 3] = torch.trace(R)
+    return K
+
+
+def _skew(w: Tensor) -> Tensor:
+    x, y, z = w.unbind(-1)
+    o = torch.zeros_like(x)
+    return torch.stack([o, -z, y, z, o, -x, -y, x, o]).reshape(3, 3)

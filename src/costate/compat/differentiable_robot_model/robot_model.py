@@ -1,0 +1,235 @@
+"""Robot models with the interface of `differentiable_robot_model.robot_model`."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from costate.compat.differentiable_robot_model.bodies import Body, LinkRows, RotationOfAngles
+from costate.model import Inertia, Model, load_model
+from costate.physics import Passive
+from costate.robot import Pose, Robot
+
+Tensor = torch.Tensor
+
+# Parameter name there -> here, and what wraps its module.
+PARAMETERS: dict[str, tuple[str, type[nn.Module] | None]] = {
+    "trans": ("translation", None),
+    "rot_angles": ("rotation", RotationOfAngles),
+    "joint_damping": ("damping", None),
+    "mass": ("mass", None),
+    "inertia_mat": ("inertia", None),
+    "com": ("com", None),
+}
+
+EARTH = np.array([0.0, 0.0, -9.81])
+
+
+class DifferentiableRobotModel(nn.Module):
+    """A robot on a fixed base. Tensors have any number of leading dimensions, float32 or float64.
+
+    q, qd, ... are ordered as the links of the file. Links without <inertial> get mass 1 and inertia 1, with a warning, as they did;
+    `unit_inertia=False` leaves them massless.
+    """
+
+    _weightless: Robot
+
+    def __init__(self, urdf_path: str | Path, name: str = "", device: Any = None, unit_inertia: bool = True):
+        super().__init__()
+        self.name = name
+        self._device = torch.device("cpu" if device is None else device)
+        if self._device.type != "cpu":
+            raise ValueError(f"device {self._device}: kernels run on the processor; pass device='cpu' or leave it out")
+        rows = LinkRows.read(urdf_path)
+        model = load_model(urdf_path, floating_base=False).with_gravity(EARTH)
+        if unit_inertia:
+            model = _with_unit_inertias(model, rows.without_inertia)
+        self._robot = Robot(model)
+        # Shares the learnable modules, not a submodule of its own: parameters are counted once.
+        object.__setattr__(self, "_weightless", Robot(model.with_gravity(np.zeros(3))))
+        joint_of = {j.child: j for j in model.joints}
+        moving = [i for i, link in enumerate(rows.links) if link in joint_of and joint_of[link].nv]
+        self._controlled_joints = moving
+        self._n_dofs = len(moving)
+        self._name_to_idx_map = {link: i for i, link in enumerate(rows.links)}
+        ours = [model.v_index[model.joints.index(joint_of[rows.links[i]])] for i in moving]
+        # Column k there is column _order[k] here.
+        self._order = None if ours == list(range(len(ours))) else torch.tensor(ours)
+        self._back = None if self._order is None else torch.argsort(self._order)
+        dof = {rows.links[i]: k for k, i in enumerate(moving)}
+        self._bodies = [Body(self._robot, link, i, dof.get(link)) for i, link in enumerate(rows.links)]
+
+    # --- kinematics -----------------------------------------------------------------------------------------------
+
+    def update_kinematic_state(self, q: Tensor, qd: Tensor) -> None:
+        """Set the pose (position, quaternion) and velocity of every entry of `_bodies`."""
+        poses = self.compute_forward_kinematics_all_links(q)
+        for body in self._bodies:
+            body.pose = poses[body.name]
+            body.vel = self._robot.link_velocity(self._in(q), self._in(qd), body.name)
+
+    def compute_forward_kinematics_all_links(self, q: Tensor) -> dict[str, tuple[Tensor, Tensor]]:
+        """Link -> position [m] (..., 3), quaternion xyzw (..., 4)."""
+        poses = self._robot.forward_kinematics(self._in(q))
+        return {link: _pair(poses[link]) for link in self.get_link_names()}
+
+    def compute_forward_kinematics(self, q: Tensor, link_name: str, recursive: bool = False) -> tuple[Tensor, Tensor]:
+        """Position [m] (..., 3) and quaternion xyzw (..., 4) of a link. `recursive` changes nothing: there is no state."""
+        return _pair(self._robot.forward_kinematics(self._in(q), link_name))
+
+    def compute_endeffector_jacobian(self, q: Tensor, link_name: str) -> tuple[Tensor, Tensor]:
+        """Linear and angular Jacobian, each (..., 3, n_dofs)."""
+        J = self._robot.jacobian(self._in(q), link_name)
+        J = J if self._order is None else J[..., self._order]
+        return J[..., :3, :], J[..., 3:, :]
+
+    # --- dynamics -------------------------------------------------------------------------------------------------
+
+    def compute_inverse_dynamics(
+        self,
+        q: Tensor,
+        qd: Tensor,
+        qdd_des: Tensor,
+        include_gravity: bool | None = True,
+        use_damping: bool | None = True,
+    ) -> Tensor:
+        """Joint torques (..., n_dofs)."""
+        inputs = [self._in(q), self._in(qd), self._in(qdd_des)]
+        return self._out(self._call("inverse_dynamics", inputs, include_gravity, use_damping))
+
+    def compute_non_linear_effects(
+        self, q: Tensor, qd: Tensor, include_gravity: bool | None = True, use_damping: bool | None = True
+    ) -> Tensor:
+        """Torques at zero acceleration (..., n_dofs)."""
+        return self._out(self._call("bias_forces", [self._in(q), self._in(qd)], include_gravity, use_damping))
+
+    def compute_lagrangian_inertia_matrix(
+        self, q: Tensor, include_gravity: bool | None = True, use_damping: bool | None = True
+    ) -> Tensor:
+        """Mass matrix (..., n_dofs, n_dofs); the flags have no influence on it."""
+        M = self._robot.mass_matrix(self._in(q))
+        return M if self._order is None else M[..., self._order, :][..., self._order]
+
+    def compute_forward_dynamics(
+        self, q: Tensor, qd: Tensor, f: Tensor, include_gravity: bool | None = True, use_damping: bool | None = False
+    ) -> Tensor:
+        """Joint accelerations (..., n_dofs) under torques f. Damping is left out unless asked for, as it was."""
+        inputs = [self._in(q), self._in(qd), self._in(f)]
+        return self._out(self._call("forward_dynamics", inputs, include_gravity, use_damping))
+
+    def compute_forward_dynamics_old(
+        self, q: Tensor, qd: Tensor, f: Tensor, include_gravity: bool | None = True, use_damping: bool | None = True
+    ) -> Tensor:
+        """The same accelerations, by solving with the mass matrix."""
+        bias = self.compute_non_linear_effects(q, qd, include_gravity, use_damping)
+        return torch.linalg.solve(self.compute_lagrangian_inertia_matrix(q), f - bias)
+
+    def _call(self, function: str, inputs: list[Tensor], gravity: bool | None, damping: bool | None) -> Tensor:
+        robot: Robot = self._robot if gravity else self._weightless
+        passive = Passive(damping=bool(damping), friction=False, springs=False)
+        return robot._call(function, inputs, passive=passive)[0]
+
+    # --- learning -------------------------------------------------------------------------------------------------
+
+    def make_link_param_learnable(self, link_name: str, parameter_name: str, parametrization: nn.Module) -> None:
+        """parameter_name: trans, rot_angles, joint_damping (of the joint that moves the link), mass, inertia_mat, com."""
+        name, wrapper = self._parameter(parameter_name)
+        module = parametrization if wrapper is None else wrapper(parametrization)
+        for robot in (self._robot, self._weightless):
+            robot.learn(link_name, name, module)
+
+    def freeze_learnable_link_param(self, link_name: str, parameter_name: str) -> None:
+        self._robot.freeze(link_name, self._parameter(parameter_name)[0])
+
+    def unfreeze_learnable_link_param(self, link_name: str, parameter_name: str) -> None:
+        self._robot.unfreeze(link_name, self._parameter(parameter_name)[0])
+
+    def _parameter(self, name: str) -> tuple[str, type[nn.Module] | None]:
+        if name not in PARAMETERS:
+            raise AttributeError(
+                f"Invalid parameter name {name!r}. Accepted parameter names are: {', '.join(PARAMETERS)}"
+            )
+        return PARAMETERS[name]
+
+    # --- information ----------------------------------------------------------------------------------------------
+
+    def get_joint_limits(self) -> list[dict[str, float]]:
+        """Per degree of freedom: effort, lower, upper, velocity. Continuous joints have the limits of the file, if any."""
+        return [body.get_joint_limits() for body in self._bodies if body.joint_idx is not None]
+
+    def get_link_names(self) -> list[str]:
+        return [body.name for body in self._bodies]
+
+    def print_link_names(self) -> None:
+        for name in self.get_link_names():
+            print(name)
+
+    def print_learnable_params(self) -> None:
+        for name, parameter in self.named_parameters():
+            print(f"{name}: {parameter}")
+
+    # --- order ----------------------------------------------------------------------------------------------------
+
+    def _in(self, x: Tensor) -> Tensor:
+        if x.shape[-1] != self._n_dofs:
+            raise ValueError(f"got shape {tuple(x.shape)}, expected (..., {self._n_dofs}), one per moving joint")
+        return x if self._back is None else x[..., self._back]
+
+    def _out(self, x: Tensor) -> Tensor:
+        return x if self._order is None else x[..., self._order]
+
+
+def _pair(pose: Pose) -> tuple[Tensor, Tensor]:
+    """Position and quaternion; of the two signs, w > 0 if the rotation's trace is positive, else the largest of x, y, z > 0."""
+    x = pose.quaternion
+    known = x.detach()
+    largest = torch.gather(known, -1, known[..., :3].abs().argmax(-1, keepdim=True))
+    w = known[..., 3:]
+    return pose.position, x * torch.where(w**2 > 0.25, w, largest).sign()
+
+
+def _with_unit_inertias(model: Model, links: list[str]) -> Model:
+    for link in links:
+        warnings.warn(f"no dynamics information for link {link}: its mass and inertia are set to 1", stacklevel=3)
+    unit = Inertia(1.0, np.zeros(3), np.eye(3))
+    return replace(model, links=tuple(replace(x, inertia=unit) if x.name in links else x for x in model.links))
+
+
+class _Shipped(DifferentiableRobotModel):
+    """A robot of the package diff_robot_data."""
+
+    path: str
+    title: str
+
+    def __init__(self, device: Any = None):
+        spec = find_spec("diff_robot_data")
+        if spec is None or not spec.submodule_search_locations:
+            raise ImportError(
+                f"{type(self).__name__} reads {self.path} from the package diff_robot_data, which comes with "
+                "differentiable-robot-model; install that, or give DifferentiableRobotModel the path of a URDF"
+            )
+        self.urdf_path = str(Path(spec.submodule_search_locations[0]) / self.path)
+        super().__init__(self.urdf_path, self.title, device=device)
+
+
+class DifferentiableKUKAiiwa(_Shipped):
+    path, title = "kuka_iiwa/urdf/iiwa7.urdf", "differentiable_kuka_iiwa"
+
+
+class DifferentiableFrankaPanda(_Shipped):
+    path, title = "panda_description/urdf/panda_no_gripper.urdf", "differentiable_franka_panda"
+
+
+class DifferentiableTwoLinkRobot(_Shipped):
+    path, title = "2link_robot.urdf", "diff_2d_robot"
+
+
+class DifferentiableTrifingerEdu(_Shipped):
+    path, title = "trifinger_edu_description/trifinger_edu.urdf", "trifinger_edu"
