@@ -30,6 +30,8 @@ class Options:
     """Time constant of contacts [s], at least two steps; the shorter, the harder. None: MuJoCo's own, 20 ms."""
     limits: bool = True
     """Whether joint limits are enforced."""
+    joint_friction: bool = True
+    """Whether Coulomb friction of joints is simulated."""
     implicit_damping: bool = False
     """MuJoCo's Euler method treats joint damping implicitly unless told not to."""
 
@@ -80,6 +82,8 @@ def _body(parent: ET.Element, joint: Joint, link: Link, options: Options) -> ET.
             numbers |= {"axis": _numbers(joint.axis), "springref": repr(float(joint.rest))}
             if options.limits and np.isfinite([joint.lower[0], joint.upper[0]]).all():
                 numbers |= {"range": _numbers((joint.lower[0], joint.upper[0]))}
+            if options.joint_friction:
+                numbers |= {"frictionloss": repr(float(joint.friction))}
         _add(body, "joint", {"name": joint.name, "type": JOINTS[joint.kind]} | numbers)
     if link.inertia.mass > 0:
         I = link.inertia.matrix
