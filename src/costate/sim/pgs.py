@@ -135,7 +135,7 @@ def _sparse_solve(factor, column: SX) -> SX:
 
 
 def _nonzeros(A: SX) -> SX:
-    return SX(A.nz[:])
+    return ca.vec(SX(A.nz[:]))  # of a row it is a row
 
 
 def _bounds(rows: list[Row]) -> SX:
