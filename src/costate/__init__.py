@@ -12,11 +12,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from costate import kernel as kernel
     from costate import model as model
-    from costate.learn.identify import identify as identify
     from costate.draw import render as render
+    from costate.learn.excite import excite as excite
+    from costate.learn.identify import identify as identify
     from costate.robot import Pose as Pose
     from costate.robot import Robot as Robot
     from costate.robot import load_robot as load_robot
+    from costate.robot import params as params
+    from costate.robot import residual as residual
     from costate.sim import PGS as PGS
     from costate.sim import Body as Body
     from costate.sim import Compliant as Compliant
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
     from costate.sim import VelocityServo as VelocityServo
     from costate.sim import World as World
     from costate.sim import shapes as shapes
-    from costate.robot import params as params
+    from costate.viewer import view as view
 
 __version__ = "0.1.0"
 
@@ -48,8 +51,11 @@ _LAZY: dict[str, str] = {
     "VelocityServo": "costate.sim:VelocityServo",
     "World": "costate.sim:World",
     "shapes": "costate.sim.shapes",
+    "excite": "costate.learn.excite:excite",
     "identify": "costate.learn.identify:identify",
     "params": "costate.robot.params",
+    "residual": "costate.robot.residual",
+    "view": "costate.viewer:view",
 }
 
 __all__ = ["__version__", *_LAZY]  # pyright: ignore[reportUnsupportedDunderAll]

@@ -19,6 +19,7 @@ from costate.robot.kernels import robot_kernel
 from costate.robot.learnable import Learnable, Learnables, impossible_links
 from costate.robot.params import Unconstrained
 from costate.robot.pose import Pose
+from costate.robot.residual import Residuals
 
 Tensor = torch.Tensor
 
@@ -60,6 +61,7 @@ class Robot(nn.Module):
         super().__init__()
         self.model = model
         self.learnt = Learnables(model)
+        self.residuals = Residuals()
         self._kernels: dict[Any, Kernel] = {}
         for name in ("lower", "upper", "max_velocity", "max_effort"):
             self.register_buffer(name, torch.tensor(getattr(model, name), dtype=torch.float64), persistent=False)
@@ -148,17 +150,21 @@ class Robot(nn.Module):
     def inverse_dynamics(self, q: Tensor, v: Tensor, a: Tensor, wrenches: Mapping[str, Tensor] | None = None) -> Tensor:
         """Joint torques [N m or N] (..., nv) that give accelerations a. wrenches: link -> (..., 6), force [N] at the link's origin
         and torque [N m], world axes."""
-        return self._call("inverse_dynamics", [q, v, a], wrenches)[0]
+        tau = self._call("inverse_dynamics", [q, v, a], wrenches)[0]
+        return tau + self.residuals.torque(self.nv, q, v, a) if self.residuals else tau
 
     def forward_dynamics(
         self, q: Tensor, v: Tensor, tau: Tensor, wrenches: Mapping[str, Tensor] | None = None
     ) -> Tensor:
         """Joint accelerations (..., nv) under joint torques tau."""
+        if self.residuals:
+            tau = tau - self.residuals.torque(self.nv, q, v, None)
         return self._call("forward_dynamics", [q, v, tau], wrenches)[0]
 
     def bias_forces(self, q: Tensor, v: Tensor) -> Tensor:
         """Coriolis, centrifugal, gravity and passive forces h(q, v) (..., nv): tau at zero acceleration."""
-        return self._call("bias_forces", [q, v], None)[0]
+        h = self._call("bias_forces", [q, v], None)[0]
+        return h + self.residuals.torque(self.nv, q, v, torch.zeros_like(v)) if self.residuals else h
 
     def gravity_torques(self, q: Tensor) -> Tensor:
         """Torques that hold the robot still, (..., nv)."""
@@ -224,6 +230,14 @@ class Robot(nn.Module):
         """What is learnable: owner, parameter, module, frozen or not."""
         return self.learnt.list()
 
+    def augment(self, module: nn.Module) -> nn.Module:
+        """Add a network's torques to the dynamics: tau = M a + h + module(q, v). Returns the module.
+
+        module: Its forward takes any of q, v and a by these names and returns torques (..., nv), positive along v like damping;
+            `cs.residual` has some. One that asks for a serves inverse dynamics only.
+        """
+        return self.residuals.add(module)
+
     def identified_model(self) -> Model:
         """The model with all learnable parameters at their present values."""
         return self.learnt.model()
@@ -237,6 +251,10 @@ class Robot(nn.Module):
                 f"no distribution of mass has the learnt inertia of {', '.join(sorted(bad))}; learn it as "
                 "'inertial' with cs.params.PhysicalInertia() to rule that out",
                 stacklevel=2,
+            )
+        if self.residuals:
+            warnings.warn(
+                "the robot's residual networks are not in the file: save robot.state_dict() too", stacklevel=2
             )
         write_urdf(model, path)
 
