@@ -15,9 +15,35 @@ GROUP = 64
 """Samples whose gradients of a shared input are summed in one go; a multiple of every number of lanes."""
 
 
-def _loop(n: Names, name: str, arguments: str, body: str) -> str:
-    """A function that runs `body` for vectors 0 to n - 1; %at is the byte offset."""
-    return f"""define internal void @{name}({arguments}, i64 %n) #0 {{
+def _loop(n: Names, name: str, streams: str, result: str, body: str = "", held: str = "", table: str = "") -> str:
+    """A function (streams, held, table, n) that goes over n vectors of the streams and stores `result`.
+
+    Vectors come as %x, %y in the order of the streams. `held` is a single vector that stays, %h; where there is a body, it may
+    compute with all of them. The result %g goes to `held`, any other to the first stream. Elements of the stream that `table`
+    names are looked up: element k is at table[k].
+    """
+    order = streams.split()
+    target = f"%{held}" if result == "%g" else f"%p_{order[0]}"
+    lines = []
+    if table:
+        lines += [
+            f"%k = udiv i64 %at, {n.stride}",
+            "%entry_k = getelementptr i32, ptr %table, i64 %k",
+            "%index = load i32, ptr %entry_k",
+            "%wide = sext i32 %index to i64",
+            f"%there = mul i64 %wide, {n.stride}",
+        ]
+    for pointer, value in zip(order, "xy", strict=False):
+        offset = "%there" if pointer == table else "%at"
+        lines.append(f"%p_{pointer} = getelementptr i8, ptr %{pointer}, i64 {offset}")
+        lines.append(f"%{value} = load {n.vec}, ptr %p_{pointer}, align {n.stride}")
+    if held:
+        lines.append(f"%h = load {n.vec}, ptr %{held}, align {n.stride}")
+    lines += [line.strip() for line in body.strip().splitlines()]
+    lines.append(f"store {n.vec} {result}, ptr {target}, align {n.stride}")
+    pointers = [*order, *held.split(), *(["table"] if table else [])]
+    inside = "\n".join(f"  {line}" for line in lines)
+    return f"""define internal void @{name}({", ".join(f"ptr %{p}" for p in pointers)}, i64 %n) #0 {{
 entry:
   %end = mul i64 %n, {n.stride}
   br label %head
@@ -26,7 +52,7 @@ head:
   %more = icmp slt i64 %at, %end
   br i1 %more, label %body, label %done
 body:
-{body}
+{inside}
   %next = add i64 %at, {n.stride}
   br label %head
 done:
@@ -35,143 +61,58 @@ done:
 """
 
 
-def _vcopy(n: Names) -> str:
-    return _loop(
-        n,
-        "vcopy",
-        "ptr %target, ptr %source",
-        f"""  %p = getelementptr i8, ptr %source, i64 %at
-  %q = getelementptr i8, ptr %target, i64 %at
-  %x = load {n.vec}, ptr %p, align {n.stride}
-  store {n.vec} %x, ptr %q, align {n.stride}""",
-    )
+def _copy(n: Names) -> str:
+    """target = source."""
+    return _loop(n, "vcopy", "target source", "%y")
 
 
-def _vzero(n: Names) -> str:
-    return _loop(
-        n,
-        "vzero",
-        "ptr %target",
-        f"""  %q = getelementptr i8, ptr %target, i64 %at
-  store {n.vec} zeroinitializer, ptr %q, align {n.stride}""",
-    )
+def _zero(n: Names) -> str:
+    """target = 0."""
+    return _loop(n, "vzero", "target", "zeroinitializer")
 
 
-def _vadd(n: Names) -> str:
-    return _loop(
-        n,
-        "vadd",
-        "ptr %target, ptr %source",
-        f"""  %p = getelementptr i8, ptr %source, i64 %at
-  %q = getelementptr i8, ptr %target, i64 %at
-  %x = load {n.vec}, ptr %p, align {n.stride}
-  %y = load {n.vec}, ptr %q, align {n.stride}
-  %z = fadd {n.vec} %x, %y
-  store {n.vec} %z, ptr %q, align {n.stride}""",
-    )
-
-
-def _vblend(n: Names) -> str:
+def _blend(n: Names) -> str:
     """target = mask ? target : other, lane by lane; NaN in the mask makes NaN."""
-    return _loop(
-        n,
-        "vblend",
-        "ptr %target, ptr %other, ptr %mask",
-        f"""  %m = load {n.vec}, ptr %mask, align {n.stride}
-  %on = fcmp one {n.vec} %m, zeroinitializer
-  %nan = fcmp uno {n.vec} %m, %m
-  %p = getelementptr i8, ptr %other, i64 %at
-  %q = getelementptr i8, ptr %target, i64 %at
-  %x = load {n.vec}, ptr %p, align {n.stride}
-  %y = load {n.vec}, ptr %q, align {n.stride}
-  %b = select {n.mask} %on, {n.vec} %y, {n.vec} %x
-  %z = select {n.mask} %nan, {n.vec} {n.splat(float("nan"))}, {n.vec} %b
-  store {n.vec} %z, ptr %q, align {n.stride}""",
-    )
+    body = f"""%on = fcmp one {n.vec} %h, zeroinitializer
+    %nan = fcmp uno {n.vec} %h, %h
+    %b = select {n.mask} %on, {n.vec} %x, {n.vec} %y
+    %z = select {n.mask} %nan, {n.vec} {n.splat(float("nan"))}, {n.vec} %b"""
+    return _loop(n, "vblend", "target other", "%z", body, held="mask")
 
 
-def _vmask(n: Names) -> str:
+def _mask(n: Names) -> str:
     """target = mask ? target : 0, lane by lane."""
-    return _loop(
-        n,
-        "vmask",
-        "ptr %target, ptr %mask",
-        f"""  %m = load {n.vec}, ptr %mask, align {n.stride}
-  %on = fcmp one {n.vec} %m, zeroinitializer
-  %q = getelementptr i8, ptr %target, i64 %at
-  %y = load {n.vec}, ptr %q, align {n.stride}
-  %z = select {n.mask} %on, {n.vec} %y, {n.vec} zeroinitializer
-  store {n.vec} %z, ptr %q, align {n.stride}""",
-    )
+    body = f"""%on = fcmp one {n.vec} %h, zeroinitializer
+    %z = select {n.mask} %on, {n.vec} %x, {n.vec} zeroinitializer"""
+    return _loop(n, "vmask", "target", "%z", body, held="mask")
 
 
-def _indexed(n: Names, name: str, arguments: str, body: str) -> str:
-    """As _loop, with %there the byte offset of the vector that the table names."""
-    return _loop(
-        n,
-        name,
-        f"{arguments}, ptr %table",
-        f"""  %k = udiv i64 %at, {n.stride}
-  %pi = getelementptr i32, ptr %table, i64 %k
-  %i = load i32, ptr %pi
-  %wide = sext i32 %i to i64
-  %there = mul i64 %wide, {n.stride}
-{body}""",
-    )
+def _gather(n: Names) -> str:
+    """target[k] = source[table[k]]."""
+    return _loop(n, "vgather", "target source", "%y", table="source")
 
 
-def _vgather(n: Names) -> str:
-    return _indexed(
-        n,
-        "vgather",
-        "ptr %target, ptr %source",
-        f"""  %p = getelementptr i8, ptr %source, i64 %there
-  %q = getelementptr i8, ptr %target, i64 %at
-  %x = load {n.vec}, ptr %p, align {n.stride}
-  store {n.vec} %x, ptr %q, align {n.stride}""",
-    )
+def _scatter(n: Names) -> str:
+    """target[table[k]] += source[k]."""
+    return _loop(n, "vscatter", "target source", "%z", f"%z = fadd {n.vec} %y, %x", table="target")
 
 
-def _vscatter(n: Names) -> str:
-    """Adds to the target."""
-    return _indexed(
-        n,
-        "vscatter",
-        "ptr %target, ptr %source",
-        f"""  %p = getelementptr i8, ptr %source, i64 %at
-  %q = getelementptr i8, ptr %target, i64 %there
-  %x = load {n.vec}, ptr %p, align {n.stride}
-  %y = load {n.vec}, ptr %q, align {n.stride}
-  %z = fadd {n.vec} %x, %y
-  store {n.vec} %z, ptr %q, align {n.stride}""",
-    )
-
-
-def _vfinite(n: Names) -> str:
-    """flag = 0 in lanes where some vector is not finite."""
-    return _loop(
-        n,
-        "vfinite",
-        "ptr %flag, ptr %source",
-        f"""  %p = getelementptr i8, ptr %source, i64 %at
-  %x = load {n.vec}, ptr %p, align {n.stride}
-  %d = fsub {n.vec} %x, %x
-  %bad = fcmp uno {n.vec} %d, %d
-  %f = load {n.vec}, ptr %flag, align {n.stride}
-  %g = select {n.mask} %bad, {n.vec} zeroinitializer, {n.vec} %f
-  store {n.vec} %g, ptr %flag, align {n.stride}""",
-    )
+def _finite(n: Names) -> str:
+    """flag = 0 in lanes where some vector of the source is not finite."""
+    body = f"""%d = fsub {n.vec} %x, %x
+    %bad = fcmp uno {n.vec} %d, %d
+    %g = select {n.mask} %bad, {n.vec} zeroinitializer, {n.vec} %h"""
+    return _loop(n, "vfinite", "source", "%g", body, held="flag")
 
 
 HELPERS: dict[str, Callable[[Names], str]] = {
-    "vcopy": _vcopy,
-    "vzero": _vzero,
-    "vadd": _vadd,
-    "vblend": _vblend,
-    "vmask": _vmask,
-    "vgather": _vgather,
-    "vscatter": _vscatter,
-    "vfinite": _vfinite,
+    "vcopy": _copy,
+    "vzero": _zero,
+    "vblend": _blend,
+    "vmask": _mask,
+    "vgather": _gather,
+    "vscatter": _scatter,
+    "vfinite": _finite,
 }
 
 

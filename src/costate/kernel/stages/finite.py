@@ -45,4 +45,4 @@ class Finite(Op):
         flag = e.pointer(outs[0])
         e.copy(flag, e.pointer(ins[0]), 1)
         for place, n in zip(ins[1:], self.sizes, strict=True):
-            e.helper("vfinite", f"ptr {flag}", f"ptr {e.pointer(place)}", f"i64 {n}")
+            e.helper("vfinite", f"ptr {e.pointer(place)}", f"ptr {flag}", f"i64 {n}")
