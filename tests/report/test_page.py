@@ -12,7 +12,7 @@ from tests.browser import Browser, Page
 
 import costate as cs
 from costate.draw.camera import Camera
-from costate.draw.poses import motion_of
+from costate.draw.recording import record
 from costate.draw.render import frames
 from costate.report import Report
 
@@ -65,9 +65,9 @@ def drawn(page: Page, robot: cs.Robot, frame: int, size: tuple[int, int]) -> np.
     """What the software renderer makes of a frame from the page's camera."""
     replay = "window.costateReplays[0]"
     eye, target = page.js(f"{replay}.eye"), page.js(f"{replay}.target")
-    motion = motion_of(robot, swing(robot), DT)
+    recording = record(robot, swing(robot), dt=DT, trails=["tool0"])
     camera = Camera(np.array(eye), np.array(target), np.radians(35.0))
-    return next(frames(motion, [frame], size, camera, trails=["tool0"]))
+    return next(frames(recording, [frame], size, camera))
 
 
 def test_page_needs_no_network_and_has_no_errors(page: Page) -> None:

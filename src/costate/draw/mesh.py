@@ -76,7 +76,7 @@ def joined(meshes: Sequence[Mesh]) -> Mesh:
 
 
 @cache
-def unit_sphere(rings: int = 14, segments: int = 24) -> Mesh:
+def unit_sphere(rings: int = 18, segments: int = 32) -> Mesh:
     """Radius 1."""
     down, turn = np.linspace(0, np.pi, rings + 1), np.linspace(0, 2 * np.pi, segments + 1)
     t, p = np.meshgrid(down, turn, indexing="ij")
@@ -96,7 +96,7 @@ def unit_cylinder(segments: int = 32) -> Mesh:
 
 
 @cache
-def unit_tube(segments: int = 24) -> Mesh:
+def unit_tube(segments: int = 32) -> Mesh:
     """A cylinder without its ends."""
     return lathe([(1, 0.5), (1, -0.5)], segments)
 

@@ -38,7 +38,6 @@ class Kinematics:
 class Motion:
     """A drawing and where its links are, frame by frame, for each sample."""
 
-    model: Model
     drawing: Drawing
     links: Floats
     """World poses of the links, offsets of the samples included, shape (frames, samples, links, 3, 4)."""
@@ -46,10 +45,24 @@ class Motion:
     """[s], shape (frames,)."""
     offsets: Floats
     """Where each sample is drawn [m], shape (samples, 3)."""
-    configurations: torch.Tensor
-    """q, shape (frames, samples, nq)."""
-    chosen: tuple[int, ...]
+    chosen: tuple[int, ...] = (0,)
     """Numbers of the samples in their batch."""
+    source: Model | None = None
+    """What moves; None for a motion that was read from a file."""
+    q: torch.Tensor | None = None
+    """Configurations, shape (frames, samples, nq); None for a motion that was read from a file."""
+
+    @property
+    def model(self) -> Model:
+        if self.source is None:
+            raise ValueError("this motion was read from a file, which holds poses but no model")
+        return self.source
+
+    @property
+    def configurations(self) -> torch.Tensor:
+        if self.q is None:
+            raise ValueError("this motion was read from a file, which holds poses but no configurations")
+        return self.q
 
     @property
     def frames(self) -> int:
@@ -117,12 +130,12 @@ def motion_of(
     times = np.arange(len(x)) * float(step)
     offsets = np.zeros((len(chosen), 3))
     q = x[:, chosen, : model.nq].contiguous()
-    motion = Motion(model, drawing, links, times, offsets, q, tuple(chosen))
+    motion = Motion(drawing, links, times, offsets, tuple(chosen), model, q)
     if len(chosen) > 1 and spacing != 0:
         offsets = side_by_side(motion, spacing)
         links = links.copy()
         links[..., 3] += offsets[None, :, None]
-        motion = Motion(model, drawing, links, times, offsets, q, tuple(chosen))
+        motion = Motion(drawing, links, times, offsets, tuple(chosen), model, q)
     return motion
 
 

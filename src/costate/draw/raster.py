@@ -24,7 +24,7 @@ def rasterize(corners: Floats, width: int, height: int) -> tuple[Floats, NDArray
     depth = np.full(width * height, np.inf, np.float32)
     face = np.full(width * height, -1, np.int32)
     corners = np.asarray(corners, np.float32)
-    known = np.isfinite(corners).all((1, 2))
+    known = np.asarray(np.isfinite(corners).all(axis=(1, 2)))
     corners = np.where(known[:, None, None], corners, np.float32(-1))  # nowhere on the screen
     low = np.clip(np.floor(corners[:, :, :2].min(1) - 0.5), 0, (width, height)).astype(np.int32)
     high = np.clip(np.ceil(corners[:, :, :2].max(1) + 0.5), 0, (width, height)).astype(np.int32)

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from costate.draw.camera import Camera, framing
-from costate.draw.marks import CONTACT, TRAIL, Mark, arrow, trail
+from costate.draw.marks import TRAIL, Mark, arrow, trail
 from costate.draw.mesh import UNIT, Floats, Mesh
-from costate.draw.poses import Motion, motion_of
+from costate.draw.poses import Motion
+from costate.draw.recording import Recording, record
 from costate.draw.shading import THEMES, Triangles, encoded, picture
-from costate.draw.signals import contact_vectors
 from costate.draw.video import STILLS, writer_for
 
 
@@ -54,37 +54,49 @@ def render(
         trails: Links whose path so far is drawn.
         dt: Time between states [s]; None: the world's.
     """
+    recording = record(source, states, contacts=contacts, trails=trails, dt=dt, samples=samples, spacing=spacing)
+    return render_recording(recording, path, size=size, fps=fps, frame=frame, camera=camera, theme=theme, ground=ground)
+
+
+def render_recording(
+    recording: Recording,
+    path: str | Path,
+    *,
+    size: tuple[int, int] = (960, 540),
+    fps: float = 30.0,
+    frame: int = -1,
+    camera: Camera | None = None,
+    theme: str = "light",
+    ground: bool = True,
+) -> Path:
+    """Draw a recording into a file; arguments as in `render`."""
     path = Path(path)
     write = writer_for(path)
     if theme not in THEMES:
         raise ValueError(f"unknown theme {theme!r}; use one of {', '.join(THEMES)}")
-    motion = motion_of(source, states, dt, samples, spacing)
+    motion = recording.motion
     still = path.suffix.lower() in STILLS
     chosen = [range(motion.frames)[frame]] if still else _film_frames(motion.times, fps)
-    force = contact_vectors(source, states, motion) if contacts else None
-    view = camera or _whole_view(motion, size)
     path.parent.mkdir(parents=True, exist_ok=True)
-    write(path, frames(motion, chosen, size, view, theme, ground, trails, force), fps)
+    write(path, frames(recording, chosen, size, camera or _whole_view(motion, size), theme, ground), fps)
     return path
 
 
 def frames(
-    motion: Motion,
+    recording: Recording,
     chosen: Sequence[int],
     size: tuple[int, int],
     camera: Camera,
     theme: str = "light",
     ground: bool = True,
-    trails: Sequence[str] = (),
-    force: list[Floats] | None = None,
 ) -> Iterator[np.ndarray]:
-    """The frames of a motion as RGB bytes (height, width, 3)."""
+    """Frames of a recording as RGB bytes (height, width, 3)."""
+    motion = recording.motion
     level = motion.drawing.ground
     if level is None:
         level = float(motion.bounds[0][2])
     for k in chosen:
-        marks = _trail_marks(motion, trails, k) + ([] if force is None else _contact_marks(force, motion, k))
-        soup = triangles(motion, k, marks)
+        soup = triangles(motion, k, _marks(recording, k))
         yield encoded(picture(soup, camera, size, level if ground else None, THEMES[theme]))
 
 
@@ -122,17 +134,14 @@ def _whole_view(motion: Motion, size: tuple[int, int]) -> Camera:
     return framing(low, high, size[0] / size[1])
 
 
-def _trail_marks(motion: Motion, trails: Sequence[str], frame: int) -> list[Mark]:
-    marks = []
-    radius = 0.003 * motion.extent
-    for link in trails:
-        if link not in motion.drawing.links:
-            raise ValueError(f"no link {link!r} to trail; links are {', '.join(motion.drawing.links)}")
+def _marks(recording: Recording, frame: int) -> list[Mark]:
+    """Arrows of a frame, and the trails up to it."""
+    motion, marks = recording.motion, []
+    for arrows in recording.arrows.values():
+        for a in arrows[frame]:
+            marks += arrow(a[:3], a[3:6], (*a[6:], 1.0), 0.006 * motion.extent)
+    for link in recording.trails:
         path = motion.links[: frame + 1, :, motion.drawing.links.index(link), :, 3]
         for sample in range(motion.samples):
-            marks += trail(path[:: max(1, len(path) // 200), sample], TRAIL, radius)
+            marks += trail(path[:: max(1, len(path) // 200), sample], TRAIL, 0.003 * motion.extent)
     return marks
-
-
-def _contact_marks(vectors: list[Floats], motion: Motion, frame: int) -> list[Mark]:
-    return [m for v in vectors[frame] for m in arrow(v[:3], v[3:], CONTACT, 0.006 * motion.extent)]

@@ -21,6 +21,8 @@ from costate.report.table import cell, table_html
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from costate.draw.recording import Recording
+
 
 class Report:
     """A page in the making. Blocks appear in the order in which they are added."""
@@ -90,13 +92,19 @@ class Report:
     def replay(self, source: Any, states: Any, caption: str = "", **options: Any) -> str:
         """An interactive 3D replay of a world, robot or model; returns its name, for `plot(follow=...)`.
 
-        options: dt, samples, spacing, trails, contacts, gradient, gradient_names; see `costate.report.replay`.
+        options: controls, gradient, contacts, energy, trails, dt, samples, spacing, as in `costate.view`.
         """
-        from costate.report.replay import replay_html
+        from costate.draw.recording import record
+
+        return self.recording(record(source, states, **options), caption)
+
+    def recording(self, recording: Recording, caption: str = "") -> str:
+        """An interactive 3D replay of a recording; returns its name, for `plot(follow=...)`."""
+        from costate.report.replay import recording_html
 
         name = f"replay-{self._replays}"
         self._replays += 1
-        self._blocks.append(replay_html(name, source, states, caption, **options))
+        self._blocks.append(recording_html(name, recording, caption))
         return name
 
     def row(self) -> AbstractContextManager[None]:

@@ -1,0 +1,45 @@
+"""`costate render ROBOT|RECORDING FILE`: a picture or a film, without a screen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+
+
+@dataclass(frozen=True)
+class Options:
+    source: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="ROBOT|RECORDING")]
+    """Built-in name, URDF or MJCF file; or the folder of a recording."""
+    out: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")]
+    """.png or .jpg for a picture; .gif, .webp, .mp4 or .webm for a film."""
+    size: tuple[int, int] = (960, 540)
+    """Width and height [pixels]."""
+    theme: Literal["light", "dark"] = "light"
+    """Colours of the ground and the sky."""
+    fps: float = 30.0
+    """Frames per second of a film."""
+    frame: int = -1
+    """Which state of a recording a picture shows."""
+    package_dirs: tuple[Path, ...] = ()
+    """Folders in which the packages of package://... meshes are looked for."""
+
+
+def run(options: Options) -> None:
+    from costate.draw.recording import load_recording
+    from costate.draw.render import render, render_recording
+    from costate.model import load_model
+    from costate.physics.integrate import neutral
+
+    if Path(options.source).is_dir():
+        recording = load_recording(options.source)
+        path = render_recording(
+            recording, options.out, size=options.size, fps=options.fps, frame=options.frame, theme=options.theme
+        )
+    else:
+        model = load_model(options.source, package_dirs=options.package_dirs)
+        q = neutral(model) if model.home is None else model.home
+        path = render(model, q, options.out, size=options.size, theme=options.theme)
+    print(path)

@@ -1,0 +1,39 @@
+"""`costate view ROBOT...`, `costate view RECORDING`: robots and motions in the browser."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+
+@dataclass(frozen=True)
+class Options:
+    sources: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="ROBOT|RECORDING")]
+    """Built-in names, URDF or MJCF files; or the folder of a recording."""
+    port: int = 8080
+    """The next free one is taken, and said, if it is not free."""
+    dark: bool = False
+    """A dark page."""
+    package_dirs: tuple[Path, ...] = ()
+    """Folders in which the packages of package://... meshes are looked for."""
+
+
+def run(options: Options) -> None:
+    from costate.draw.recording import load_recording
+    from costate.model import load_model
+    from costate.viewer import view
+
+    if not options.sources:
+        raise ValueError(
+            "nothing to view: name a built-in robot (see `costate robots`), a URDF or MJCF file, or a recording"
+        )
+    if folders := [s for s in options.sources if Path(s).is_dir()]:
+        if len(options.sources) > 1:
+            raise ValueError(f"{folders[0]} is a folder: a recording is viewed alone")
+        view(load_recording(folders[0]), port=options.port, dark=options.dark, block=True)
+        return
+    models = [load_model(s, package_dirs=options.package_dirs) for s in options.sources]
+    view(models, port=options.port, dark=options.dark, block=True)

@@ -1,0 +1,132 @@
+"""`cs.view`: open a page for a robot, a motion or a running world."""
+
+from __future__ import annotations
+
+import io
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from costate.draw.recording import Recording, load_recording, record
+from costate.viewer.live import Live
+from costate.viewer.player import Player
+from costate.viewer.robots import Robots
+from costate.viewer.server import PORT, start
+
+if TYPE_CHECKING:
+    import viser
+
+
+class Page:
+    """An open page. It stays open until `close`, or until the process ends."""
+
+    def __init__(self, server: viser.ViserServer, content: Robots | Player | Live):
+        self.server, self.content = server, content
+
+    @property
+    def url(self) -> str:
+        return f"http://{self.server.get_host()}:{self.server.get_port()}"
+
+    def wait(self) -> None:
+        """Until the user interrupts; a world that runs is run here."""
+        try:
+            if isinstance(self.content, Live):
+                self.content.run()
+            while True:
+                time.sleep(1.0)
+        except KeyboardInterrupt:
+            print()
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        if isinstance(self.content, Live):
+            self.content.stop()
+        if isinstance(self.content, Player):
+            self.content.close()
+        with redirect_stdout(io.StringIO()):  # the server says it has stopped
+            self.server.stop()
+
+
+def view(
+    source: Any,
+    states: Any = None,
+    *,
+    policy: Any = None,
+    controls: Any = None,
+    gradient: Any = None,
+    gradient_names: Sequence[str] = (),
+    contacts: bool = False,
+    energy: bool = False,
+    trails: Sequence[str] = (),
+    dt: float | None = None,
+    samples: Sequence[int] | int | None = None,
+    spacing: float | None = None,
+    live: bool = False,
+    options: Mapping[str, Any] | None = None,
+    on_step: Any = None,
+    port: int = PORT,
+    dark: bool = False,
+    block: bool | None = None,
+) -> Page:
+    """Look at something in the browser, on this machine.
+
+        cs.view(cs.load_robot("ur5"))                            # sliders
+        cs.view(world, states, contacts=True, trails=["ur5/tool0"], gradient=dloss_dstates)
+        cs.view(world, policy=policy)                            # runs in real time; bodies can be dragged
+
+    Args:
+        source: A world, a robot, a model, several of them, a recording, or the folder of one.
+        states: (T, nx), (T, B, nx): what is played; configurations (nq) alone will do.
+        policy: (state, step) -> control: the world runs under it, in real time. live=True: without one.
+        controls: (T, nu) or (T, B, nu): plotted beside the scene.
+        gradient: dLoss/dstates (T, [B,] nx), dLoss/dq (T, [B,] nq) or dLoss/dcontrols (T - 1, [B,] nu): arrows that show where the
+            loss falls, and a strip of colour over time for each coordinate.
+        contacts: Contact forces as arrows. energy: Plot the energy. trails: Links whose path is drawn.
+        dt: Time between states [s]; None: the world's.
+        samples: Which samples of the batch, or how many, stand side by side; spacing: how far apart [m].
+        options: Of a running world: name -> bool, choices, or (value, low, high); read as `page.content.options[name].value`.
+        on_step: Of a running world: called with it after every step.
+        port: The next free one is taken, and said, if it is not free.
+        block: Wait until interrupted; None: unless Python is interactive.
+    """
+    recording = _recording(source)
+    content: Robots | Player | Live
+    if recording is None and states is not None:
+        recording = record(
+            source,
+            states,
+            controls=controls,
+            gradient=gradient,
+            gradient_names=gradient_names,
+            contacts=contacts,
+            energy=energy,
+            trails=trails,
+            dt=dt,
+            samples=samples,
+            spacing=spacing,
+        )
+    server = start(port, dark=dark)
+    try:
+        if recording is not None:
+            content = Player(server, recording, dark)
+        elif policy is not None or live:
+            content = Live(server, source, policy, options=options, on_step=on_step, dark=dark)
+        else:
+            content = Robots(server, source if isinstance(source, list | tuple) else [source], dark)
+    except BaseException:
+        server.stop()
+        raise
+    page = Page(server, content)
+    if block or (block is None and not hasattr(sys, "ps1") and "IPython" not in sys.modules):
+        page.wait()
+    return page
+
+
+def _recording(source: Any) -> Recording | None:
+    if isinstance(source, Recording):
+        return source
+    return load_recording(source) if isinstance(source, str | Path) else None
