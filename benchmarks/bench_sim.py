@@ -14,8 +14,10 @@ from __future__ import annotations
 
 import gc
 import os
+import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -90,9 +92,13 @@ class Run:
         return {k: s * scale for k, s in best.items()}
 
 
-def mujoco_rollout(world: World, batch: int, controls: Tensor, limits: bool, friction: bool) -> Callable[[], object]:
-    """The same rollout by MuJoCo's own loop in C++, one thread."""
-    chosen = MujocoOptions("PGS", 50, "pyramidal", limits=limits, joint_friction=friction, implicit_damping=True)
+def mujoco_rollout(
+    world: World, batch: int, controls: Tensor, limits: bool, friction: bool, solver: str = "PGS"
+) -> Callable[[], object]:
+    """The same rollout by MuJoCo's own loop in C++, one thread. Its Newton solver has its own iterations and tolerance."""
+    chosen = MujocoOptions("PGS", 50, cone="pyramidal", limits=limits, joint_friction=friction, implicit_damping=True)
+    if solver == "Newton":
+        chosen = replace(chosen, solver="Newton", iterations=100, tolerance=1e-8)
     theirs = MujocoWorld(world, chosen)
     start = np.tile(theirs.full_physics_state(world.initial_state().numpy()), (batch, 1))
     u = np.ascontiguousarray(controls.detach().movedim(0, 1).numpy())
@@ -106,6 +112,31 @@ def peak_bytes(run: Callable[[], object]) -> int:
     before = _status("VmRSS")
     run()
     return _status("VmHWM") - before
+
+
+def gradient_bytes(steps: int) -> int:
+    """What a rollout of one Laikago and its gradient need beyond the states, their seed and the gradients, in a process of its own:
+    one that has freed memory before would hide it."""
+    code = f"import bench_sim; print(bench_sim.measure_gradient({steps}))"
+    here = Path(__file__).parent
+    return int(
+        subprocess.run([sys.executable, "-c", code], cwd=here, check=True, capture_output=True, text=True).stdout
+    )
+
+
+def measure_gradient(steps: int) -> int:
+    torch.set_num_threads(1)
+    world = laikagos()
+
+    def gradient(run: Run) -> None:
+        run.record()
+        kept = run.backward()
+        assert len(kept) == 2
+
+    gradient(Run(world, 1, 2))  # compiles
+    run = Run(world, 1, steps)
+    states, controls = 8 * (steps + 1) * world.nx, 8 * steps * world.nu
+    return peak_bytes(lambda: gradient(run)) - 2 * states - controls
 
 
 def _status(key: str) -> int:
@@ -157,14 +188,7 @@ def laikago_table(chosen: Options) -> list[Table]:
         run = Run(world, 1, steps)
         theirs = mujoco_rollout(world, 1, run.u, limits=False, friction=False)
         times = run.times(3 if chosen.smoke else 15, {"mujoco": theirs})
-        tensors = 8 * (steps + 1) * (world.nx + world.nu)
-
-        def gradient(run: Run = run) -> None:
-            run.record()
-            run.backward()
-            run.detach()
-
-        extra = max(peak_bytes(gradient) - 2 * tensors, 0)
+        extra = max(gradient_bytes(steps), 0)
         memory, forward, backward = SEED_3[steps]
         states = 8 * (steps + 1) * world.nx
         rows.append(
@@ -177,7 +201,8 @@ def laikago_table(chosen: Options) -> list[Table]:
     )  # fmt: skip
     note = (
         "A single Laikago (batch 1). Memory: the states that are the result, and how much the process grows at most while a "
-        "rollout and its gradient are computed, less states, controls and the gradients of both. "
+        "rollout and its gradient are computed, less the states, their seed and the gradients; in a fresh process, so it includes "
+        "whatever the allocator touches first. "
         "Seed 003: as printed by Qiao et al., ICML 2021, on a Xeon W-2123. "
         f"torch: the {torch_program(world).n_ops:,} operations of our step one by one, measured over {peer.steps} steps; its "
         "memory is extrapolated."
@@ -197,26 +222,22 @@ def throughput_table(chosen: Options) -> list[Table]:
         world = laikagos(**kind)
         for batch in (8, 1) if chosen.smoke else (BATCH, 1):
             run = Run(world, batch, 10 if chosen.smoke else 50)
-            theirs = mujoco_rollout(world, batch, run.u, kind.get("limits", False), "friction" in kind)
-            times = run.times(3 if chosen.smoke else 15, {"mujoco": theirs})
+            same = batch, run.u, kind.get("limits", False), "friction" in kind
+            theirs = {s: mujoco_rollout(world, *same, solver=s) for s in ("PGS", "Newton")}
+            times = run.times(3 if chosen.smoke else 15, theirs)
             seconds = TorchRun(world, batch, 1).seconds() if not kind else (np.nan, np.nan)
-            row = [
-                name,
-                batch,
-                times["forward"],
-                times["mujoco"],
-                times["mujoco"] / times["forward"],
-                times["backward"],
-            ]
-            row += [times["backward"] / times["forward"], *("" if s != s else 1e6 * s / batch for s in seconds)]
+            ours, back = times["forward"], times["backward"]
+            row = [name, batch, ours, times["PGS"], times["PGS"] / ours, times["Newton"], back, back / ours]
+            row += ["" if s != s else 1e6 * s / batch for s in seconds]
             rows.append(tuple(row))
     columns = (
-        "rows", "batch", "forward", "MuJoCo rollout", "MuJoCo / ours", "backward", "backward / forward", "torch forward",
-        "torch backward",
+        "rows", "batch", "forward", "MuJoCo, PGS", "PGS / ours", "MuJoCo, Newton", "backward", "backward / forward",
+        "torch forward", "torch backward",
     )  # fmt: skip
     note = (
         "Microseconds per robot and step. Goals: forward 4, backward 16, three times MuJoCo's throughput at batch 256; "
-        "forward 20 and backward 60 at batch 1. MuJoCo has no gradient."
+        "forward 20 and backward 60 at batch 1. MuJoCo's PGS takes 50 iterations as ours; its Newton is its default, to its own "
+        "tolerance. MuJoCo has no gradient."
     )
     return [Table("A Laikago's step", columns, tuple(rows), note)]
 
@@ -246,7 +267,7 @@ def linearize_table(chosen: Options) -> list[Table]:
     rows = []
     for name, world, batch in _linearized(chosen):
         x, u = world.initial_state(batch), torch.zeros(batch, world.nu, dtype=torch.float64)
-        theirs = MujocoWorld(world, MujocoOptions("PGS", 50, "pyramidal", limits=False, implicit_damping=True))
+        theirs = MujocoWorld(world, MujocoOptions("PGS", 50, cone="pyramidal", limits=False, implicit_damping=True))
         n = 2 * theirs.model.nv
         A, B = np.zeros((n, n)), np.zeros((n, theirs.model.nu))
         theirs.data.qpos[:], theirs.data.qvel[:] = theirs.to_theirs(x[0].numpy())
@@ -317,14 +338,14 @@ def _batches(sizes, rounds: int) -> Curves:
     world = laikagos()
     times = [Run(world, n, 20).times(rounds) for n in sizes]
     lines = {k: [t[k] for t in times] for k in ("forward", "backward")}
-    return Curves("a Laikago, by batch", "batch", "us per sample and step", sizes, lines)
+    return Curves("a Laikago, by batch", "batch", "us per sample and step", sizes, lines, proportional=False)
 
 
 def _lengths(sizes, rounds: int) -> Curves:
     world = laikagos()
     times = [Run(world, 1, n).times(rounds if n < 10_000 else 2) for n in sizes]
     lines = {k: [t[k] for t in times] for k in ("forward", "backward")}
-    return Curves("a Laikago, by steps, batch 1", "steps", "us per step", sizes, lines)
+    return Curves("a Laikago, by steps, batch 1", "steps", "us per step", sizes, lines, proportional=False)
 
 
 def _growth_table(c: Curves) -> Table:

@@ -24,6 +24,8 @@ class Options:
 
     solver: str = "Newton"
     iterations: int = 100
+    tolerance: float = 0.0
+    """At which its solver stops early; 0: never."""
     cone: str = "elliptic"
     friction: float = 0.8
     solref: float | None = None
@@ -50,7 +52,7 @@ def mjcf(world: World, options: Options = Options()) -> str:  # noqa: B008  (fro
         integrator="Euler",
         solver=options.solver,
         iterations=str(options.iterations),
-        tolerance="0",
+        tolerance=repr(options.tolerance),
         cone=options.cone,
     )
     ET.SubElement(option, "flag", eulerdamp="enable" if options.implicit_damping else "disable")

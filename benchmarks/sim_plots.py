@@ -22,6 +22,8 @@ class Curves:
     y_label: str
     x: Sequence[int]
     lines: Mapping[str, Sequence[float]]
+    proportional: bool = True
+    """Whether to show what proportional growth would be."""
 
     @property
     def file(self) -> str:
@@ -29,12 +31,13 @@ class Curves:
 
 
 def plot(curves: Curves, folder: Path) -> Path:
-    """Both axes logarithmic; the dotted line is proportional growth."""
+    """Both axes logarithmic; dotted lines are proportional growth."""
     folder.mkdir(parents=True, exist_ok=True)
     figure, axes = plt.subplots(figsize=(5, 3.4), dpi=110)
     for (name, y), marker in zip(curves.lines.items(), "os^v", strict=False):
         axes.loglog(curves.x, y, marker=marker, label=name)
-        axes.loglog(curves.x, [y[0] * n / curves.x[0] for n in curves.x], ":", color="grey", linewidth=0.8)
+        if curves.proportional:
+            axes.loglog(curves.x, [y[0] * n / curves.x[0] for n in curves.x], ":", color="grey", linewidth=0.8)
     low = min(map(min, curves.lines.values()))
     high = max(map(max, curves.lines.values()))
     axes.set_ylim(low / 2, high * 2)
