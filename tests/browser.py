@@ -68,11 +68,15 @@ class Browser:
             time.sleep(0.05)
         raise RuntimeError("the browser did not start within 60 s")
 
-    def page(self, url: str = "about:blank") -> Page:
+    def page(self, url: str = "about:blank", size: tuple[int, int] = (1200, 813)) -> Page:
+        """A new tab; size of its window [pixels]. Small ones are drawn faster: all drawing is done by the processor."""
         request = urllib.request.Request(f"http://127.0.0.1:{self.port}/json/new?about:blank", method="PUT")
         with urllib.request.urlopen(request, timeout=30) as answer:
             target = json.load(answer)
         page = Page(target["webSocketDebuggerUrl"])
+        page.call(
+            "Emulation.setDeviceMetricsOverride", width=size[0], height=size[1], deviceScaleFactor=1, mobile=False
+        )
         if url != "about:blank":
             page.open(url)
         return page

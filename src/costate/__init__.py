@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from costate.robot import Robot as Robot
     from costate.robot import load_robot as load_robot
     from costate.robot import params as params
-    from costate.viewer import view as view
     from costate.robot import residual as residual
     from costate.sim import PGS as PGS
     from costate.sim import Body as Body
@@ -55,7 +54,6 @@ _LAZY: dict[str, str] = {
     "excite": "costate.learn.excite:excite",
     "identify": "costate.learn.identify:identify",
     "params": "costate.robot.params",
-    "view": "costate.viewer:view",
     "residual": "costate.robot.residual",
     "view": "costate.viewer:view",
 }
