@@ -172,7 +172,7 @@ SHAPE_KINDS = [
 ]
 LINK_KINDS = ["mass:swing/rod", "com:swing/rod", "inertia:swing/rod", "size:arm/rod/0", "translation:arm/hinge"]
 JOINT_KINDS = [f"{k}:swing/hinge" for k in ("rotation", "axis", "damping", "friction", "armature", "stiffness", "rest")]
-PGS_KINDS = ["friction", "restitution", "gravity:", "mass:block/body", *SHAPE_KINDS, *LINK_KINDS, *JOINT_KINDS]
+PGS_KINDS = ["friction", "restitution", "gravity", "mass:block/body", *SHAPE_KINDS, *LINK_KINDS, *JOINT_KINDS]
 SOFT_KINDS = ["friction", "stiffness", "damping", "size:block", "position:ground", "size:arm/rod/0", "mass:swing/rod"]
 
 

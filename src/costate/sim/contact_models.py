@@ -9,8 +9,9 @@ from dataclasses import dataclass
 class PGS:
     """Hard contact at the level of velocities, by projected Gauss-Seidel. Its adjoint is the reversed sweeps.
 
-    Impacts happen at their time within the step: what an impulse changes counts for the rest of the step only. This gives elastic
-    impacts the right gradient, and inelastic ones end exactly at the surface.
+    Bounces happen at their time within the step: what their impulse changes counts for the rest of the step only. This gives
+    elastic impacts the right gradient. Without a bounce a shape may come as near as touching within a step, and stops in the
+    next (Stewart and Trinkle, 1996).
     """
 
     sweeps: int = 50

@@ -48,7 +48,7 @@ class Inputs:
 
     def _parameter(self, name: str, robot: Robot, kind: str, owner: str) -> str:
         if kind == "gravity":
-            raise ValueError(f"robot '{name}' learns gravity; in a world name it in World(parameters=['gravity:'])")
+            raise ValueError(f"robot '{name}' learns gravity; in a world name it in World(parameters=['gravity'])")
         joint = next((j for j in robot.model.joints if j.name == owner), None)
         if joint is not None and joint.kind == "floating":
             raise ValueError(f"robot '{name}' learns {kind} of its floating base; move its initial state instead")

@@ -1,4 +1,4 @@
-"""Hard contact: projected Gauss-Seidel on impulses, with impacts at their time within the step.
+"""Hard contact: projected Gauss-Seidel on impulses; bounces happen at their time within the step.
 
     v' = v_free + W lambda,   W = M^-1 J^T,   J v' >= target,   lambda >= 0   (friction: |lambda_t| <= mu lambda_n)
 
@@ -32,8 +32,8 @@ class Problem:
     """(nv, n)."""
     c: SX
     """J v_free - target, (n,)."""
-    rest: SX
-    """Part of the step that is left after the impact, (n,)."""
+    rest: SX | None
+    """Part of the step that is left after the impact, (n,); None where nothing bounces: impulses then act all along."""
     more: dict[str, SX]
     """Further right-hand sides like c, by what their solution is for."""
 
@@ -50,14 +50,17 @@ def pgs_step(setup: Setup) -> Program:
     if not rows:
         return _without_rows(b, s, args, free.velocity)
     problem = make_problem(s, options, rows, free)
-    outputs = [free.velocity, _nonzeros(problem.W), problem.rest, problem.sweep.system, _bounds(rows), problem.c]
+    rest = [] if problem.rest is None else [problem.rest]
+    outputs = [free.velocity, _nonzeros(problem.W), problem.sweep.system, _bounds(rows), *rest, problem.c]
     outputs += problem.more.values()
-    v_free, w, rest, system, bounds, c, *more = b.call(
+    v_free, w, system, bounds, *found = b.call(
         ca.Function("prepare", s.inputs, [ca.densify(o) for o in outputs]), *args
     )
-    impulses, *others = (_solve(b, problem.sweep, options.sweeps, len(rows), [system, x, bounds]) for x in (c, *more))
-    finish = _finish(setup, s, problem.W.sparsity(), len(rows), list(problem.more))
-    (x,) = b.call(finish, args[0], v_free, w, rest, impulses, *others)
+    sides = found[len(rest) :]
+    solved = [_solve(b, problem.sweep, options.sweeps, len(rows), [system, c, bounds]) for c in sides]
+    finish = _finish(setup, s, problem, list(problem.more))
+    (x,) = b.call(finish, args[0], v_free, w, *solved, *found[: len(rest)])
+    impulses = solved[0]
     b.output("x", x)
     b.output("impulses", impulses)
     return b.program()
@@ -90,7 +93,7 @@ def make_problem(s: Symbols, options: PGS, rows: list[Row], free: Free) -> Probl
     if s.setup.integrator == "explicit":
         # Positions move with the velocity before the step, so their impacts are those of that velocity.
         more["jump"], _, rest = _offsets(s, options, rows, before, before)
-    return Problem(rows, make_sweep(rows, J, W, options), W, c, rest, more)
+    return Problem(rows, make_sweep(rows, J, W, options), W, c, None if rest.is_constant() else rest, more)
 
 
 def _offsets(s: Symbols, options: PGS, rows: list[Row], speed: SX, before: SX) -> tuple[SX, SX, SX]:
@@ -119,14 +122,14 @@ def _target(row: Row, speed: SX, before: SX, restitution: SX, options: PGS, dt: 
     undo = ca.fmin(ca.fmax(-gap - options.slop, 0) * (options.erp / dt), options.max_correction)
     if options.correction == "none":
         undo = SX(0)
-    bounce = SX(0)
-    if row.bounces and not (restitution.is_constant() and float(restitution) == 0):
-        bounce = ca.if_else(before < -options.restitution_speed, ca.fmax(-restitution * speed, 0), 0)
-    hits = ca.logic_and(gap + dt * speed < 0, speed < 0)
-    apart = ca.if_else(hits, bounce, -gap / dt)
-    overlapping = bounce if options.correction == "split" else ca.fmax(bounce, undo)
-    target = ca.if_else(gap > 0, apart, overlapping)
-    time = ca.if_else(ca.logic_and(hits, gap > 0), gap / ca.if_else(hits, -speed, 1), 0)
+    overlapping = SX(0) if options.correction == "split" else undo
+    resting = ca.if_else(gap > 0, -gap / dt, overlapping)  # what is apart may come as near as touching
+    if not row.bounces or (restitution.is_constant() and float(restitution) == 0):
+        return resting, undo, SX(1)
+    meets = ca.logic_or(gap <= 0, gap + dt * speed < 0)
+    strikes = ca.logic_and(ca.logic_and(before < -options.restitution_speed, speed < 0), meets)
+    target = ca.if_else(strikes, ca.fmax(-restitution * speed, overlapping), resting)
+    time = ca.if_else(ca.logic_and(strikes, gap > 0), gap / ca.if_else(strikes, -speed, 1), 0)
     return target, undo, 1 - time / dt
 
 
@@ -143,15 +146,17 @@ def _bounds(rows: list[Row]) -> SX:
     return ca.vertcat(*(SX(0) if r.bound is None else r.bound for r in rows))
 
 
-def _finish(setup: Setup, s: Symbols, pattern: ca.Sparsity, n: int, more: list[str]) -> ca.Function:
+def _finish(setup: Setup, s: Symbols, problem: Problem, more: list[str]) -> ca.Function:
     """Velocities after the impulses, and positions that know when they came."""
-    v_free, w, rest = SX.sym("v", setup.nv), SX.sym("w", pattern.nnz()), SX.sym("rest", n)
-    impulse, others = SX.sym("lambda", n), {name: SX.sym(name, n) for name in more}
+    pattern, n = problem.W.sparsity(), len(problem.rows)
+    v_free, w, impulse = SX.sym("v", setup.nv), SX.sym("w", pattern.nnz()), SX.sym("lambda", n)
+    others = {name: SX.sym(name, n) for name in more}
+    rest = [] if problem.rest is None else [SX.sym("rest", n)]
     W = SX(pattern, w)
     after = v_free + W @ impulse
     start, jump = (s.v, others["jump"]) if "jump" in others else (v_free, impulse)
-    travelled = start + W @ (rest * jump)
+    travelled = start + W @ (rest[0] * jump if rest else jump)
     if "push" in others:
         travelled = travelled + W @ others["push"]
     x = advance(setup.scene.model, s.q, travelled, after, setup.dt)
-    return ca.Function("finish", [s.x, v_free, w, rest, impulse, *others.values()], [x])
+    return ca.Function("finish", [s.x, v_free, w, impulse, *others.values(), *rest], [x])

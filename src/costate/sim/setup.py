@@ -86,7 +86,7 @@ class Setup:
         collider = self.collider(owner)
         if kind in SHAPE_PARAMETERS and collider is not None:
             return _of_shape(collider, kind, self.contact)
-        if kind in KINDS:
+        if kind in KINDS and (owner or kind == "gravity"):
             try:
                 return Parameters.of(self.scene.model).number((kind, owner)).ravel()
             except KeyError as error:
