@@ -156,7 +156,8 @@ def excite(
     regressor = Regressor.of(model, chosen.terms)
     limits = _Limits.of(robot, chosen, None if centre is None else np.asarray(centre, float))
     base = _structure(regressor, limits)
-    found = [_design(regressor, base, limits, chosen, chosen.seed + k, progress) for k in range(chosen.restarts)]
+    with torch.enable_grad():
+        found = [_design(regressor, base, limits, chosen, chosen.seed + k, progress) for k in range(chosen.restarts)]
     sine, cosine, history = min(found, key=lambda x: x[2][-1])
     return _finish(regressor, base, limits, chosen, model, sine, cosine, history)
 

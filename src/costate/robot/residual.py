@@ -21,24 +21,34 @@ ARGUMENTS = ("q", "v", "a")
 
 
 class JointFriction(nn.Module):
-    """A small network per joint, from that joint's velocity to its torque: Coulomb, viscous and Stribeck friction alike.
+    """A small network per joint, from that joint's own velocity and position to its torque.
 
-    Each joint has `hidden` units tanh(w v + b) of its own, with sharp and gentle slopes to start with.
+    Coulomb, viscous and Stribeck friction: `hidden` units tanh(w v + b) per joint, with sharp and gentle slopes to start with.
+    Ripple of motors and gears: a Fourier series in the joint's position with `harmonics` terms.
     """
 
-    def __init__(self, nv: int, hidden: int = 16, speed: float = 1.0):
-        """speed: typical joint speed [rad/s or m/s]."""
+    def __init__(self, nv: int, hidden: int = 16, harmonics: int = 0, scale: float | Tensor = 1.0, speed: float = 1.0):
+        """scale: typical friction [N m or N], a number or (nv,); speed: typical joint speed [rad/s or m/s].
+
+        Ripple is for robots whose q and v have the same length.
+        """
         super().__init__()
         slopes = torch.logspace(-0.3, 1.7, hidden, dtype=torch.float64).expand(nv, hidden) / speed
+        self.register_buffer("scale", torch.as_tensor(scale, dtype=torch.float64).expand(nv).clone())
         self.slope = nn.Parameter(slopes.clone())
         self.shift = nn.Parameter(torch.zeros(nv, hidden, dtype=torch.float64))
         self.weight = nn.Parameter(torch.zeros(nv, hidden, dtype=torch.float64))
         self.viscous = nn.Parameter(torch.zeros(nv, dtype=torch.float64))
+        self.ripple = nn.Parameter(torch.zeros(nv, 2 * harmonics, dtype=torch.float64))
 
-    def forward(self, v: Tensor) -> Tensor:
+    def forward(self, q: Tensor, v: Tensor) -> Tensor:
         x = v.to(self.weight.dtype)
         units = torch.tanh(self.slope * x[..., None] + self.shift) - torch.tanh(self.shift)
-        return ((self.weight * units).sum(-1) + self.viscous * x).to(v.dtype)
+        torque = (self.weight * units).sum(-1) + self.viscous * x
+        if n := self.ripple.shape[-1] // 2:
+            angle = q.to(x.dtype)[..., None] * torch.arange(1, n + 1, dtype=x.dtype)
+            torque = torque + (self.ripple * torch.cat([angle.sin(), angle.cos()], -1)).sum(-1)
+        return (self.scale * torque).to(v.dtype)
 
 
 class TorqueNetwork(nn.Module):

@@ -1,0 +1,117 @@
+"""Network, physics, or both? Three models of an iiwa with unmodelled friction and elastic gears, on a motion none has seen.
+
+    python examples/06_structured_learning.py [--out FOLDER]
+
+The data: joints with Stribeck friction and ripple that depends on position, and gears that twist under load, so that the encoders
+on the motors do not see where the links are. Three models learn torques from three motions of 20 s: (a) a network alone,
+(b) the analytic model, identified, (c) the analytic model with residual networks on top. A fourth motion is the test.
+"""
+
+import argparse
+import os
+from pathlib import Path
+
+import numpy as np
+import torch
+from matplotlib.figure import Figure
+from torch import Tensor, nn
+
+import costate as cs
+from costate.learn.identify import differentiate
+
+RATE, PERIOD = 100, 20.0  # samples per second, s
+EPOCHS = 30 if os.environ.get("COSTATE_QUICK") else 100
+STIFFNESS = torch.tensor([6e3, 6e3, 4e3, 4e3, 2e3, 2e3, 1e3]).double()  # of the gears, N m/rad
+FRICTION = torch.tensor([4.0, 4.0, 3.0, 3.0, 1.5, 1.0, 0.6]).double()  # N m
+COLORS = {"(a) network": "#edae49", "(b) identified": "#30638e", "(c) identified + residual": "#d1495b"}
+
+
+def record(robot: cs.Robot, seed: int) -> dict[str, Tensor]:
+    """Motor positions (with their derivatives) and motor torques of a motion of the links."""
+    design = cs.excite(robot, period=PERIOD, seed=seed, margin=0.5, max_acceleration=15.0, iterations=60, restarts=1)
+    motion = {name: torch.as_tensor(x) for name, x in design.sample(RATE).items()}
+    load = robot.inverse_dynamics(motion["q"], motion["v"], motion["a"])
+    twisted = (motion["q"] + load / STIFFNESS).numpy()
+    q, v, a = (torch.as_tensor(x) for x in differentiate(motion["t"].numpy(), twisted))
+    stribeck = torch.tanh(v / 0.02) * (1 + 0.6 * torch.exp(-((v / 0.15) ** 2))) + 0.5 * v
+    noise = 0.02 * torch.randn(q.shape, generator=torch.Generator().manual_seed(seed)).double()
+    return {
+        "t": motion["t"],
+        "q": q,
+        "v": v,
+        "a": a,
+        "tau": load + FRICTION * (stribeck + 0.15 * torch.sin(6 * q) + noise),
+    }
+
+
+def train(model: nn.Module, predict, log: dict[str, Tensor]):
+    """Adam on torque errors, each joint relative to its spread."""
+    spread, random = log["tau"].std(0), torch.Generator().manual_seed(0)
+    optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, EPOCHS)
+    for _ in range(EPOCHS):
+        for part in torch.randperm(len(log["q"]), generator=random).split(250):
+            optimizer.zero_grad()
+            error = predict(log["q"][part], log["v"][part], log["a"][part]) - log["tau"][part]
+            ((error / spread) ** 2).mean().backward()
+            optimizer.step()
+        schedule.step()
+    return predict
+
+
+def network_only(log: dict[str, Tensor]):
+    n, middle, spread = log["q"].shape[1], log["tau"].mean(0), log["tau"].std(0)
+    net = nn.Sequential(nn.Linear(4 * n, 128), nn.Tanh(), nn.Linear(128, 128), nn.Tanh(), nn.Linear(128, n)).double()
+    inputs = lambda q, v, a: torch.cat([q.sin(), q.cos(), v, a / 5], -1)  # noqa: E731
+    return train(net, lambda q, v, a: middle + spread * net(inputs(q, v, a)), log)
+
+
+def with_residual(robot: cs.Robot, log: dict[str, Tensor]):
+    robot.augment(cs.residual.JointFriction(robot.nv, harmonics=8, scale=FRICTION))
+    robot.augment(cs.residual.TorqueNetwork(robot.nq, robot.nv, (64, 64), scale=0.1 * FRICTION))
+    return train(robot, robot.inverse_dynamics, log)
+
+
+def plot(
+    test: dict[str, Tensor], found: dict[str, Tensor], errors: dict[str, Tensor], joints: list[str], path: Path
+) -> None:
+    figure = Figure(figsize=(10, 7), layout="constrained")
+    top, bottom = figure.subplots(2, 1, height_ratios=(2, 3))
+    joint, span = 4, slice(0, 8 * RATE)
+    bottom.plot(test["t"][span], test["tau"][span, joint], color="0.35", lw=2.2, label="measured")
+    for k, (name, color) in enumerate(COLORS.items()):
+        top.bar(np.arange(len(joints)) + 0.27 * (k - 1), errors[name], 0.25, color=color, label=name)
+        bottom.plot(test["t"][span], found[name][span, joint], color=color, lw=1.1, label=name)
+    top.set(ylabel="error / spread of torques", yscale="log", title="a motion that no model has seen")
+    top.set_xticks(range(len(joints)), joints, fontsize=8)
+    bottom.set(xlabel="time [s]", ylabel=f"torque of {joints[joint]} [N m]")
+    for ax in (top, bottom):
+        ax.legend(frameon=False, ncols=4, fontsize=8)
+        ax.grid(alpha=0.3, axis="y")
+    figure.savefig(path, dpi=110)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=Path("out/structured_learning"))
+    out = parser.parse_args().out
+    out.mkdir(parents=True, exist_ok=True)
+    torch.manual_seed(0)
+    torch.set_num_threads(1)  # small networks: threads would wait for each other
+    robot = cs.load_robot("iiwa7")
+    test, *logs = (record(robot, seed) for seed in range(4))
+    log = {name: torch.cat([x[name] for x in logs]) for name in ("q", "v", "a", "tau")}
+    identified = cs.identify(robot, {name: x.numpy() for name, x in log.items()}).model
+    models = (network_only(log), cs.Robot(identified).inverse_dynamics, with_residual(cs.Robot(identified), log))
+    with torch.no_grad():
+        found = {name: f(test["q"], test["v"], test["a"]) for name, f in zip(COLORS, models, strict=True)}
+    errors = {name: (tau - test["tau"]).std(0) / test["tau"].std(0) for name, tau in found.items()}
+    for name, error in errors.items():
+        print(f"{name:<26} error / spread " + " ".join(f"{e:6.3f}" for e in error) + f"   mean {error.mean():.3f}")
+    plot(test, found, errors, robot.joint_names, out / "structured_learning.png")
+    a, b, c = (float(error.mean()) for error in errors.values())
+    assert c < 0.6 * b < 0.6 * a
+
+
+if __name__ == "__main__":
+    main()
