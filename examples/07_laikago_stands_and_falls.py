@@ -1,0 +1,70 @@
+"""A Laikago stands on position servos, is pushed, and falls when its motors are switched off.
+
+Contact forces carry its weight while it stands; the gradient says which push it would feel most."""
+
+import os
+
+import matplotlib.pyplot as plt
+import torch
+import tyro
+
+import costate as cs
+
+QUICK = bool(os.environ.get("COSTATE_QUICK"))
+DT, STAND, FALL = 0.01, 100 if QUICK else 300, 100
+
+
+def make_world(actuators: cs.PositionServo | cs.Torque) -> cs.World:
+    """Feet and trunk may touch the ground."""
+    return cs.World(
+        robots={"laikago": cs.load_robot("laikago")},
+        scenery=[cs.Static("ground", cs.shapes.plane())],
+        actuators=actuators,
+        contact=cs.PGS(friction=0.7, joint_limits=False),
+        collide=lambda a, b: "ground" in (a, b) and ("toe" in a or "chassis" in a),
+        dt=DT,
+        substeps=4,
+    )
+
+
+def main(out: str = "out") -> None:
+    torch.manual_seed(0)
+    standing, limp = make_world(cs.PositionServo(stiffness=300.0, damping=8.0)), make_world(cs.Torque())
+    print(standing.report())
+    start = standing.initial_state()
+    q, _ = standing.coordinates("laikago")
+    pose = start[q][7:]  # the joint angles of home
+
+    # Stand: servos hold the pose; a push of 60 N to the side lasts a tenth of a second.
+    push = torch.zeros(STAND, 6, dtype=torch.float64)
+    push[STAND // 2 : STAND // 2 + 10, 1] = 60.0
+    push.requires_grad_()
+    states = standing.rollout(start, pose.expand(STAND, 12), wrenches={"laikago/chassis": push})
+    (felt,) = torch.autograd.grad(states[-1, 1], push)
+    touch = standing.contacts(states[-1].detach(), pose)
+    weight = 9.81 * standing.setup.scene.model.total_mass
+    carried = float((touch.forces * touch.normals[..., 2]).sum())
+    print(f"standing: height {states[-1, 2]:.3f} m, feet carry {carried:.1f} N of {weight:.1f} N")
+    print(
+        f"a newton more in the first step moves it {1e6 * felt[0, 1]:.1f} um sideways, in the last one {1e6 * felt[-1, 1]:.1f} um"
+    )
+
+    # Fall: the same state, no torques.
+    fallen = limp.rollout(states[-1].detach(), torch.zeros(FALL, 12, dtype=torch.float64))
+    print(f"fallen: height {fallen[-1, 2]:.3f} m, lowest gap {limp.gaps(fallen).min() * 1e3:.2f} mm")
+
+    os.makedirs(out, exist_ok=True)
+    height = torch.cat([states.detach(), fallen])[:, 2]
+    plt.plot(torch.arange(len(height)) * DT, height)
+    plt.axvline(STAND * DT, color="gray", ls="--")
+    plt.gca().set(xlabel="s", ylabel="height of the trunk, m", title="motors off at the dashed line")
+    plt.savefig(f"{out}/07_laikago.png", dpi=120)
+
+    assert abs(carried / weight - 1) < 0.02, "the feet should carry the robot"
+    assert states[-1, 2] > 0.2, "it should stand"
+    assert fallen[-1, 2] < states[-1, 2] - 0.05, "it should fall"
+    assert limp.gaps(fallen).min() > -0.02, "it should not sink into the ground"
+
+
+if __name__ == "__main__":
+    tyro.cli(main)

@@ -1,0 +1,62 @@
+"""Newton's cradle: five pendulums, elastic impacts, and their gradient.
+
+What goes in on one side comes out on the other: the last ball's swing answers to the first ball's angle one to one."""
+
+import os
+
+import matplotlib.pyplot as plt
+import numpy as np
+import torch
+import tyro
+
+import costate as cs
+from costate.model import Transform
+
+QUICK = bool(os.environ.get("COSTATE_QUICK"))
+BALLS, RADIUS, LENGTH, GAP = 5, 0.05, 0.5, 1e-3  # m; impacts are solved one after the other if there is a gap
+SECONDS, DT = (1.2 if QUICK else 6.0), 2e-3
+
+
+def pendulum(k: int) -> cs.Body:
+    """A ball on a massless string, swinging about y."""
+    pivot = Transform(np.eye(3), np.array([k * (2 * RADIUS + GAP), 0, LENGTH]))
+    ball = cs.shapes.sphere(RADIUS, position=(0, 0, -LENGTH), color=(0.7, 0.7, 0.75, 1.0))
+    inertia = 0.4 * RADIUS**2 * np.eye(3)
+    return cs.Body(f"ball{k}", [ball], 1.0, inertia, (0, 0, -LENGTH), "revolute", (0, 1, 0), pivot)
+
+
+def main(out: str = "out") -> None:
+    world = cs.World(
+        bodies=[pendulum(k) for k in range(BALLS)],
+        contact=cs.PGS(friction=0.0, restitution=1.0),
+        collide=[(f"ball{k}", f"ball{k + 1}") for k in range(BALLS - 1)],
+        dt=DT,
+        substeps=5,
+    )
+    angle = torch.tensor(0.4, dtype=torch.float64, requires_grad=True)
+    start = torch.cat([angle[None], torch.zeros(world.nx - 1, dtype=torch.float64)])
+    states = world.rollout(start, torch.zeros(round(SECONDS / DT), 0, dtype=torch.float64))
+    swing = states[:, BALLS - 1]
+    highest = swing[: round(1.2 / DT)].min()  # the last ball's first swing, to the other side
+    (slope,) = torch.autograd.grad(highest, angle)
+    energy = world.energy(states).detach()
+    lost = float((energy[0] - energy[-1]) / (energy[0] - world.energy(world.initial_state())))
+    print(f"first ball let go at {angle:.3f} rad, last ball reaches {-highest:.3f} rad; slope {slope:.3f}")
+    print(f"energy lost in {SECONDS} s: {lost:.2%}")
+
+    os.makedirs(out, exist_ok=True)
+    time = torch.arange(len(states)) * DT
+    for k in range(BALLS):
+        plt.plot(time, states[:, k].detach(), label=f"ball {k + 1}")
+    plt.gca().set(xlabel="s", ylabel="angle, rad", title="Newton's cradle")
+    plt.legend(loc="upper right")
+    plt.savefig(f"{out}/09_newtons_cradle.png", dpi=120)
+
+    assert abs(highest + angle) < 0.01, "the last ball should swing as high as the first"
+    assert states[: round(1.2 / DT), 1 : BALLS - 1].abs().max() < 0.03, "those between should hang still"
+    assert abs(slope + 1) < 0.05, "one to one"
+    assert abs(lost) < 0.02
+
+
+if __name__ == "__main__":
+    tyro.cli(main)
