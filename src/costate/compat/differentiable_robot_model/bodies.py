@@ -10,9 +10,9 @@ import torch
 from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
 from torch import nn
 
+from costate.compat.differentiable_robot_model.pose import rpy_rotation
 from costate.model.rotation import to_rpy
 from costate.robot import Robot
-from costate.robot.params import rpy_matrix
 
 Tensor = torch.Tensor
 
@@ -40,7 +40,7 @@ class RotationOfAngles(nn.Module):
         self.angles = angles
 
     def forward(self) -> Tensor:
-        return rpy_matrix(self.angles().reshape(3))
+        return rpy_rotation(self.angles().reshape(3))
 
 
 class Body:

@@ -13,9 +13,11 @@ import torch
 from torch import nn
 
 from costate.compat.differentiable_robot_model.bodies import Body, LinkRows, RotationOfAngles
+from costate.compat.differentiable_robot_model.pose import pose_kernel
+from costate.kernel import Kernel
 from costate.model import Inertia, Model, load_model
 from costate.physics import Passive
-from costate.robot import Pose, Robot
+from costate.robot import Robot
 
 Tensor = torch.Tensor
 
@@ -54,6 +56,7 @@ class DifferentiableRobotModel(nn.Module):
         self._robot = Robot(model)
         # Shares the learnable modules, not a submodule of its own: parameters are counted once.
         object.__setattr__(self, "_weightless", Robot(model.with_gravity(np.zeros(3))))
+        self._poses: dict[str, tuple[Kernel, list[str]]] = {}
         joint_of = {j.child: j for j in model.joints}
         moving = [i for i, link in enumerate(rows.links) if link in joint_of and joint_of[link].nv]
         self._controlled_joints = moving
@@ -77,12 +80,16 @@ class DifferentiableRobotModel(nn.Module):
 
     def compute_forward_kinematics_all_links(self, q: Tensor) -> dict[str, tuple[Tensor, Tensor]]:
         """Link -> position [m] (..., 3), quaternion xyzw (..., 4)."""
-        poses = self._robot.forward_kinematics(self._in(q))
-        return {link: _pair(poses[link]) for link in self.get_link_names()}
+        return {link: self.compute_forward_kinematics(q, link) for link in self.get_link_names()}
 
     def compute_forward_kinematics(self, q: Tensor, link_name: str, recursive: bool = False) -> tuple[Tensor, Tensor]:
         """Position [m] (..., 3) and quaternion xyzw (..., 4) of a link. `recursive` changes nothing: there is no state."""
-        return _pair(self._robot.forward_kinematics(self._in(q), link_name))
+        if link_name not in self._poses:
+            self._poses[link_name] = pose_kernel(self._robot, self._robot._known(link_name))
+        kernel, wanted = self._poses[link_name]
+        x = self._in(q)
+        position, quaternion = kernel.apply([x, *self._robot.learnt.values(wanted, x, None)])
+        return position, quaternion
 
     def compute_endeffector_jacobian(self, q: Tensor, link_name: str) -> tuple[Tensor, Tensor]:
         """Linear and angular Jacobian, each (..., 3, n_dofs)."""
@@ -144,6 +151,7 @@ class DifferentiableRobotModel(nn.Module):
         module = parametrization if wrapper is None else wrapper(parametrization)
         for robot in (self._robot, self._weightless):
             robot.learn(link_name, name, module)
+        self._poses.clear()
 
     def freeze_learnable_link_param(self, link_name: str, parameter_name: str) -> None:
         self._robot.freeze(link_name, self._parameter(parameter_name)[0])
@@ -184,15 +192,6 @@ class DifferentiableRobotModel(nn.Module):
 
     def _out(self, x: Tensor) -> Tensor:
         return x if self._order is None else x[..., self._order]
-
-
-def _pair(pose: Pose) -> tuple[Tensor, Tensor]:
-    """Position and quaternion; of the two signs, w > 0 if the rotation's trace is positive, else the largest of x, y, z > 0."""
-    x = pose.quaternion
-    known = x.detach()
-    largest = torch.gather(known, -1, known[..., :3].abs().argmax(-1, keepdim=True))
-    w = known[..., 3:]
-    return pose.position, x * torch.where(w**2 > 0.25, w, largest).sign()
 
 
 def _with_unit_inertias(model: Model, links: list[str]) -> Model:
