@@ -12,7 +12,7 @@ READY := $(VENV)/.ready
 READY_TEST := $(VENV)/.ready-test
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check unit study bench format clean
+.PHONY: help demo test check unit browser study bench format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -28,8 +28,19 @@ check: $(READY_TEST) ## format, lint, types and layers only
 	$(PY) -m pyright
 	$(VENV)/bin/lint-imports
 
-unit: $(READY_TEST) ## tests only
+unit: $(READY_TEST) browser ## tests only
 	$(PY) -m pytest -m "not study" -n $(TEST_JOBS) --dist loadfile
+
+# Never fails: where Chromium is missing and cannot be installed, the tests of pages are skipped, and say so.
+browser: ## install Chromium for the tests of pages, if there is none (Debian, Ubuntu)
+	@for name in "$$COSTATE_CHROMIUM" chromium chromium-browser google-chrome google-chrome-stable; do \
+	  [ -n "$$name" ] && command -v "$$name" > /dev/null && exit 0; done; \
+	as_root=; [ "$$(id -u)" = 0 ] || as_root="sudo -n"; \
+	if command -v apt-get > /dev/null && $$as_root true 2> /dev/null; then \
+	  echo "installing Chromium"; \
+	  { $$as_root apt-get -qq update && $$as_root apt-get -qq install -y --no-install-recommends chromium; } > /dev/null 2>&1 && exit 0; \
+	fi; \
+	echo "Chromium is missing and was not installed: the tests of pages will be skipped"
 
 study: $(READY_TEST) ## the studies: long runs that are tests too
 	$(PY) -m pytest -m study --timeout 0

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from costate import kernel as kernel
     from costate import model as model
-    from costate.draw import render as render
+    from costate.draw.render import render as render
     from costate.learn.excite import excite as excite
     from costate.learn.identify import identify as identify
     from costate.robot import Pose as Pose
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from costate.sim import VelocityServo as VelocityServo
     from costate.sim import World as World
     from costate.sim import shapes as shapes
-    from costate.viewer import view as view
+    from costate.viewer.view import view as view
 
 __version__ = "0.1.0"
 
@@ -38,7 +38,7 @@ __version__ = "0.1.0"
 _LAZY: dict[str, str] = {
     "kernel": "costate.kernel",
     "model": "costate.model",
-    "render": "costate.draw:render",
+    "render": "costate.draw.render:render",
     "Pose": "costate.robot:Pose",
     "Robot": "costate.robot:Robot",
     "load_robot": "costate.robot:load_robot",
@@ -55,7 +55,7 @@ _LAZY: dict[str, str] = {
     "identify": "costate.learn.identify:identify",
     "params": "costate.robot.params",
     "residual": "costate.robot.residual",
-    "view": "costate.viewer:view",
+    "view": "costate.viewer.view:view",
 }
 
 __all__ = ["__version__", *_LAZY]  # pyright: ignore[reportUnsupportedDunderAll]

@@ -24,7 +24,7 @@ class Options:
 def run(options: Options) -> None:
     from costate.draw.recording import load_recording
     from costate.model import load_model
-    from costate.viewer import view
+    from costate.viewer.view import view
 
     if not options.sources:
         raise ValueError(

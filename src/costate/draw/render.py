@@ -14,10 +14,11 @@ import numpy as np
 
 from costate.draw.camera import Camera, framing
 from costate.draw.marks import TRAIL, Mark, arrow, trail
-from costate.draw.mesh import UNIT, Floats, Mesh
+from costate.draw.mesh import UNIT, Floats
 from costate.draw.poses import Motion
 from costate.draw.recording import Recording, record
-from costate.draw.shading import THEMES, Triangles, encoded, picture
+from costate.draw.shading import THEMES, encoded, picture
+from costate.draw.triangles import Triangles, joined, placed
 from costate.draw.video import STILLS, writer_for
 
 
@@ -35,6 +36,7 @@ def render(
     theme: str = "light",
     ground: bool = True,
     contacts: bool = False,
+    gradient: Any = None,
     trails: Sequence[str] = (),
     dt: float | None = None,
 ) -> Path:
@@ -51,10 +53,20 @@ def render(
         theme: "light" or "dark".
         ground: Draw the ground and its grid; at the lowest point where the model has no plane.
         contacts: Draw contact forces as arrows (worlds only).
+        gradient: dLoss/dstates, dLoss/dq or dLoss/dcontrols along the motion: arrows that show where the loss falls.
         trails: Links whose path so far is drawn.
         dt: Time between states [s]; None: the world's.
     """
-    recording = record(source, states, contacts=contacts, trails=trails, dt=dt, samples=samples, spacing=spacing)
+    recording = record(
+        source,
+        states,
+        contacts=contacts,
+        gradient=gradient,
+        trails=trails,
+        dt=dt,
+        samples=samples,
+        spacing=spacing,
+    )
     return render_recording(recording, path, size=size, fps=fps, frame=frame, camera=camera, theme=theme, ground=ground)
 
 
@@ -96,29 +108,24 @@ def frames(
     if level is None:
         level = float(motion.bounds[0][2])
     for k in chosen:
-        soup = triangles(motion, k, _marks(recording, k))
-        yield encoded(picture(soup, camera, size, level if ground else None, THEMES[theme]))
+        soup = joined([bodies(motion, k), _marks(_trails(recording, k))])
+        arrows = _marks(_arrows(recording, k))
+        yield encoded(picture(soup, camera, size, level if ground else None, THEMES[theme], arrows))
 
 
-def triangles(motion: Motion, frame: int, marks: Sequence[Mark] = ()) -> Triangles:
-    """All triangles of a frame, in the world."""
-    drawing = motion.drawing
-    placed = motion.instances(frame)
-    corners, normals, colors = [np.zeros((0, 3, 3))], [np.zeros((0, 3, 3))], [np.zeros((0, 4))]
+def bodies(motion: Motion, frame: int) -> Triangles:
+    """The triangles of all links of all samples."""
+    meshes = motion.drawing.meshes
+    parts = [
+        (part, pose)
+        for sample in motion.instances(frame)
+        for part, pose in zip(motion.drawing.instances, sample, strict=True)
+    ]
+    return joined([placed(meshes[part.mesh], pose, part.scale, part.color) for part, pose in parts])
 
-    def add(mesh: Mesh, pose: Floats, scale: Floats, color: Any) -> None:
-        R, p = pose[:, :3], pose[:, 3]
-        n = mesh.normals / scale @ R.T
-        corners.append((mesh.vertices * scale @ R.T + p)[mesh.faces])
-        normals.append((n / np.linalg.norm(n, axis=1, keepdims=True))[mesh.faces])
-        colors.append(np.broadcast_to(np.asarray(color, float), (len(mesh.faces), 4)))
 
-    for sample in placed:
-        for part, pose in zip(drawing.instances, sample, strict=True):
-            add(drawing.meshes[part.mesh], pose, part.scale, part.color)
-    for mark in marks:
-        add(UNIT[mark.mesh](), mark.pose, mark.scale, mark.color)
-    return Triangles(np.concatenate(corners), np.concatenate(normals), np.concatenate(colors))
+def _marks(marks: Sequence[Mark]) -> Triangles:
+    return joined([placed(UNIT[m.mesh](), m.pose, m.scale, m.color) for m in marks])
 
 
 def _film_frames(times: Floats, fps: float) -> list[int]:
@@ -134,12 +141,14 @@ def _whole_view(motion: Motion, size: tuple[int, int]) -> Camera:
     return framing(low, high, size[0] / size[1])
 
 
-def _marks(recording: Recording, frame: int) -> list[Mark]:
-    """Arrows of a frame, and the trails up to it."""
+def _arrows(recording: Recording, frame: int) -> list[Mark]:
+    thick = 0.006 * recording.motion.extent
+    found = [a for frames in recording.arrows.values() for a in frames[frame]]
+    return [mark for a in found for mark in arrow(a[:3], a[3:6], (*a[6:], 1.0), thick)]
+
+
+def _trails(recording: Recording, frame: int) -> list[Mark]:
     motion, marks = recording.motion, []
-    for arrows in recording.arrows.values():
-        for a in arrows[frame]:
-            marks += arrow(a[:3], a[3:6], (*a[6:], 1.0), 0.006 * motion.extent)
     for link in recording.trails:
         path = motion.links[: frame + 1, :, motion.drawing.links.index(link), :, 3]
         for sample in range(motion.samples):

@@ -9,8 +9,8 @@ import numpy as np
 from costate.draw.camera import Camera
 from costate.draw.mesh import Floats
 from costate.draw.raster import barycentric, rasterize
+from costate.draw.triangles import Triangles
 
-SHADOW_PIXELS = 768
 SHADOW_BLUR = 0.006
 """Half-width of the edge of a shadow on the ground, as a part of the shadow map's width."""
 
@@ -38,45 +38,46 @@ SUN = np.array([0.35, -0.45, 0.82]) / np.linalg.norm([0.35, -0.45, 0.82])
 """Towards the sun."""
 
 
-@dataclass(frozen=True, eq=False)
-class Triangles:
-    """What is drawn, as one soup."""
-
-    corners: Floats
-    """World [m], shape (faces, 3, 3)."""
-    normals: Floats
-    """Per corner, shape (faces, 3, 3)."""
-    colors: Floats
-    """RGBA per face, shape (faces, 4)."""
-
-
 SAMPLES = 2
 """Samples per pixel and direction."""
 
 
-def picture(soup: Triangles, camera: Camera, size: tuple[int, int], ground: float | None, theme: Theme) -> Floats:
-    """Linear RGB, shape (height, width, 3), of size (width, height)."""
-    width, height = SAMPLES * size[0], SAMPLES * size[1]
-    screen = camera.project(soup.corners, width, height)
-    facing = _front(screen) & (screen[..., 2] > 0.01).all(1)
-    shown = np.flatnonzero(facing)
-    z = np.stack([screen[shown, :, 0], screen[shown, :, 1], -1 / screen[shown, :, 2]], -1)
-    _, face = rasterize(z, width, height)
-    shadow = _shadow_map(soup, ground)
+def picture(
+    soup: Triangles,
+    camera: Camera,
+    size: tuple[int, int],
+    ground: float | None,
+    theme: Theme,
+    above: Triangles | None = None,
+) -> Floats:
+    """Linear RGB, shape (height, width, 3), of size (width, height). What is `above` is drawn over everything else."""
+    shadow = _shadow_map(soup, ground, int(np.clip(max(size), 256, 1024)))
     # The grid smooths its own lines and the shadow is soft: one sample per pixel is enough behind the robots.
     image = _backdrop(camera, camera.rays(*size), ground, theme, shadow).repeat(SAMPLES, 0).repeat(SAMPLES, 1)
+    _paint(image, soup, camera, ground, shadow)
+    if above is not None:
+        _paint(image, above, camera, ground, shadow)
+    return image.reshape(size[1], SAMPLES, size[0], SAMPLES, 3).mean((1, 3))
+
+
+def _paint(image: Floats, soup: Triangles, camera: Camera, ground: float | None, shadow: _Shadow) -> None:
+    """Draw triangles into an image (height, width, 3)."""
+    height, width = image.shape[:2]
+    screen = camera.project(soup.corners, width, height)
+    shown = np.flatnonzero(_front(screen) & (screen[..., 2] > 0.01).all(1))
+    _, face = rasterize(
+        np.stack([*np.moveaxis(screen[shown, :, :2], -1, 0), -1 / screen[shown, :, 2]], -1), width, height
+    )
     rows, columns = np.nonzero(face >= 0)
     tri = shown[face[rows, columns]]
     here = _surface(soup, screen, tri, columns + 0.5, rows + 0.5)
     if ground is not None and camera.position[2] > ground:
-        above = here.points[:, 2] >= ground - 1e-3
-        rows, columns, tri, here = rows[above], columns[above], tri[above], here.where(above)
-    alpha = soup.colors[tri, 3]
+        over = here.points[:, 2] >= ground - 1e-3
+        rows, columns, tri, here = rows[over], columns[over], tri[over], here.where(over)
     lit = _shade(here, soup.colors[tri, :3], camera, shadow)
     # Glass is a screen of holes finer than a final pixel: four levels with two by two samples per pixel.
-    solid = ((columns % 2) + 2 * ((rows + columns) % 2) + 0.5) / 4 < alpha
+    solid = ((columns % 2) + 2 * ((rows + columns) % 2) + 0.5) / 4 < soup.colors[tri, 3]
     image[rows[solid], columns[solid]] = lit[solid]
-    return image.reshape(size[1], SAMPLES, size[0], SAMPLES, 3).mean((1, 3))
 
 
 def _front(screen: Floats) -> np.ndarray:
@@ -178,11 +179,16 @@ class _Shadow:
     scale: float
     """Pixels per metre."""
     depth: Floats
+    """Square."""
     outline: Floats
+
+    @property
+    def pixels(self) -> int:
+        return len(self.depth)
 
     def _pixels(self, points: Floats) -> Floats:
         turn = np.diag([self.scale, self.scale, 1.0]) @ self.axes
-        shift = np.array([SHADOW_PIXELS / 2, SHADOW_PIXELS / 2, 0.0]) - turn @ self.middle
+        shift = np.array([self.pixels / 2, self.pixels / 2, 0.0]) - turn @ self.middle
         return points.astype(np.float32) @ turn.T.astype(np.float32) + shift.astype(np.float32)
 
     def lit(self, points: Floats) -> Floats:
@@ -192,16 +198,16 @@ class _Shadow:
         bias = 2.5 / self.scale
         for dx in (-1.3, 0.0, 1.3):
             for dy in (-1.3, 0.0, 1.3):
-                x = np.clip(at[:, 0] + dx, 0, SHADOW_PIXELS - 1).astype(np.int32)
-                y = np.clip(at[:, 1] + dy, 0, SHADOW_PIXELS - 1).astype(np.int32)
+                x = np.clip(at[:, 0] + dx, 0, self.pixels - 1).astype(np.int32)
+                y = np.clip(at[:, 1] + dy, 0, self.pixels - 1).astype(np.int32)
                 seen += at[:, 2] < self.depth[y, x] + bias
         return seen / 9
 
     def ground_light(self, points: Floats) -> Floats:
         """How much of the sun points on the ground see."""
         at = self._pixels(points)
-        x = np.clip(at[:, 0] - 0.5, 0, SHADOW_PIXELS - 1.001)
-        y = np.clip(at[:, 1] - 0.5, 0, SHADOW_PIXELS - 1.001)
+        x = np.clip(at[:, 0] - 0.5, 0, self.pixels - 1.001)
+        y = np.clip(at[:, 1] - 0.5, 0, self.pixels - 1.001)
         i, j = x.astype(np.int32), y.astype(np.int32)
         u, v = x - i, y - j
         o = self.outline
@@ -209,7 +215,7 @@ class _Shadow:
         return 1 - (top * (1 - v) + (o[j + 1, i] * (1 - u) + o[j + 1, i + 1] * u) * v)
 
 
-def _shadow_map(soup: Triangles, ground: float | None) -> _Shadow:
+def _shadow_map(soup: Triangles, ground: float | None, pixels: int) -> _Shadow:
     axes = Camera(SUN, np.zeros(3)).axes()
     opaque = soup.corners[soup.colors[:, 3] > 0.5]
     if ground is not None:
@@ -219,16 +225,16 @@ def _shadow_map(soup: Triangles, ground: float | None) -> _Shadow:
     low, high = flat.min(0), flat.max(0)
     middle = axes.T @ ((low + high) / 2)
     reach = max(float((high - low)[:2].max()) * 0.56, 0.05)
-    scale = SHADOW_PIXELS / (2 * reach)
+    scale = pixels / (2 * reach)
     local = (opaque - middle) @ axes.T
-    local[..., :2] = SHADOW_PIXELS / 2 + scale * local[..., :2]
-    depth, _ = rasterize(local, SHADOW_PIXELS, SHADOW_PIXELS)
+    local[..., :2] = pixels / 2 + scale * local[..., :2]
+    depth, _ = rasterize(local, pixels, pixels)
     return _Shadow(axes, middle, scale, depth, _blur(np.isfinite(depth).astype(np.float32)))
 
 
 def _blur(image: Floats) -> Floats:
     """Three passes of a running mean: nearly a Gaussian."""
-    r = max(1, round(SHADOW_BLUR * SHADOW_PIXELS))
+    r = max(1, round(SHADOW_BLUR * len(image)))
     for axis in (0, 1):
         for _ in range(3):
             padding = [(r + 1, r) if k == axis else (0, 0) for k in range(2)]

@@ -60,7 +60,7 @@ class Live:
         self.start = world.initial_state() if state is None else state.detach().clone()
         self.state, self.step_number = self.start.clone(), 0
         self.running, self.frames_sent = True, 0
-        self._stopped = threading.Event()
+        self._stopped, self._turn = threading.Event(), threading.RLock()
         self._kinematics = Kinematics(world.setup.scene.model)
         motion = motion_of(world, self.start)
         self._size = motion.extent
@@ -94,6 +94,11 @@ class Live:
         self._pause.label = "pause" if self.running else "go on"
 
     def reset(self) -> None:
+        """Back to the start."""
+        with self._turn:  # not in the middle of a step, whose result would undo it
+            self._restart()
+
+    def _restart(self) -> None:
         self.state, self.step_number = self.start.clone(), 0
 
     def stop(self) -> None:
@@ -101,16 +106,16 @@ class Live:
 
     def step(self) -> None:
         """One control step, with what the user's hand does."""
-        control = None if self.policy is None else self.policy(self.state, self.step_number).detach()
-        try:
-            with torch.no_grad():
-                self.state = self.world.step(self.state, control, wrenches=self.hand.wrenches(self.links()))
-        except SimulationError as error:
-            print(f"starting again: {error}", flush=True)
-            self._told.content = f"started again: {error}"
-            self.reset()
-            return
-        self.step_number += 1
+        with self._turn:
+            try:
+                control = None if self.policy is None else self.policy(self.state, self.step_number).detach()
+                with torch.no_grad():
+                    self.state = self.world.step(self.state, control, wrenches=self.hand.wrenches(self.links()))
+                self.step_number += 1
+            except SimulationError as error:
+                print(f"starting again: {error}", flush=True)
+                self._told.content = f"started again: {error}"
+                self._restart()
         if self.on_step:
             self.on_step(self)
 

@@ -38,18 +38,17 @@ def free_port(port: int = PORT) -> int:
 
 
 def start(port: int = PORT, label: str = "costate", dark: bool = False) -> viser.ViserServer:
-    """A server with an empty scene and a ground, whose address is said."""
+    """A server with an empty, lit scene."""
     try:
         import viser
     except ImportError as error:
         raise ImportError("the viewer needs viser: pip install 'costate[view]'") from error
     port = free_port(port)
-    with redirect_stdout(io.StringIO()):  # the address is said below
+    with redirect_stdout(io.StringIO()):  # its own greeting
         server = viser.ViserServer(host=HOST, port=port, label=label, verbose=False)
     server.gui.configure_theme(dark_mode=dark, show_logo=False, show_share_button=False, brand_color=(42, 99, 184))
     server.scene.set_up_direction("+z")
     _light(server)
-    print(f"open http://{HOST}:{server.get_port()}", flush=True)
     return server
 
 

@@ -121,6 +121,7 @@ def view(
         server.stop()
         raise
     page = Page(server, content)
+    print(f"open {page.url}", flush=True)
     if block or (block is None and not hasattr(sys, "ps1") and "IPython" not in sys.modules):
         page.wait()
     return page

@@ -1,0 +1,59 @@
+"""Makes the pictures of the README and the pages beside it: python docs/pictures/make.py"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image
+
+import costate as cs
+from costate.draw.camera import Camera, framing
+from costate.model import Transform
+
+HERE = Path(__file__).parent
+COLORS = 224
+"""Of a palette: the pictures are few and small in a repository."""
+
+
+def shrink(path: Path) -> None:
+    image = Image.open(path).convert("RGB")
+    image.quantize(COLORS, dither=Image.Dither.NONE).save(path, optimize=True)
+    print(path.name, f"{path.stat().st_size / 1000:.0f} kB")
+
+
+def robots() -> None:
+    """All built-in robots of an ordinary size, in one world."""
+    places = {
+        "ur5": (0.0, -1.5),
+        "panda": (-0.1, -0.55),
+        "iiwa7": (0.0, 0.3),
+        "laikago": (0.85, -1.35),
+        "racecar": (0.95, -0.45),
+        "ant": (-1.4, 1.5),
+    }
+    poses = {name: Transform(translation=np.array([x, y, 0.0])) for name, (x, y) in places.items()}
+    world = cs.World(robots=[cs.load_robot(name) for name in places], poses=poses, contact=None)
+    camera = Camera(np.array([3.6, -2.7, 1.7]), np.array([0.0, -0.25, 0.36]), np.radians(27))
+    path = cs.render(world, world.initial_state(), HERE / "robots.png", size=(900, 420), camera=camera)
+    shrink(path)
+
+
+def gradient() -> None:
+    """An arm on its way, and where the distance of its tool to a target falls."""
+    robot = cs.load_robot("ur5")
+    t = torch.linspace(0, 1, 60, dtype=torch.float64)[:, None]
+    sway = torch.tensor([1.3, -0.5, 0.6, 0.4, 0.0, 0.0], dtype=torch.float64)
+    q = (torch.tensor(robot.model.home) + (t - 0.6) * sway).requires_grad_()
+    target = torch.tensor([0.7, -0.5, 0.9], dtype=torch.float64)
+    loss = (robot.forward_kinematics(q, "tool0").position - target).square().sum()
+    (g,) = torch.autograd.grad(loss, q)
+    camera = framing(np.array([-0.1, -0.15, 0.0]), np.array([0.55, 0.45, 0.62]), 1.6, azimuth=-40)
+    path = cs.render(robot, q, HERE / "gradient.png", size=(640, 400), gradient=g, trails=["tool0"], camera=camera)
+    shrink(path)
+
+
+if __name__ == "__main__":
+    robots()
+    gradient()
