@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -92,7 +93,9 @@ def zoo() -> Model:
         com, matrix = 0.1 * seeded(k, 3).numpy(), np.diag([0.02, 0.03, 0.025]) * (1 + k / 5)
         links.append(Link(f"l{k}", Inertia(1.0 + k / 3, com, matrix)))
         passive = {"damping": 0.1 + k / 20, "armature": 0.01, "stiffness": 2.0, "rest": 0.1}
-        limits = {"lower": np.array([-0.5]), "upper": np.array([0.4])} if kind in ("revolute", "prismatic") else {}
+        limits: dict[str, Any] = (
+            {"lower": np.array([-0.5]), "upper": np.array([0.4])} if kind in ("revolute", "prismatic") else {}
+        )
         origin = Transform(np.eye(3), 0.2 * seeded(10 + k, 3).numpy())
         friction = 0.3 if kind in ("revolute", "continuous") else 0.0
         joints.append(
@@ -226,11 +229,12 @@ def test_learnable_parameters_of_robots_are_inputs() -> None:
     (expected,) = torch.autograd.grad(named.rollout(state, u, params={"mass:arm/rod": mass})[-1].sum(), mass)
     loss = world.rollout(state, u)[-1].sum()
     value = module()
-    (by_value,) = torch.autograd.grad(value.sum(), module.raw)
-    (by_raw,) = torch.autograd.grad(loss, module.raw)
+    (raw,) = module.parameters()
+    (by_value,) = torch.autograd.grad(value.sum(), raw)
+    (by_raw,) = torch.autograd.grad(loss, raw)
     assert torch.allclose(by_raw, expected * by_value, rtol=1e-10)
     with torch.no_grad():
-        module.raw += 1.0
+        raw += 1.0
     assert not torch.equal(world.rollout(state, u)[-1].sum(), loss)
     assert torch.allclose(world.step(state), named.step(state, params={"mass:arm/rod": module().detach()}), atol=1e-12)
 

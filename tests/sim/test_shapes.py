@@ -263,7 +263,7 @@ def test_normals_are_gradients_of_gaps(a: str, b: str) -> None:
     random = np.random.default_rng(5)
     for p, q in zip(random_poses(random, 20, 0.4), random_poses(random, 20, 0.05), strict=True):
         gap, _, normal = (np.array(v) for v in pair(p, q))
-        for k in np.flatnonzero(gap[0] < FAR / 2):
+        for k in np.flatnonzero(gap[0] < FAR / 2).tolist():
             n = normal[:, k]
             assert abs(np.linalg.norm(n) - 1) < 1e-9
             shift = np.concatenate([1e-6 * n, np.zeros(4)])

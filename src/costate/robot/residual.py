@@ -27,6 +27,8 @@ class JointFriction(nn.Module):
     Ripple of motors and gears: a Fourier series in the joint's position with `harmonics` terms.
     """
 
+    scale: Tensor
+
     def __init__(self, nv: int, hidden: int = 16, harmonics: int = 0, scale: float | Tensor = 1.0, speed: float = 1.0):
         """scale: typical friction [N m or N], a number or (nv,); speed: typical joint speed [rad/s or m/s].
 

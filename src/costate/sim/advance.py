@@ -18,7 +18,7 @@ from costate.physics.spatial import cross
 
 
 def turning(model: Model, v: SX) -> SX:
-    """omega x v of joints with linear velocities in turning axes, (nv,): added to their acceleration it gives that in still ones."""
+    """omega x v of joints with linear velocities in turning axes, (nv,); with their acceleration it is that in still ones."""
     rows = SX(model.nv, 1)
     for kind, _, i, n in _turning(model):
         x, w = v[i : i + n], v[i + n : i + JOINTS[kind].nv]
