@@ -1,18 +1,13 @@
 """Network, physics, or both? Three models of an iiwa with unmodelled friction and elastic gears, on a motion none has seen.
 
-    python examples/06_structured_learning.py [--out FOLDER]
-
-The data: joints with Stribeck friction and ripple that depends on position, and gears that twist under load, so that the encoders
-on the motors do not see where the links are. Three models learn torques from three motions of 20 s: (a) a network alone,
-(b) the analytic model, identified, (c) the analytic model with residual networks on top. A fourth motion is the test.
+(a) a network alone, (b) the analytic model, identified, (c) with residual networks on top, from three motions of 20 s.
 """
 
-import argparse
 import os
 from pathlib import Path
 
-import numpy as np
 import torch
+import tyro
 from matplotlib.figure import Figure
 from torch import Tensor, nn
 
@@ -35,13 +30,8 @@ def record(robot: cs.Robot, seed: int) -> dict[str, Tensor]:
     q, v, a = (torch.as_tensor(x) for x in differentiate(motion["t"].numpy(), twisted))
     stribeck = torch.tanh(v / 0.02) * (1 + 0.6 * torch.exp(-((v / 0.15) ** 2))) + 0.5 * v
     noise = 0.02 * torch.randn(q.shape, generator=torch.Generator().manual_seed(seed)).double()
-    return {
-        "t": motion["t"],
-        "q": q,
-        "v": v,
-        "a": a,
-        "tau": load + FRICTION * (stribeck + 0.15 * torch.sin(6 * q) + noise),
-    }
+    tau = load + FRICTION * (stribeck + 0.15 * torch.sin(6 * q) + noise)
+    return {"t": motion["t"], "q": q, "v": v, "a": a, "tau": tau}
 
 
 def train(model: nn.Module, predict, log: dict[str, Tensor]):
@@ -62,8 +52,7 @@ def train(model: nn.Module, predict, log: dict[str, Tensor]):
 def network_only(log: dict[str, Tensor]):
     n, middle, spread = log["q"].shape[1], log["tau"].mean(0), log["tau"].std(0)
     net = nn.Sequential(nn.Linear(4 * n, 128), nn.Tanh(), nn.Linear(128, 128), nn.Tanh(), nn.Linear(128, n)).double()
-    inputs = lambda q, v, a: torch.cat([q.sin(), q.cos(), v, a / 5], -1)  # noqa: E731
-    return train(net, lambda q, v, a: middle + spread * net(inputs(q, v, a)), log)
+    return train(net, lambda q, v, a: middle + spread * net(torch.cat([q.sin(), q.cos(), v, a / 5], -1)), log)
 
 
 def with_residual(robot: cs.Robot, log: dict[str, Tensor]):
@@ -72,33 +61,26 @@ def with_residual(robot: cs.Robot, log: dict[str, Tensor]):
     return train(robot, robot.inverse_dynamics, log)
 
 
-def plot(
-    test: dict[str, Tensor], found: dict[str, Tensor], errors: dict[str, Tensor], joints: list[str], path: Path
-) -> None:
+def plot(test: dict[str, Tensor], found: dict[str, Tensor], errors: dict[str, Tensor], joints: list[str], path: Path):
     figure = Figure(figsize=(10, 7), layout="constrained")
     top, bottom = figure.subplots(2, 1, height_ratios=(2, 3))
     joint, span = 4, slice(0, 8 * RATE)
     bottom.plot(test["t"][span], test["tau"][span, joint], color="0.35", lw=2.2, label="measured")
     for k, (name, color) in enumerate(COLORS.items()):
-        top.bar(np.arange(len(joints)) + 0.27 * (k - 1), errors[name], 0.25, color=color, label=name)
+        top.bar(torch.arange(len(joints)) + 0.27 * (k - 1), errors[name], 0.25, color=color, label=name)
         bottom.plot(test["t"][span], found[name][span, joint], color=color, lw=1.1, label=name)
-    top.set(ylabel="error / spread of torques", yscale="log", title="a motion that no model has seen")
+    top.set(ylabel="error / spread", yscale="log", title="a motion that no model has seen")
     top.set_xticks(range(len(joints)), joints, fontsize=8)
     bottom.set(xlabel="time [s]", ylabel=f"torque of {joints[joint]} [N m]")
-    for ax in (top, bottom):
-        ax.legend(frameon=False, ncols=4, fontsize=8)
-        ax.grid(alpha=0.3, axis="y")
+    bottom.legend(frameon=False, ncols=4, fontsize=8)
     figure.savefig(path, dpi=110)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=Path("out/structured_learning"))
-    out = parser.parse_args().out
+def main(out: Path = Path("out/structured_learning")) -> None:
     out.mkdir(parents=True, exist_ok=True)
+    robot = cs.load_robot("iiwa7")
     torch.manual_seed(0)
     torch.set_num_threads(1)  # small networks: threads would wait for each other
-    robot = cs.load_robot("iiwa7")
     test, *logs = (record(robot, seed) for seed in range(4))
     log = {name: torch.cat([x[name] for x in logs]) for name in ("q", "v", "a", "tau")}
     identified = cs.identify(robot, {name: x.numpy() for name, x in log.items()}).model
@@ -109,9 +91,9 @@ def main() -> None:
     for name, error in errors.items():
         print(f"{name:<26} error / spread " + " ".join(f"{e:6.3f}" for e in error) + f"   mean {error.mean():.3f}")
     plot(test, found, errors, robot.joint_names, out / "structured_learning.png")
-    a, b, c = (float(error.mean()) for error in errors.values())
+    a, b, c = (error.mean() for error in errors.values())
     assert c < 0.6 * b < 0.6 * a
 
 
 if __name__ == "__main__":
-    main()
+    tyro.cli(main)
