@@ -177,7 +177,7 @@ class TorchRun:
 
 
 def laikago_table(chosen: Options) -> list[Table]:
-    """Tables 1 to 3 of seed 003: one Laikago."""
+    """Tables 1 to 3 of Qiao et al. (ICML 2021): one Laikago."""
     world = laikagos()
     rows = []
     lengths = (50, 100) if chosen.smoke else SEED_3
@@ -196,14 +196,14 @@ def laikago_table(chosen: Options) -> list[Table]:
              torch_times[0], times["mujoco"], times["backward"], backward, torch_times[1])
         )  # fmt: skip
     columns = (
-        "steps", "states, MB", "beyond tensors and gradients, MB", "seed 003, MB", "torch, MB", "forward, us/step",
-        "seed 003", "torch", "MuJoCo", "backward, us/step", "seed 003", "torch",
+        "steps", "states, MB", "beyond tensors and gradients, MB", "Qiao et al., MB", "torch, MB", "forward, us/step",
+        "Qiao et al.", "torch", "MuJoCo", "backward, us/step", "Qiao et al.", "torch",
     )  # fmt: skip
     note = (
         "A single Laikago (batch 1). Memory: the states that are the result, and how much the process grows at most while a "
         "rollout and its gradient are computed, less the states, their seed and the gradients; in a fresh process, so it includes "
         "whatever the allocator touches first. "
-        "Seed 003: as printed by Qiao et al., ICML 2021, on a Xeon W-2123. "
+        "Qiao et al.: as printed in their paper (ICML 2021), on a Xeon W-2123. "
         f"torch: the {torch_program(world).n_ops:,} operations of our step one by one, measured over {peer.steps} steps; its "
         "memory is extrapolated."
     )
@@ -243,7 +243,7 @@ def throughput_table(chosen: Options) -> list[Table]:
 
 
 def ten_table(chosen: Options) -> list[Table]:
-    """Figure 3 of seed 003: ten Laikagos in one scene."""
+    """Figure 3 of Qiao et al. (ICML 2021): ten Laikagos in one scene."""
     count = 2 if chosen.smoke else 10
     world = laikagos(count)
     rows = []
@@ -255,7 +255,7 @@ def ten_table(chosen: Options) -> list[Table]:
         rows.append((batch, times["forward"], times["mujoco"], times["backward"], 8 * world.nx / 1000))
     note = (
         f"{count} Laikagos in one scene, {12 * count} rows. Microseconds per step of the whole scene; the kernels were compiled "
-        f"in {build:.0f} s. Seed 003 prints 5 kB per step; of JAX 42,000 to 53,000 forward and 125,000 to 148,000 backward, of "
+        f"in {build:.0f} s. Qiao et al. print 5 kB per step; of JAX 42,000 to 53,000 forward and 125,000 to 148,000 backward, of "
         "PyTorch 193,000 to 200,000 and 272,000 to 281,000."
     )
     columns = ("batch", "forward", "MuJoCo rollout", "backward", "kB stored per step")
