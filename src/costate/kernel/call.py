@@ -22,7 +22,7 @@ from costate.kernel.signature import DTYPE_NAMES, Signature, Spec
 
 _Entry = ctypes.CFUNCTYPE(None, ctypes.c_char_p)  # takes a bytes object as it is
 _local = threading.local()
-THREAD_GAIN_OPS = 2_000_000
+THREAD_GAIN_OPS = 16_000_000
 """Operations x samples below which a second thread costs more than it brings."""
 
 Words = tuple[int, int, int, int, int, int]
