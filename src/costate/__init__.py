@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from costate import kernel as kernel
+    from costate import learn as learn
     from costate import model as model
     from costate.draw.render import render as render
     from costate.learn.excite import excite as excite
@@ -37,6 +38,7 @@ __version__ = "0.1.0"
 # goes with a line under TYPE_CHECKING above, which is how type checkers and editors see the same name.
 _LAZY: dict[str, str] = {
     "kernel": "costate.kernel",
+    "learn": "costate.learn",
     "model": "costate.model",
     "render": "costate.draw.render:render",
     "Pose": "costate.robot:Pose",
