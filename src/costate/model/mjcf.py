@@ -17,13 +17,16 @@ import numpy as np
 from costate.model.base import WORLD, with_floating_base
 from costate.model.document import parse
 from costate.model.errors import Assumptions, ModelError
-from costate.model.mjcf_geom import read_geoms
+from costate.model.mjcf_geom import read_geoms, softness
 from costate.model.model import Actuator, Array, Inertia, Joint, Link, Model, Transform
 from costate.model.rotation import about_axis, from_wxyz
+from costate.model.surface import Bounds, Physics
 from costate.model.tree import note_massless
 
 # mjtJoint -> our kind. Plain integers: since MuJoCo 3.12 its enums no longer compare equal to the arrays' integers.
 _KINDS = {0: "floating", 1: "spherical", 2: "prismatic", 3: "revolute"}
+_CONES = {0: "pyramidal", 1: "elliptic"}
+_INTEGRATORS = {0: "Euler", 1: "RK4", 2: "implicit", 3: "implicitfast"}
 _JOINT_TRANSMISSION, _NO_BIAS, _FIXED_GAIN, _NO_DYNAMICS = 0, 0, 0, 0
 
 
@@ -49,6 +52,7 @@ def read_mjcf(path: str | Path, floating_base: bool | None = None) -> Model:
         gravity=np.array(mj.opt.gravity),
         source=str(path),
         actuators=_actuators(mj, assumed),
+        physics=_physics(mj),
     )
     assumed.warn()
     return with_floating_base(replace(model, home=_home(mj)), floating_base)
@@ -131,6 +135,11 @@ def _joint(mj: Any, j: int, kind: str, parent: str, child: str, origin: Transfor
         armature=float(mj.dof_armature[dof]),
         stiffness=float(mj.jnt_stiffness[j]) if scalar else 0.0,
         rest=float(mj.qpos_spring[mj.jnt_qposadr[j]]) if scalar else 0.0,
+        bounds=Bounds(
+            softness(mj.jnt_solref[j], mj.jnt_solimp[j]),
+            softness(mj.dof_solref[dof], mj.dof_solimp[dof]),
+            float(mj.jnt_margin[j]),
+        ),
     )
 
 
@@ -169,7 +178,19 @@ def _actuators(mj: Any, assumed: Assumptions) -> tuple[Actuator, ...]:
     return tuple(motors)
 
 
+def _physics(mj: Any) -> Physics:
+    option = mj.opt
+    integrator = _INTEGRATORS.get(int(option.integrator), "other")
+    return Physics(_CONES[int(option.cone)], float(option.impratio), float(option.timestep), integrator)
+
+
 def _note_left_out(mj: Any, assumed: Assumptions) -> None:
-    for what, count in (("equality constraints", mj.neq), ("tendons", mj.ntendon), ("deformable bodies", mj.nflex)):
+    contact_lists = ("listed and excluded contact pairs", mj.npair + mj.nexclude)
+    for what, count in (
+        ("equality constraints", mj.neq),
+        ("tendons", mj.ntendon),
+        ("deformable bodies", mj.nflex),
+        contact_lists,
+    ):
         if count:
             assumed.note("parts of the file that a tree of rigid bodies cannot hold, left out", f"{count} {what}")

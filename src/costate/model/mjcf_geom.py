@@ -9,6 +9,7 @@ import numpy as np
 from costate.model.errors import Assumptions
 from costate.model.model import Array, Shape, Transform
 from costate.model.rotation import from_wxyz
+from costate.model.surface import Softness, Surface
 
 # mjtGeom -> (our kind, our sizes from MuJoCo's half sizes)
 _KINDS: dict[int, tuple[str, Any]] = {
@@ -59,7 +60,26 @@ def _shape(mj: Any, g: int) -> Shape:
         mesh=path,
         uri=path,
         friction=float(mj.geom_friction[g, 0]),
+        surface=_surface(mj, g),
     )
+
+
+def _surface(mj: Any, g: int) -> Surface:
+    return Surface(
+        friction=tuple(map(float, mj.geom_friction[g])),
+        condim=int(mj.geom_condim[g]),
+        softness=softness(mj.geom_solref[g], mj.geom_solimp[g]),
+        margin=float(mj.geom_margin[g]),
+        gap=float(mj.geom_gap[g]),
+        priority=int(mj.geom_priority[g]),
+        solmix=float(mj.geom_solmix[g]),
+        contype=int(mj.geom_contype[g]),
+        conaffinity=int(mj.geom_conaffinity[g]),
+    )
+
+
+def softness(solref: Array, solimp: Array) -> Softness:
+    return Softness(tuple(map(float, solref)), tuple(map(float, solimp)))
 
 
 def _mesh(mj: Any, m: int, pose: Transform) -> tuple[Array, Transform, str | None]:

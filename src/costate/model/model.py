@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from costate.model.errors import ModelError
+from costate.model.surface import Bounds, Physics, Surface
 
 Array = NDArray[np.float64]
 
@@ -106,6 +107,8 @@ class Shape:
     """The mesh as the robot file names it: package://..., file://... or a path."""
     friction: float | None = None
     """Sliding friction coefficient, where the file gives one."""
+    surface: Surface | None = None
+    """How it touches others, where the file says so (MJCF)."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "size", np.atleast_1d(np.asarray(self.size, float)))
@@ -177,6 +180,8 @@ class Joint:
     rest: float = 0.0
     """Rest position of the spring [rad or m]."""
     mimic: Mimic | None = None
+    bounds: Bounds | None = None
+    """How soft its limits and friction are, where the file says so (MJCF)."""
 
     def __post_init__(self) -> None:
         if self.kind not in JOINT_SIZES:
@@ -229,6 +234,8 @@ class Model:
     """A sensible configuration to start from, where the source has one. Shape (nq,)."""
     actuators: tuple[Actuator, ...] = ()
     """The motors, where the source lists them."""
+    physics: Physics | None = None
+    """How the source wants it simulated, where it says so (MJCF)."""
 
     def __post_init__(self) -> None:
         _check_tree(self)

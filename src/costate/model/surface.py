@@ -1,0 +1,100 @@
+"""Soft constraints as MuJoCo means them: how stiff a contact, a joint limit or joint friction is, and how shapes rub.
+
+The numbers are those of MJCF, with its defaults; `sim.Newton` computes with them, other contact models do not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Softness:
+    """Reference and impedance of a constraint (MJCF solref, solimp)."""
+
+    solref: tuple[float, float] = (0.02, 1.0)
+    """Time constant [s] and damping ratio of the spring that undoes a violation; both negative: -stiffness, -damping, per unit of
+    effective mass."""
+    solimp: tuple[float, float, float, float, float] = (0.9, 0.95, 0.001, 0.5, 2.0)
+    """Impedance at the bound and deep inside, the depth [m or rad] over which it changes, and the midpoint and power of the change.
+    An impedance d yields the part d of the acceleration a hard constraint would cause."""
+
+
+@dataclass(frozen=True)
+class Surface:
+    """How a shape touches others."""
+
+    friction: tuple[float, float, float] = (1.0, 0.005, 0.0001)
+    """Coefficients of sliding [1], torsion [m] and rolling [m]."""
+    condim: int = 3
+    """1: no friction; 3: sliding; 4: and torsion; 6: and rolling."""
+    softness: Softness = field(default_factory=Softness)
+    margin: float = 0.0
+    """Distance at which contacts are found [m]."""
+    gap: float = 0.0
+    """Part of the margin in which they do not push yet [m]."""
+    priority: int = 0
+    """Of two shapes the one of higher priority decides; else their numbers are mixed."""
+    solmix: float = 1.0
+    """Weight of this shape's softness in a mixture."""
+    contype: int = 1
+    conaffinity: int = 1
+    """Bits: shapes may touch if the contype of one meets the conaffinity of the other."""
+
+    def meets(self, other: Surface) -> bool:
+        return bool(self.contype & other.conaffinity or other.contype & self.conaffinity)
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """How soft the limits and the Coulomb friction of a joint are."""
+
+    limit: Softness = field(default_factory=Softness)
+    friction: Softness = field(default_factory=Softness)
+    margin: float = 0.0
+    """Distance from a limit at which it begins to push [m or rad]."""
+
+
+@dataclass(frozen=True)
+class Physics:
+    """How a file wants its model simulated (MJCF option)."""
+
+    cone: str = "pyramidal"
+    """Friction cone: "pyramidal" or "elliptic"."""
+    impratio: float = 1.0
+    """Impedance of friction by that of the normal direction."""
+    timestep: float = 0.002
+    """[s]."""
+    integrator: str = "Euler"
+    """MuJoCo's name of it."""
+
+
+def mix(a: Surface, b: Surface) -> Surface:
+    """Of a contact between two surfaces: the one of higher priority decides on friction, condim and softness; of equal ones the
+    larger friction and condim, and the average softness count. The larger margin and gap always do."""
+    margin, gap = max(a.margin, b.margin), max(a.gap, b.gap)
+    if a.priority != b.priority:
+        chosen = a if a.priority > b.priority else b
+        return Surface(chosen.friction, chosen.condim, chosen.softness, margin, gap)
+    friction = tuple(max(x, y) for x, y in zip(a.friction, b.friction, strict=True))
+    return Surface(friction, max(a.condim, b.condim), _mixed(a, b), margin, gap)  # type: ignore[arg-type]
+
+
+def _mixed(a: Surface, b: Surface) -> Softness:
+    part = _part(a.solmix, b.solmix)
+    pairs = zip(a.softness.solimp, b.softness.solimp, strict=True)
+    solimp = tuple(part * x + (1 - part) * y for x, y in pairs)
+    refs = list(zip(a.softness.solref, b.softness.solref, strict=True))
+    if a.softness.solref[0] > 0 and b.softness.solref[0] > 0:
+        solref = tuple(part * x + (1 - part) * y for x, y in refs)
+    else:  # stiffnesses are not times: the harder one
+        solref = tuple(min(x, y) for x, y in refs)
+    return Softness(solref, solimp)  # type: ignore[arg-type]
+
+
+def _part(a: float, b: float) -> float:
+    """Weight of the first of two."""
+    tiny = 1e-15
+    if a >= tiny and b >= tiny:
+        return a / (a + b)
+    return 0.5 if a < tiny and b < tiny else float(a >= tiny)
