@@ -5,7 +5,7 @@ The optimisers share one way of calling: `solver(what, start, SolverOptions(...)
 
 from costate.learn.cost import Cost
 from costate.learn.direct import DirectOptions, direct
-from costate.learn.gauss_newton import GaussNewtonOptions, gauss_newton
+from costate.learn.gauss_newton import GaussNewtonOptions, covariance, gauss_newton
 from costate.learn.gradient import GradientOptions, gradient
 from costate.learn.ilqr import ILQROptions, ilqr
 from costate.learn.search import SearchOptions, search
@@ -20,6 +20,7 @@ __all__ = [
     "Record",
     "SearchOptions",
     "Solution",
+    "covariance",
     "direct",
     "gauss_newton",
     "gradient",

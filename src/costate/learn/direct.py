@@ -23,7 +23,8 @@ class DirectOptions(Options):
 
     iterations: int = 500
     method: str = "collocation"
-    """"collocation": continuous dynamics, cubic states (Hermite-Simpson), controls linear in each interval; "shooting": the world's own step."""
+    """"collocation": continuous dynamics, cubic states (Hermite-Simpson), constant controls in each interval; "shooting": the
+    world's own step."""
     minimum_time: bool = False
     """Also minimise the duration; only with collocation."""
     duration: float | None = None
@@ -53,8 +54,7 @@ def direct(
 ) -> Solution:
     """Minimise a cost, or the duration, of one motion of a smooth world (no contact, or `Compliant`).
 
-    x of the solution: controls (T, nu), or (T + 1, nu) at the ends of the intervals for collocation. extra: "states" (T + 1, nx), "times"
-    (T + 1,) [s], "duration" [s].
+    x of the solution: controls (T, nu). extra: "states" (T + 1, nx), "times" (T + 1,) [s], "duration" [s].
 
     Args:
         cost: None with minimum_time: the duration alone.

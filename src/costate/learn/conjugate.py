@@ -1,0 +1,36 @@
+"""Conjugate gradients for a batch of independent linear systems that are given by products only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+Tensor = torch.Tensor
+
+
+def conjugate_gradients(
+    A: Callable[[Tensor], Tensor], b: Tensor, iterations: int, tolerance: float
+) -> tuple[Tensor, Tensor, int]:
+    """Solve A x = b, b (B, n), from x = 0, with A symmetric and positive definite. Systems do not mix: A maps rows to rows.
+
+    Returns x, the residual b - A x, and the number of iterations. Ends when all residuals have fallen to `tolerance` times |b|; a
+    system that is there, or meets a direction without curvature, is left as it is.
+    """
+    x, r, p = torch.zeros_like(b), b.clone(), b.clone()
+    rr = (r * r).sum(1)
+    stop = tolerance**2 * rr
+    going = rr > stop
+    count = 0
+    while count < iterations and bool(going.any()):
+        count += 1
+        Ap = A(p)
+        curvature = (p * Ap).sum(1)
+        going = going & (curvature > 0)
+        step = torch.where(going, rr / torch.where(going, curvature, 1), 0)[:, None]
+        x.addcmul_(step, p)
+        r.addcmul_(step, Ap, value=-1)
+        rr, before = (r * r).sum(1), rr
+        going = going & (rr > stop)
+        p = torch.addcmul(r, (rr / before.clamp(min=1e-300))[:, None], p)
+    return x, r, count
