@@ -1,0 +1,1 @@
+"""Tasks: what robots are to do, one per file."""

@@ -1,0 +1,133 @@
+"""Judging: whether episodes succeeded, and how well."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+import torch
+
+from costate.tasks.insertion.episode import Trajectory
+from costate.tasks.insertion.task import ARM_Q, ARM_V, Insertion
+
+Tensor = torch.Tensor
+
+MAX_ERROR, MAX_SPEED = 5e-4, 0.01
+"""[m], and against the socket [m/s]."""
+MAX_TILT = torch.pi / 180
+MAX_PENETRATION = 1e-4
+"""[m]."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Per episode, each (B,)."""
+
+    success: Tensor
+    error: Tensor
+    """Of the bottle's foot when it should be seated [m]."""
+    tilt: Tensor
+    """Then [rad]."""
+    kept_place: Tensor
+    """Within the error and tilt allowed from then on."""
+    kept_still: Tensor
+    """Within the speed allowed from then on."""
+    penetration: Tensor
+    """Deepest overlap with the socket at any time [m]."""
+    within_limits: Tensor
+    """Joint positions and velocities."""
+    peak_acceleration: Tensor
+    """Of any joint [rad/s^2]."""
+    peak_jerk: Tensor
+    """[rad/s^3]."""
+
+
+def judge(task: Insertion, trajectory: Trajectory) -> Verdict:
+    """Judge trajectories of any world by the criteria of the task; overlaps are measured in `task.world`."""
+    T, states = task.options.horizon, trajectory.states
+    position, tilt, velocity = task.errors(states)
+    error, speed = position.norm(dim=-1), velocity.norm(dim=-1)
+    kept_place = ((error[T:] <= MAX_ERROR) & (tilt[T:] <= MAX_TILT)).all(0)
+    kept_still = (speed[T + 1 :] <= MAX_SPEED).all(0)
+    penetration = (-task.world.gaps(states).amin((0, -1))).clamp(min=0.0)
+    within = _within_limits(task, states)
+    acceleration = states[..., ARM_V].diff(dim=0) / task.options.dt
+    jerk = acceleration.diff(dim=0) / task.options.dt
+    return Verdict(
+        kept_place & kept_still & (penetration <= MAX_PENETRATION) & within & states.isfinite().all(-1).all(0),
+        error[T],
+        tilt[T],
+        kept_place,
+        kept_still,
+        penetration,
+        within,
+        acceleration.abs().amax((0, -1)),
+        jerk.abs().amax((0, -1)),
+    )
+
+
+def _within_limits(task: Insertion, states: Tensor) -> Tensor:
+    q, v = states[..., ARM_Q], states[..., ARM_V]
+    low, high, fastest = (x.to(q.dtype) for x in (task.arm.lower, task.arm.upper, task.max_velocity))
+    # A servo that is told to go at the limit may pass it by a rounding error, not by more.
+    return ((q >= low) & (q <= high) & (v.abs() <= 1.001 * fastest)).all(-1).all(0)
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """Of many episodes."""
+
+    episodes: int
+    success: float
+    """Fraction."""
+    error_mean: float
+    """[mm]."""
+    error_95: float
+    error_worst: float
+    tilt_mean: float
+    """[degrees]."""
+    tilt_worst: float
+    kept_place: float
+    """Fraction that stayed within error and tilt."""
+    kept_still: float
+    """Fraction that stayed below the speed."""
+    no_penetration: float
+    """Fraction."""
+    penetration_worst: float
+    """[mm]."""
+    within_limits: float
+    """Fraction."""
+    peak_acceleration: float
+    """Mean over the episodes of the highest [rad/s^2]."""
+    peak_jerk: float
+    """[rad/s^3]."""
+    seconds: float
+    """Duration of the motion."""
+
+    def as_dict(self) -> dict[str, float]:
+        return asdict(self)
+
+
+def summarise(task: Insertion, verdict: Verdict) -> Metrics:
+    v = verdict
+    error, tilt = 1e3 * v.error.double(), torch.rad2deg(v.tilt.double())
+
+    def share(x: Tensor) -> float:
+        return float(x.double().mean())
+
+    return Metrics(
+        episodes=len(error),
+        success=share(v.success),
+        error_mean=float(error.mean()),
+        error_95=float(error.quantile(0.95)),
+        error_worst=float(error.max()),
+        tilt_mean=float(tilt.mean()),
+        tilt_worst=float(tilt.max()),
+        kept_place=share(v.kept_place),
+        kept_still=share(v.kept_still),
+        no_penetration=share(v.penetration <= MAX_PENETRATION),
+        penetration_worst=1e3 * float(v.penetration.max()),
+        within_limits=share(v.within_limits),
+        peak_acceleration=share(v.peak_acceleration),
+        peak_jerk=share(v.peak_jerk),
+        seconds=task.options.seconds,
+    )

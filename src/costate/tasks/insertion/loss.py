@@ -1,0 +1,91 @@
+"""The one loss that is trained on: smooth, dimensionless, and never flat.
+
+Goal terms count at the end of the motion, while the bottle must stay seated, and a little before. Each is a multiple r of what
+success allows, and enters as log(1 + c r^2): a decimetre and a tenth of a millimetre pull alike, so one learning rate serves both.
+The bottle must stay inside a funnel around the socket's axis, as narrow as the bore less a margin from just above the mouth down.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from costate.tasks.insertion.episode import Trajectory
+from costate.tasks.insertion.scene import BOTTLE_RADIUS, CLEARANCE, DEPTH
+from costate.tasks.insertion.task import ARM_V, Insertion
+
+Tensor = torch.Tensor
+
+POSITION_UNIT, TILT_UNIT, SPEED_UNIT = 5e-4, 0.005, 0.01
+"""What counts as one: the error success allows [m], a third of the tilt [rad], the speed [m/s]."""
+
+
+@dataclass(frozen=True)
+class InsertionWeights:
+    """Weights of the terms of the loss."""
+
+    position: float = 1.0
+    """Distance of the bottle's foot from its seat."""
+    tilt: float = 0.5
+    """Angle of the bottle against the socket's axis."""
+    rest: float = 0.3
+    """Speed against the socket."""
+    far: float = 0.02
+    """The same three without the logarithm: pulls in what is far off."""
+    funnel: float = 2.0
+    """Non-penetration: leaving the funnel around the socket's axis."""
+    smoothness: float = 1e-3
+    """Squared joint velocities."""
+    start: float = 1e-3
+    """Squared joint velocities after the first step: start gently."""
+    tail: float = 0.3
+    """Of the worst twentieth of the batch, beside the mean."""
+    margin: float = 6e-4
+    """Of the clearance, kept free [m]."""
+    slope: float = 1.0
+    """Of the funnel above the mouth: lateral distance allowed per height."""
+    early: int = 1
+    """Steps before the end from which goal terms count."""
+
+
+def loss(task: Insertion, trajectory: Trajectory, weights: InsertionWeights, funnel: float = 1.0) -> dict[str, Tensor]:
+    """Terms per episode, each (B,); their sum is what is minimised. funnel: factor of that term, for a slow start."""
+    w, T = weights, task.options.horizon
+    position, tilt, velocity = task.errors(trajectory.states)
+    last = T - w.early
+    r_position = _norm(position[last:]) / POSITION_UNIT
+    r_tilt = tilt[last:] / TILT_UNIT
+    r_speed = _norm(velocity[last + 1 :]) / SPEED_UNIT
+    away = r_position[1:] / 2 + 0.3 * r_tilt[1:] + 0.2 * r_speed
+    speeds = trajectory.states[..., ARM_V].square().sum(-1)
+    return {
+        "position": w.position * torch.log1p(r_position.square()).mean(0),
+        "tilt": w.tilt * torch.log1p(r_tilt.square()).mean(0),
+        "rest": w.rest * torch.log1p(4 * r_speed.square()).mean(0),
+        "far": w.far * away.clamp(max=200.0).mean(0),
+        "funnel": w.funnel * funnel * _outside(position[: T + 1], tilt[: T + 1], w),
+        "smoothness": w.smoothness * speeds.mean(0),
+        "start": w.start * speeds[1],
+    }
+
+
+def total(terms: dict[str, Tensor], weights: InsertionWeights) -> Tensor:
+    """Mean over the batch, and over its worst twentieth."""
+    each = torch.stack(list(terms.values())).sum(0)
+    worst = torch.topk(each, max(each.numel() // 20, 1)).values
+    return each.mean() + weights.tail * worst.mean()
+
+
+def _outside(position: Tensor, tilt: Tensor, w: InsertionWeights) -> Tensor:
+    """How far the bottle leaves the funnel [mm], as a logarithm, (B,)."""
+    z = position[..., 2]
+    # A tilted bottle is wider at its foot, and once inside also at the mouth.
+    width = _norm(position[..., :2]) + (BOTTLE_RADIUS + torch.relu(DEPTH - z) / 2) * tilt
+    allowed = CLEARANCE - w.margin + w.slope * torch.relu(z - DEPTH - 0.003)
+    return torch.log1p((torch.relu(width - allowed) / 1e-3).square()).mean(0)
+
+
+def _norm(x: Tensor) -> Tensor:
+    """Length along the last dimension, smooth at zero."""
+    return (x.square().sum(-1) + 1e-10).sqrt()

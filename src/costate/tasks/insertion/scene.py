@@ -1,0 +1,56 @@
+"""What stands in the insertion cell: the arm with gripper and bottle, the socket on its carriage, the table."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from costate.model import Inertia, Joint, Link, Model, Shape, Transform, load_model
+from costate.sim import Body
+from costate.sim.scene import solid_inertia
+
+BOTTLE_RADIUS, BOTTLE_LENGTH, BOTTLE_MASS = 0.03, 0.2, 0.5
+"""[m, m, kg]."""
+CLEARANCE, DEPTH = 0.001, 0.06
+"""Of the socket's bore: on the radius, and from mouth to floor [m]."""
+WALL, FLOOR = 0.015, 0.02
+"""Thickness [m]."""
+GRIPPER_MASS = 0.6
+GRIP = 0.15
+"""From the tool flange to the middle of the bottle [m]."""
+MOUTH_HEIGHT = 0.1
+"""Of the socket's mouth above the arm's base [m]."""
+SEAT_HEIGHT = MOUTH_HEIGHT - DEPTH
+"""Of the bottle's foot when it is seated [m]."""
+TOUCHING = (("ur5/bottle", "socket/body"),)
+"""The links that may touch."""
+
+
+def arm_with_bottle() -> Model:
+    """The UR5 with a gripper, and the bottle fixed to it; the bottle's foot points away from the flange."""
+    ur5 = load_model("ur5")
+    shape = Shape("cylinder", np.array([BOTTLE_RADIUS, BOTTLE_LENGTH]), name="bottle", color=(0.16, 0.56, 0.38, 1.0))
+    bottle = Link("bottle", Inertia(BOTTLE_MASS, np.zeros(3), solid_inertia(shape, BOTTLE_MASS)), (shape,), (shape,))
+    palm = Shape("box", np.array([0.09, 0.07, 0.05]), _up(0.025), "palm", (0.28, 0.29, 0.32, 1.0))
+    fingers = tuple(
+        Shape("box", np.array([0.012, 0.03, 0.09]), _up(0.09, side * 0.036), "finger", (0.4, 0.41, 0.44, 1.0))
+        for side in (-1, 1)
+    )
+    inertia = Inertia(GRIPPER_MASS, np.array([0, 0, 0.03]), 1e-3 * np.eye(3))
+    gripper = Link("gripper", inertia, (palm, *fingers))
+    grip = Joint("grip", "fixed", "gripper", "bottle", Transform(np.diag([1.0, -1.0, -1.0]), np.array([0, 0, GRIP])))
+    flange = Joint("flange", "fixed", "tool0", "gripper")
+    return replace(ur5, name="ur5_bottle", links=(*ur5.links, gripper, bottle), joints=(*ur5.joints, flange, grip))
+
+
+def socket_body() -> Body:
+    """The socket on its carriage: it glides in the plane, so heavy that nothing the arm does disturbs it."""
+    bore = BOTTLE_RADIUS + CLEARANCE
+    shape = Shape("socket", np.array([bore, bore + WALL, DEPTH, FLOOR]), name="socket", color=(0.72, 0.73, 0.77, 1.0))
+    pose = Transform(np.eye(3), np.array([0.0, 0.0, MOUTH_HEIGHT]))
+    return Body("socket", [shape], 1e4, inertia=1e4 * np.eye(3), joint="planar", pose=pose)
+
+
+def _up(z: float, x: float = 0.0) -> Transform:
+    return Transform(np.eye(3), np.array([x, 0.0, z]))
