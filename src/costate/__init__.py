@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from costate.sim import PGS as PGS
     from costate.sim import Body as Body
     from costate.sim import Compliant as Compliant
+    from costate.sim import Newton as Newton
     from costate.sim import PositionServo as PositionServo
     from costate.sim import Static as Static
     from costate.sim import Torque as Torque
@@ -47,6 +48,7 @@ _LAZY: dict[str, str] = {
     "PGS": "costate.sim:PGS",
     "Body": "costate.sim:Body",
     "Compliant": "costate.sim:Compliant",
+    "Newton": "costate.sim:Newton",
     "PositionServo": "costate.sim:PositionServo",
     "Static": "costate.sim:Static",
     "Torque": "costate.sim:Torque",

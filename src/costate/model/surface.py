@@ -30,9 +30,9 @@ class Surface:
     """1: no friction; 3: sliding; 4: and torsion; 6: and rolling."""
     softness: Softness = field(default_factory=Softness)
     margin: float = 0.0
-    """Distance at which contacts are found [m]."""
+    """Distance at which contacts begin to push [m]; those of two shapes add up."""
     gap: float = 0.0
-    """Part of the margin in which they do not push yet [m]."""
+    """Further distance at which they are found but do not push [m] (MuJoCo 4): of no consequence to the motion."""
     priority: int = 0
     """Of two shapes the one of higher priority decides; else their numbers are mixed."""
     solmix: float = 1.0
@@ -71,11 +71,11 @@ class Physics:
 
 def mix(a: Surface, b: Surface) -> Surface:
     """Of a contact between two surfaces: the one of higher priority decides on friction, condim and softness; of equal ones the
-    larger friction and condim, and the average softness count. The larger margin and gap always do."""
-    margin, gap = max(a.margin, b.margin), max(a.gap, b.gap)
+    larger friction and condim, and the average softness count. Margins and gaps add up."""
+    margin, gap = a.margin + b.margin, a.gap + b.gap
     if a.priority != b.priority:
         chosen = a if a.priority > b.priority else b
-        return Surface(chosen.friction, chosen.condim, chosen.softness, margin, gap)
+        return Surface(chosen.friction, chosen.condim, chosen.softness, margin, gap, chosen.priority)
     friction = tuple(max(x, y) for x, y in zip(a.friction, b.friction, strict=True))
     return Surface(friction, max(a.condim, b.condim), _mixed(a, b), margin, gap)  # type: ignore[arg-type]
 

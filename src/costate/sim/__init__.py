@@ -1,7 +1,7 @@
 """Simulation: worlds of robots, bodies and scenery, stepped and rolled out with an adjoint."""
 
 from costate.sim.actuators import PositionServo, Torque, VelocityServo
-from costate.sim.contact_models import PGS, Compliant
+from costate.sim.contact_models import PGS, Compliant, Newton
 from costate.sim.scene import Body, Static
 from costate.sim.world import Contacts, SimulationError, World
 
@@ -10,6 +10,7 @@ __all__ = [
     "Body",
     "Compliant",
     "Contacts",
+    "Newton",
     "PositionServo",
     "SimulationError",
     "Static",

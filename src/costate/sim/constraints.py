@@ -31,6 +31,8 @@ class Row:
     bound: SX | None = None
     """tangent: friction coefficient; friction: largest impulse [N m s or N s]."""
     bounces: bool = False
+    joint: str = ""
+    """Of a limit or of joint friction."""
 
 
 def constraint_rows(s: Symbols, q: SX, touches: list[Touch], dt: float) -> list[Row]:
@@ -48,7 +50,7 @@ def constraint_rows(s: Symbols, q: SX, touches: list[Touch], dt: float) -> list[
     if contact is not None and contact.joint_limits:
         rows += limit_rows(s, q)
     if isinstance(contact, PGS) and contact.joint_friction:
-        rows += _friction_rows(s, dt)
+        rows += friction_rows(s, dt)
     return rows
 
 
@@ -76,15 +78,16 @@ def limit_rows(s: Symbols, q: SX) -> list[Row]:
         if np.isfinite(low) and np.isfinite(high):
             to_low = q[iq] - low < high - q[iq]
             sign = ca.if_else(to_low, 1, -1)
-            rows.append(Row("limit", unit * sign, ca.if_else(to_low, q[iq] - low, high - q[iq])))
+            rows.append(Row("limit", unit * sign, ca.if_else(to_low, q[iq] - low, high - q[iq]), joint=j.name))
         elif np.isfinite(low):
-            rows.append(Row("limit", unit, q[iq] - low))
+            rows.append(Row("limit", unit, q[iq] - low, joint=j.name))
         elif np.isfinite(high):
-            rows.append(Row("limit", -unit, high - q[iq]))
+            rows.append(Row("limit", -unit, high - q[iq], joint=j.name))
     return rows
 
 
-def _friction_rows(s: Symbols, dt: float) -> list[Row]:
+def friction_rows(s: Symbols, dt: float) -> list[Row]:
+    """One row per coordinate of joints with Coulomb friction."""
     model = s.setup.scene.model
     rows = []
     for j, iv in zip(model.joints, model.v_index, strict=True):
@@ -93,5 +96,5 @@ def _friction_rows(s: Symbols, dt: float) -> list[Row]:
             continue
         for k in range(iv, iv + j.nv):
             unit = SX(ca.Sparsity.triplet(1, model.nv, [0], [k]), 1)
-            rows.append(Row("friction", unit, SX(0), bound=dt * friction))
+            rows.append(Row("friction", unit, SX(0), bound=dt * friction, joint=j.name))
     return rows

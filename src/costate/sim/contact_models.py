@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from costate.model.surface import Softness, Surface
 
 
 @dataclass(frozen=True)
@@ -60,4 +62,47 @@ class Compliant:
     """[s/rad or s/m]."""
 
 
-ContactModel = PGS | Compliant
+@dataclass(frozen=True)
+class Newton:
+    """Soft contact as MuJoCo defines it: the accelerations that minimise a convex cost, solved to tolerance by Newton's method with
+    exact line search. Gradients follow from the optimality conditions, whatever the number of iterations.
+
+    Shapes and joints read from MJCF bring their own numbers (solref, solimp, friction, condim, margin, ...); these here are for all
+    others.
+    """
+
+    cone: str | None = None
+    """Friction cone: "pyramidal" or "elliptic"; None: what the robots' MJCF says, else pyramidal."""
+    impratio: float | None = None
+    """Impedance of friction by that of the normal direction; None: what the robots' MJCF says, else 1."""
+    friction: float = 1.0
+    """Sliding coefficient where shapes do not say their own; of two shapes the larger one counts."""
+    condim: int = 3
+    """1: no friction; 3: sliding; 4: and torsion; 6: and rolling."""
+    torsion: float = 0.005
+    """Coefficient of torsion [m]."""
+    rolling: float = 0.0001
+    """Coefficient of rolling [m]."""
+    softness: Softness = field(default_factory=Softness)
+    """Of contacts, joint limits and joint friction."""
+    margin: float = 0.0
+    """Distance at which contacts begin to push [m]."""
+    iterations: int = 50
+    """Newton steps at most."""
+    tolerance: float = 1e-12
+    """Of the decrease of the cost that a step promises, relative to the cost of stopping all motion. What is left of the
+    accelerations' error after that step is about its square root squared again."""
+    line_search: int = 20
+    """Steps of the line search at most."""
+    joint_limits: bool = True
+    joint_friction: bool = True
+    implicit_damping: bool = True
+    """Whether velocities are advanced implicitly in joint damping, as MuJoCo's Euler method does."""
+
+    def surface(self, friction: float | None) -> Surface:
+        """Of a shape that has none of its own."""
+        sliding = self.friction if friction is None else friction
+        return Surface((sliding, self.torsion, self.rolling), self.condim, self.softness, self.margin)
+
+
+ContactModel = PGS | Compliant | Newton

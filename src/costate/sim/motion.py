@@ -39,8 +39,8 @@ def free_motion(s: Symbols, q: SX, v: SX, u: SX, extra: SX | None = None, joint_
     if extra is not None:
         bias = bias - extra
     if setup.integrator == "implicit":  # M (v' - v) / dt = ... - D v' - K (q + dt v' - rest)
-        stiffness = _per_velocity(s, "stiffness")
-        M = M + ca.diag(dt * _per_velocity(s, "damping") + dt**2 * stiffness)
+        stiffness = per_velocity(s, "stiffness")
+        M = M + ca.diag(dt * per_velocity(s, "damping") + dt**2 * stiffness)
         bias = bias + dt * stiffness * v
     factored = factor(M)
     torque = actuate(s, q, v, u, M, bias)
@@ -83,7 +83,7 @@ def _clamp(x: SX, limit: float) -> SX:
     return x if limit == float("inf") else ca.fmin(ca.fmax(x, -limit), limit)
 
 
-def _per_velocity(s: Symbols, kind: str) -> SX:
+def per_velocity(s: Symbols, kind: str) -> SX:
     """Damping or stiffness of every velocity coordinate, (nv,)."""
     model = s.setup.scene.model
     rows = SX.zeros(model.nv)

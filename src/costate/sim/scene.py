@@ -10,6 +10,7 @@ import numpy as np
 
 from costate.model import Inertia, Joint, Link, Model, Shape, Transform
 from costate.model.merge import WORLD, merge
+from costate.model.surface import Surface
 from costate.physics.shapes import Solid, solid_of
 from costate.robot import Robot
 
@@ -107,6 +108,19 @@ class Collider:
     """Coefficient; None: that of the world."""
 
     @property
+    def surface(self) -> Surface | None:
+        """What its file says about touching others."""
+        return self.shape.surface if isinstance(self.shape, Shape) else None
+
+    @property
+    def priority(self) -> int:
+        return self.surface.priority if self.surface else 0
+
+    def meets(self, other: Collider) -> bool:
+        """Whether what the files say lets the two touch."""
+        return self.surface is None or other.surface is None or self.surface.meets(other.surface)
+
+    @property
     def is_plane(self) -> bool:
         return isinstance(self.shape, Shape) and self.shape.kind == "plane"
 
@@ -188,7 +202,7 @@ def _pairs(
 ) -> Iterable[tuple[int, int]]:
     """Pairs of shapes that move against each other: those named, or those the rule and common sense allow."""
     group = _rigid_groups(model)
-    neighbours = {frozenset((group[j.parent], group[j.child])) for j in model.joints}
+    neighbours = _neighbours(model, group)
     named = None if collide is None or callable(collide) else _named_pairs(colliders, collide)
     for (i, a), (j, b) in combinations(enumerate(colliders), 2):
         links = frozenset((group[a.link], group[b.link]))
@@ -197,6 +211,8 @@ def _pairs(
         if named is not None:
             if (i, j) in named:
                 yield i, j
+            continue
+        if not a.meets(b):
             continue
         if a.owner == b.owner and (a.owner not in with_self or links in neighbours):
             continue
@@ -230,6 +246,19 @@ def _rigid_groups(model: Model) -> dict[str, str]:
     for j in model.joints:
         group[j.child] = group[j.parent] if j.kind == "fixed" else j.child
     return group
+
+
+def _neighbours(model: Model, group: Mapping[str, str]) -> set[frozenset[str]]:
+    """Groups that a joint connects, or several in a row with nothing but massless links between them."""
+    empty = {x.name for x in model.links[1:] if x.inertia.mass == 0 and not x.collisions}
+    above: dict[str, str] = {}
+    found = set()
+    for j in model.joints:
+        parent = above.get(j.parent, group[j.parent])
+        if j.child in empty and j.kind != "fixed":
+            above[j.child] = parent
+        found |= {frozenset((parent, group[j.child])), frozenset((group[j.parent], group[j.child]))}
+    return found
 
 
 def _floats(model: Model, links: frozenset[str]) -> bool:

@@ -9,6 +9,7 @@ import casadi as ca
 import numpy as np
 from casadi import SX
 
+from costate.model.surface import Surface, mix
 from costate.physics import Parameters
 from costate.physics.contact import Candidate, Placed, candidates
 from costate.physics.kinematics import body_poses, link_pose
@@ -17,7 +18,8 @@ from costate.physics.quaternion import exp, to_rotation
 from costate.physics.shapes import resized, sizes
 from costate.physics.tree import Tree
 from costate.sim.actuators import Actuator
-from costate.sim.contact_models import ContactModel
+from costate.sim.contact_models import ContactModel, Newton
+from costate.sim.newton_places import places
 from costate.sim.scene import Collider, Scene
 
 INTEGRATORS = ("semi_implicit", "explicit", "implicit", "rk4")
@@ -166,14 +168,27 @@ class Symbols:
         found = []
         for i, j in scene.pairs:
             a, b = scene.colliders[i], scene.colliders[j]
-            places = candidates(placed[i], placed[j])
-            if not places:
+            near = self._places(placed[i], placed[j])
+            if not near:
                 raise ValueError(
                     f"'{a.name}' and '{b.name}' have no points to touch each other by: make one of simpler shapes, or leave the "
                     "pair out with collide="
                 )
-            found += [Touch(a.link, b.link, (a.name, b.name), c, self._friction(a, b)) for c in places]
+            surface, friction = self._surface(a, b), self._friction(a, b)
+            found += [Touch(a.link, b.link, (a.name, b.name), c, friction, surface, along) for c, along in near]
         return found
+
+    def _places(self, a: Placed, b: Placed) -> list[tuple[Candidate, SX | None]]:
+        if isinstance(self.setup.contact, Newton):
+            return places(a, b)
+        return [(c, None) for c in candidates(a, b)]
+
+    def _surface(self, a: Collider, b: Collider) -> Surface | None:
+        """How two shapes touch, for the model that asks."""
+        contact = self.setup.contact
+        if not isinstance(contact, Newton):
+            return None
+        return mix(*(c.surface or contact.surface(c.friction) for c in (a, b)))
 
     def _place(self, c: Collider, pose: tuple[SX, SX]) -> Placed:
         R, p = pose
@@ -186,7 +201,8 @@ class Symbols:
 
     def _friction(self, a: Collider, b: Collider) -> SX:
         """Of two shapes the larger coefficient; the world's where neither has its own."""
-        own = [self.of_shape.get(("friction", c.name), c.friction) for c in (a, b)]
+        pair = [c for c in (a, b) if c.priority == max(a.priority, b.priority)]
+        own = [self.of_shape.get(("friction", c.name), c.friction) for c in pair]
         told = [SX(f) for f in own if f is not None]
         if not told:
             return self.contact_value("friction")
@@ -202,6 +218,10 @@ class Touch:
     shapes: tuple[str, str]
     candidate: Candidate
     friction: SX
+    surface: Surface | None = None
+    """How the shapes touch, for the Newton model."""
+    along: SX | None = None
+    """Direction its first axis of friction is near to, for the Newton model."""
 
     @property
     def rubs(self) -> bool:

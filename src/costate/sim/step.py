@@ -16,12 +16,15 @@ from costate.physics.contact import tangents
 from costate.physics.energy import kinetic_energy, potential_energy
 from costate.physics.integrate import difference, integrate
 from costate.sim.compliant import smooth_step
-from costate.sim.contact_models import PGS
+from costate.sim.contact_models import PGS, Newton
+from costate.sim.newton import newton_step
 from costate.sim.pgs import pgs_step
 from costate.sim.setup import Setup, Symbols
 
 
 def substep_program(setup: Setup) -> Program:
+    if isinstance(setup.contact, Newton):
+        return newton_step(setup)
     return pgs_step(setup) if isinstance(setup.contact, PGS) else smooth_step(setup)
 
 

@@ -14,7 +14,7 @@ from costate.model import Transform
 from costate.physics.integrate import neutral
 from costate.robot import Robot
 from costate.sim.constraints import constraint_rows
-from costate.sim.contact_models import PGS, Compliant, ContactModel
+from costate.sim.contact_models import PGS, Compliant, ContactModel, Newton
 from costate.sim.divergence import SimulationError, check_states
 from costate.sim.drives import Actuators, drives
 from costate.sim.inputs import Inputs, Params, Wrenches
@@ -364,8 +364,10 @@ def _check_options(integrator: str, contact: ContactModel | None, substeps: int,
         )
     if substeps < 1 or not dt > 0:
         raise ValueError(f"dt must be positive and substeps at least 1, got dt={dt}, substeps={substeps}")
-    if contact is not None and not isinstance(contact, PGS | Compliant):
-        raise TypeError(f"contact must be PGS(...), Compliant(...) or None, not {contact!r}")
+    if contact is not None and not isinstance(contact, PGS | Compliant | Newton):
+        raise TypeError(f"contact must be PGS(...), Compliant(...), Newton(...) or None, not {contact!r}")
+    if isinstance(contact, Newton) and integrator != "semi_implicit":
+        raise ValueError(f"Newton has an integrator of its own: leave integrator='semi_implicit', not '{integrator}'")
 
 
 __all__ = ["Contacts", "SimulationError", "World"]

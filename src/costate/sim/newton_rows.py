@@ -1,0 +1,185 @@
+"""The constraints of the Newton model: Jacobians, reference accelerations and weights, by the rules of MuJoCo.
+
+A violation r of a constraint asks for the acceleration aref = -b v - k d(r) r, with stiffness k and damping b from solref and the
+impedance d(r) from solimp. Its weight is 1 / R with R = (1 - d) / d A, where A is an estimate of the inverse mass it acts on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import sqrt
+
+import casadi as ca
+from casadi import SX
+
+from costate.model.surface import Bounds, Softness
+from costate.physics.jacobian import point_jacobian
+from costate.physics.kinematics import body_poses
+from costate.physics.tree import ROOT
+from costate.sim.constraints import friction_rows, limit_rows
+from costate.sim.contact_models import Newton
+from costate.sim.newton_places import axes
+from costate.sim.newton_weights import InverseWeights, inverse_weights
+from costate.sim.setup import Symbols, Touch
+
+LEAST_FRICTION = 1e-5
+LEAST_R = 1e-15
+IMPEDANCES = (1e-4, 0.9999)
+"""Bounds MuJoCo puts on what files say."""
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """One contact, joint limit or joint friction."""
+
+    kind: str
+    """contact | limit | friction."""
+    J: SX
+    """Along its axes, (dim, nv). Contacts: normal, two of sliding, torsion, two of rolling."""
+    target: SX
+    """aref, (dim,)."""
+    weight: SX
+    """Of the normal direction, or of each edge of a pyramid; 0 where the constraint does not act."""
+    friction: tuple[SX, ...] = ()
+    """Coefficient of every axis but the first; joint friction: the bound [N m or N]."""
+
+    @property
+    def dim(self) -> int:
+        return self.J.shape[0]
+
+
+@dataclass(frozen=True)
+class Options:
+    """What counts for the whole problem."""
+
+    cone: str
+    impratio: float
+    dt: float
+
+
+def resolved(s: Symbols) -> Options:
+    """Options of the model, of the robots' files where it leaves them open."""
+    contact = s.setup.contact
+    assert isinstance(contact, Newton)
+    told = [r.model.physics for r in s.setup.scene.robots.values() if r.model.physics is not None]
+    for name in ("cone", "impratio"):
+        if getattr(contact, name) is None and len({getattr(t, name) for t in told}) > 1:
+            raise ValueError(f"the robots' files differ in {name}: choose one with Newton({name}=...)")
+    cone = contact.cone or (told[0].cone if told else "pyramidal")
+    impratio = contact.impratio or (told[0].impratio if told else 1.0)
+    return Options(cone, impratio, s.setup.dt)
+
+
+def blocks(s: Symbols, touches: list[Touch], options: Options) -> list[Block]:
+    """All constraints at the state of the symbols: contacts, joint limits, joint friction."""
+    contact = s.setup.contact
+    assert isinstance(contact, Newton)
+    weights = inverse_weights(s.setup.scene.model, sorted({x for t in touches for x in (t.link_a, t.link_b)}))
+    bodies = body_poses(s.tree, s.q)
+    found = [_contact(s, bodies, t, weights, options) for t in touches]
+    model = s.setup.scene.model
+    bounds = {j.name: j.bounds or Bounds(contact.softness, contact.softness) for j in model.joints}
+    start = {j.name: i for j, i in zip(model.joints, model.v_index, strict=True)}
+    if contact.joint_limits:
+        for row in limit_rows(s, s.q):
+            own = bounds[row.joint]
+            easy = float(weights.coordinates[start[row.joint]])
+            depth = row.gap - own.margin
+            target, R = _soft(own.limit, depth, row.J @ s.v, SX(easy), options.dt)
+            found.append(Block("limit", row.J, target, ca.if_else(depth < 0, 1 / R, 0)))
+    if contact.joint_friction:
+        for row in friction_rows(s, 1.0):
+            assert row.bound is not None
+            easy = float(weights.coordinates[row.J.sparsity().get_col()[0]])
+            target, R = _soft(bounds[row.joint].friction, SX(0), row.J @ s.v, SX(easy), options.dt)
+            found.append(Block("friction", row.J, target, 1 / R, (row.bound,)))
+    return found
+
+
+def _contact(s: Symbols, bodies: list, t: Touch, weights: InverseWeights, options: Options) -> Block:
+    assert t.surface is not None
+    surface, c = t.surface, t.candidate
+    dim = surface.condim
+    easy = sum(weights.links[x][0] for x in (t.link_a, t.link_b))
+    J = _frame_jacobian(s, bodies, t, dim, options)
+    depth = c.gap - surface.margin
+    sliding = ca.fmax(t.friction, LEAST_FRICTION)
+    torsion, rolling = (SX(max(x, LEAST_FRICTION)) for x in surface.friction[1:])
+    friction = (sliding, sliding, torsion, rolling, rolling)[: dim - 1]
+    pyramid = dim > 1 and options.cone == "pyramidal"
+    A = easy * (1 + sliding**2) if pyramid else SX(easy)
+    target, R = _soft(surface.softness, depth, J @ s.v, A, options.dt)
+    if pyramid:
+        R = 2 * sliding**2 / options.impratio * R
+    return Block("contact", J, target, ca.if_else(depth < 0, 1 / R, 0), friction)
+
+
+def _frame_jacobian(s: Symbols, bodies: list, t: Touch, dim: int, options: Options) -> SX:
+    """Velocity of link a against link b at the contact, along normal and axes of friction, then about them, (dim, nv)."""
+    J = SX(6, s.setup.nv)
+    chains = [_chain(s, link) for link in (t.link_a, t.link_b)]
+    shared = chains[0] & chains[1]  # what carries both does not move them against each other
+    for link, sign in ((t.link_a, 1), (t.link_b, -1)):
+        body = s.tree.links[link][0]
+        if body != ROOT:
+            J = J + sign * point_jacobian(s.tree, bodies, body, t.candidate.point)
+    for k in shared:
+        J[:, k] = SX(6, 1)
+    J = ca.sparsify(J)
+    n = t.candidate.normal
+    if dim == 1:
+        return ca.sparsify(n.T @ J[:3, :])
+    # A round cone does not ask which way its axes point.
+    frame = ca.horzcat(n, *axes(n, t.along if options.cone == "pyramidal" else None)).T
+    return ca.sparsify(ca.vertcat(frame @ J[:3, :], frame @ J[3:, :])[:dim, :])
+
+
+def _chain(s: Symbols, link: str) -> set[int]:
+    """Velocity coordinates that move a link; those that also follow others (mimic joints) left out."""
+    found: set[int] = set()
+    i = s.tree.links[link][0]
+    while i != ROOT:
+        own = s.tree.bodies[i]
+        if not own.is_mimic:
+            found |= set(range(own.v_start, own.v_start + len(own.kind.linear) + len(own.kind.angular)))
+        i = own.parent
+    followed = {b.v_start for b in s.tree.bodies if b.is_mimic}
+    return found - followed
+
+
+def _soft(softness: Softness, depth: SX, speed: SX, A: SX, dt: float) -> tuple[SX, SX]:
+    """(aref (dim,), R). Only the first axis is pushed back."""
+    low, high = IMPEDANCES
+    d0, d1, width, middle, power = softness.solimp
+    d0, d1 = (min(max(d, low), high) for d in (d0, d1))
+    d = _impedance(d0, d1, max(width, 0.0), min(max(middle, low), high), max(power, 1.0), depth)
+    time, ratio = softness.solref
+    if time > 0:
+        time = max(time, 2 * dt)
+        k, b = 1 / (d1 * time * ratio) ** 2, 2 / (d1 * time)
+    else:
+        k, b = -time / d1**2, -ratio / d1
+    target = -b * speed
+    target[0] = target[0] - k * d * depth
+    return target, ca.fmax((1 - d) / d * A, LEAST_R)
+
+
+def _impedance(d0: float, d1: float, width: float, middle: float, power: float, depth: SX) -> SX:
+    if d0 == d1 or width <= 1e-15:
+        return SX((d0 + d1) / 2)
+    x = ca.fmin(ca.fabs(depth) / width, 1)
+    if power == 1:
+        return d0 + (d1 - d0) * x
+    rise = x**power / middle ** (power - 1)
+    settle = 1 - (1 - x) ** power / (1 - middle) ** (power - 1)
+    return d0 + (d1 - d0) * ca.if_else(x <= middle, rise, settle)
+
+
+def regularised_friction(friction: SX, impratio: float) -> SX:
+    """Slope of the cone that an elliptic contact's cost has."""
+    return friction / sqrt(impratio)
+
+
+def total(found: Iterable[Block]) -> int:
+    return sum(b.dim for b in found)

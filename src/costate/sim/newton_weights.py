@@ -1,0 +1,50 @@
+"""Inverse weights: how easily links and coordinates move at home. They scale the softness of constraints, as MuJoCo's
+body_invweight0 and dof_invweight0 do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import casadi as ca
+import numpy as np
+from casadi import SX
+
+from costate.model import Model
+from costate.physics import Parameters
+from costate.physics.crba import crba
+from costate.physics.jacobian import jacobian
+
+
+@dataclass(frozen=True)
+class InverseWeights:
+    """Constants of a model, at its home configuration."""
+
+    links: dict[str, tuple[float, float]]
+    """Link -> inverse of mass [1/kg] and of inertia [1/(kg m^2)] at its centre of mass, mean of three axes; 0 if it is fixed."""
+    coordinates: np.ndarray
+    """Of every velocity coordinate; the mean of the axes for joints with several, (nv,)."""
+
+
+def inverse_weights(model: Model, links: Sequence[str]) -> InverseWeights:
+    assert model.home is not None  # merged models have one
+    params = Parameters.of(model)
+    q = SX.sym("q", model.nq)
+    at = [jacobian(model, params, q, name, SX(model.link(name).inertia.com)) for name in links]
+    everything = ca.Function("home", [q], [ca.densify(crba(model, params, q)), *map(ca.densify, at)])
+    M, *J = (np.array(x) for x in everything.call([ca.DM(model.home)]))
+    inverse = np.linalg.inv(M)
+    of_links = {}
+    for name, j in zip(links, J, strict=True):
+        easy = np.einsum("ij,jk,ik->i", j, inverse, j)
+        of_links[name] = float(easy[:3].mean()), float(easy[3:].mean())
+    return InverseWeights(of_links, _means(model, np.diag(inverse)))
+
+
+def _means(model: Model, diagonal: np.ndarray) -> np.ndarray:
+    means = diagonal.copy()
+    for j, i in zip(model.joints, model.v_index, strict=True):
+        for start in range(i, i + j.nv, 3):
+            if j.kind in ("spherical", "floating") and not j.mimic:
+                means[start : start + 3] = diagonal[start : start + 3].mean()
+    return means
