@@ -65,7 +65,7 @@ class Solver:
 
     @cached_property
     def symbols(self) -> Data:
-        variable = sum(isinstance(m, int) for row in self.friction for m in row)
+        variable = 1 + max((m for row in self.friction for m in row if isinstance(m, int)), default=-1)
         n = self.J.size1()
         sizes = {"f": self.nv, "D": len(self.costs), "target": n, "mu": variable}
         f, D, target, mu = (SX.sym(name, size) for name, size in sizes.items())
