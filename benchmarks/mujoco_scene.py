@@ -11,11 +11,10 @@ import mujoco
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from costate.model import Joint, Link, Shape, Transform
+from costate.model import Shape
+from costate.model.mjcf_writer import add_body, add_geom, numbers
 from costate.sim import World
 from costate.sim.scene import Collider
-
-JOINTS = {"revolute": "hinge", "continuous": "hinge", "prismatic": "slide", "floating": "free", "spherical": "ball"}
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,7 @@ def mjcf(world: World, options: Options = Options()) -> str:  # noqa: B008  (fro
         root,
         "option",
         timestep=repr(setup.dt),
-        gravity=_numbers(model.gravity),
+        gravity=numbers(model.gravity),
         integrator="Euler",
         solver=options.solver,
         iterations=str(options.iterations),
@@ -58,71 +57,28 @@ def mjcf(world: World, options: Options = Options()) -> str:  # noqa: B008  (fro
     ET.SubElement(option, "flag", eulerdamp="enable" if options.implicit_damping else "disable")
     elements = {model.links[0].name: ET.SubElement(root, "worldbody")}
     for joint, link in zip(model.joints, model.links[1:], strict=True):
-        elements[link.name] = _body(elements[joint.parent], joint, link, options)
+        elements[link.name] = add_body(elements[joint.parent], joint, link, options.limits, options.joint_friction)
     for k in sorted({k for pair in scene.pairs for k in pair}):
         _geom(elements[scene.colliders[k].link], scene.colliders[k])
     motors = ET.SubElement(root, "actuator")
     for d in setup.drives:
         limit = {} if d.limit == float("inf") else {"ctrlrange": f"{-d.limit!r} {d.limit!r}"}
-        _add(motors, "motor", {"joint": d.joint} | limit)
+        ET.SubElement(motors, "motor", {"joint": d.joint} | limit)
     contact = ET.SubElement(root, "contact")
     for i, j in scene.pairs:
         own = [c.friction for c in (scene.colliders[i], scene.colliders[j]) if c.friction is not None]
         mu = max(own) if own else options.friction
         names = {"geom1": scene.colliders[i].name, "geom2": scene.colliders[j].name}
-        friction = {"condim": "3", "friction": _numbers((mu, mu, 0.005, 1e-4, 1e-4))} if mu else {"condim": "1"}
+        friction = {"condim": "3", "friction": numbers((mu, mu, 0.005, 1e-4, 1e-4))} if mu else {"condim": "1"}
         hard = {"solref": f"{options.solref!r} 1"} if options.solref else {}
-        _add(contact, "pair", names | friction | hard)
+        ET.SubElement(contact, "pair", names | friction | hard)
     return ET.tostring(root, encoding="unicode")
 
 
-def _body(parent: ET.Element, joint: Joint, link: Link, options: Options) -> ET.Element:
-    body = _add(parent, "body", {"name": link.name} | _pose(joint.origin))
-    if joint.kind != "fixed":
-        numbers = {k: repr(float(getattr(joint, k))) for k in ("damping", "armature", "stiffness")}
-        if joint.nv == 1:
-            numbers |= {"axis": _numbers(joint.axis), "springref": repr(float(joint.rest))}
-            if options.limits and np.isfinite([joint.lower[0], joint.upper[0]]).all():
-                numbers |= {"range": _numbers((joint.lower[0], joint.upper[0]))}
-            if options.joint_friction:
-                numbers |= {"frictionloss": repr(float(joint.friction))}
-        _add(body, "joint", {"name": joint.name, "type": JOINTS[joint.kind]} | numbers)
-    if link.inertia.mass > 0:
-        I = link.inertia.matrix
-        full = _numbers((I[0, 0], I[1, 1], I[2, 2], I[0, 1], I[0, 2], I[1, 2]))
-        ET.SubElement(
-            body, "inertial", pos=_numbers(link.inertia.com), mass=repr(float(link.inertia.mass)), fullinertia=full
-        )
-    return body
-
-
 def _geom(body: ET.Element, collider: Collider) -> None:
-    """A shape that touches only what it is listed with: contype and conaffinity 0."""
     if not isinstance(collider.shape, Shape):
         raise ValueError(f"MuJoCo has no shape for '{collider.name}', {collider.shape!r}")
-    shape = {"type": collider.shape.kind, "size": _size(collider.shape), "contype": "0", "conaffinity": "0"}
-    _add(body, "geom", {"name": collider.name} | shape | _pose(collider.pose))
-
-
-def _add(parent: ET.Element, tag: str, attributes: dict[str, str]) -> ET.Element:
-    return ET.SubElement(parent, tag, attributes)
-
-
-def _size(shape: Shape) -> str:
-    if shape.kind == "plane":
-        return "0 0 1"
-    if shape.kind == "box":
-        return _numbers(shape.size / 2)
-    return _numbers(shape.size if shape.kind == "sphere" else (shape.size[0], shape.size[1] / 2))
-
-
-def _pose(pose: Transform) -> dict[str, str]:
-    x, y, z, w = Rotation.from_matrix(pose.rotation).as_quat()
-    return {"pos": _numbers(pose.translation), "quat": _numbers((w, x, y, z))}
-
-
-def _numbers(values) -> str:
-    return " ".join(repr(float(v)) for v in values)
+    add_geom(body, collider.shape, collider.pose, name=collider.name)
 
 
 class MujocoWorld:

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
+
+Compensation = bool | Literal["nominal"]
+"""Whether a servo carries the robot's weight: as it is, also where masses are inputs of the world or learnt; or, "nominal", as the
+model says, as a real controller does that was not told of another payload."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +29,7 @@ class VelocityServo:
     """[N m s/rad or N s/m]; None: M_ii / time_constant at the home configuration."""
     time_constant: float = 0.02
     """[s]."""
-    gravity_compensation: bool = True
+    gravity_compensation: Compensation = True
     limit: float | None = None
 
 
@@ -41,7 +46,7 @@ class PositionServo:
     """[N m s/rad or N s/m]; None: critical, 2 M_ii / time_constant."""
     time_constant: float = 0.05
     """[s]."""
-    gravity_compensation: bool = True
+    gravity_compensation: Compensation = True
     limit: float | None = None
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import casadi as ca
 from casadi import SX
 
+from costate.physics import Parameters
 from costate.physics.crba import crba
 from costate.physics.ltl import Factor, factor
 from costate.physics.passive import Passive
@@ -62,16 +63,26 @@ def actuate(s: Symbols, q: SX, v: SX, u: SX, M: SX, bias: SX) -> SX:
             torque[d.v] = _clamp(u[k], d.limit)
     if not servos:
         return torque
-    gravity = rnea(setup.scene.model, s.params, q, SX(setup.nv, 1), SX(setup.nv, 1), passive=None)
     gain, pull = SX.zeros(setup.nv), SX.zeros(setup.nv)
+    weight = _weights(s, q)
     for k, d in servos:
         gain[d.v] = d.damping + setup.dt * d.stiffness
-        pull[d.v] = _pull(d, u[k], q) + (gravity[d.v] if d.actuator.gravity_compensation else 0)  # type: ignore[union-attr]
+        pull[d.v] = _pull(d, u[k], q) + weight[d.actuator.gravity_compensation][d.v]  # type: ignore[union-attr]
     dt = setup.dt
     ahead = v + dt * factor(M + dt * ca.diag(gain)).solve(torque + pull - gain * v - bias)
     for _, d in servos:
         torque[d.v] = _clamp(pull[d.v] - gain[d.v] * ahead[d.v], d.limit)
     return torque
+
+
+def _weights(s: Symbols, q: SX) -> dict[bool | str, SX]:
+    """Torques that carry the weight, (nv,), by what a servo compensates for."""
+    model, still = s.setup.scene.model, SX(s.setup.nv, 1)
+
+    def weight(params: Parameters) -> SX:
+        return rnea(model, params, q, still, still, passive=None)
+
+    return {False: SX(s.setup.nv, 1), True: weight(s.params), "nominal": weight(Parameters.of(model))}
 
 
 def _pull(d: Drive, target: SX, q: SX) -> SX:

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 
-from costate.sim import World
+from costate.sim.setup import Setup
 from costate.tasks.insertion.scene import BOTTLE_MASS
 from costate.tasks.insertion.task import ARM_V, SOCKET_V, Insertion
 
 Tensor = torch.Tensor
 Controller = Callable[[Tensor], Tensor]
 """Observation (..., 19) -> action (..., 6) in [-1, 1]."""
+
+
+class Stepper(Protocol):
+    """What episodes run in: a `World` of the task, or the same scene in another engine."""
+
+    setup: Setup
+
+    def step(self, state: Tensor, control: Tensor, params: Mapping[str, Tensor] | None = None) -> Tensor: ...
 
 
 @dataclass(frozen=True)
@@ -67,6 +76,8 @@ class Trajectory:
     """(T + 1, B, 18)."""
     actions: Tensor
     """As the controller gave them, in [-1, 1], (T, B, 6)."""
+    penetration: Tensor | None = None
+    """Deepest overlap with the socket, by the engine they are from [m], (B,); None: by the task's world."""
 
 
 def draw(
@@ -114,7 +125,7 @@ def _noise(task: Insertion, batch: int, generator: torch.Generator, d: Disturban
     return felt @ task.features[0].to(dtype)
 
 
-def run(task: Insertion, world: World, controller: Controller, episodes: Episodes) -> Trajectory:
+def run(task: Insertion, world: Stepper, controller: Controller, episodes: Episodes) -> Trajectory:
     """The controller in these episodes, in one of the task's worlds. Differentiable."""
     o, e = task.options, episodes
     state, dtype = e.state, e.state.dtype
@@ -142,7 +153,7 @@ def run(task: Insertion, world: World, controller: Controller, episodes: Episode
     return Trajectory(torch.stack(states), torch.stack(actions))
 
 
-def _params(world: World, e: Episodes) -> dict[str, Tensor]:
+def _params(world: Stepper, e: Episodes) -> dict[str, Tensor]:
     """What of payload and friction is given and this world knows."""
     given = {"friction": e.friction, "mass:ur5/bottle": e.payload}
     return {k: v for k, v in given.items() if v is not None and k in world.setup.parameters}

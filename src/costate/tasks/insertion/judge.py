@@ -42,13 +42,15 @@ class Verdict:
 
 
 def judge(task: Insertion, trajectory: Trajectory) -> Verdict:
-    """Judge trajectories of any world by the criteria of the task; overlaps are measured in `task.world`."""
+    """Judge trajectories of any world by the criteria of the task; overlaps are measured in `task.world` unless they are given."""
     T, states = task.options.horizon, trajectory.states
     position, tilt, velocity = task.errors(states)
     error, speed = position.norm(dim=-1), velocity.norm(dim=-1)
     kept_place = ((error[T:] <= MAX_ERROR) & (tilt[T:] <= MAX_TILT)).all(0)
     kept_still = (speed[T + 1 :] <= MAX_SPEED).all(0)
-    penetration = (-task.world.gaps(states).amin((0, -1))).clamp(min=0.0)
+    penetration = trajectory.penetration
+    if penetration is None:
+        penetration = (-task.world.gaps(states).amin((0, -1))).clamp(min=0.0)
     within = _within_limits(task, states)
     acceleration = states[..., ARM_V].diff(dim=0) / task.options.dt
     jerk = acceleration.diff(dim=0) / task.options.dt

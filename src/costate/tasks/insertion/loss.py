@@ -54,17 +54,14 @@ def loss(task: Insertion, trajectory: Trajectory, weights: InsertionWeights, fun
     w, T = weights, task.options.horizon
     position, tilt, velocity = task.errors(trajectory.states)
     last = T - w.early
-    r_position = _norm(position[last:]) / POSITION_UNIT
-    r_tilt = tilt[last:] / TILT_UNIT
-    r_speed = _norm(velocity[last + 1 :]) / SPEED_UNIT
-    away = r_position[1:] / 2 + 0.3 * r_tilt[1:] + 0.2 * r_speed
+    goal = goal_terms(position[last:], tilt[last:], velocity[last:], w)
     speeds = trajectory.states[..., ARM_V].square().sum(-1)
     return {
-        "position": w.position * torch.log1p(r_position.square()).mean(0),
-        "tilt": w.tilt * torch.log1p(r_tilt.square()).mean(0),
-        "rest": w.rest * torch.log1p(4 * r_speed.square()).mean(0),
-        "far": w.far * away.clamp(max=200.0).mean(0),
-        "funnel": w.funnel * funnel * _outside(position[: T + 1], tilt[: T + 1], w),
+        "position": goal["position"].mean(0),
+        "tilt": goal["tilt"].mean(0),
+        "rest": goal["rest"][1:].mean(0),
+        "far": goal["far"][1:].mean(0),
+        "funnel": funnel * outside(position[: T + 1], tilt[: T + 1], w).mean(0),
         "smoothness": w.smoothness * speeds.mean(0),
         "start": w.start * speeds[1],
     }
@@ -77,13 +74,25 @@ def total(terms: dict[str, Tensor], weights: InsertionWeights) -> Tensor:
     return each.mean() + weights.tail * worst.mean()
 
 
-def _outside(position: Tensor, tilt: Tensor, w: InsertionWeights) -> Tensor:
-    """How far the bottle leaves the funnel [mm], as a logarithm, (B,)."""
+def goal_terms(position: Tensor, tilt: Tensor, velocity: Tensor, w: InsertionWeights) -> dict[str, Tensor]:
+    """What errors (see `Insertion.errors`) at one moment add, each of the shape of tilt."""
+    r_position, r_tilt, r_speed = _norm(position) / POSITION_UNIT, tilt / TILT_UNIT, _norm(velocity) / SPEED_UNIT
+    away = r_position / 2 + 0.3 * r_tilt + 0.2 * r_speed
+    return {
+        "position": w.position * torch.log1p(r_position.square()),
+        "tilt": w.tilt * torch.log1p(r_tilt.square()),
+        "rest": w.rest * torch.log1p(4 * r_speed.square()),
+        "far": w.far * away.clamp(max=200.0),
+    }
+
+
+def outside(position: Tensor, tilt: Tensor, w: InsertionWeights) -> Tensor:
+    """How far the bottle leaves the funnel [mm], as a logarithm, of the shape of tilt."""
     z = position[..., 2]
     # A tilted bottle is wider at its foot, and once inside also at the mouth.
     width = _norm(position[..., :2]) + (BOTTLE_RADIUS + torch.relu(DEPTH - z) / 2) * tilt
     allowed = CLEARANCE - w.margin + w.slope * torch.relu(z - DEPTH - 0.003)
-    return torch.log1p((torch.relu(width - allowed) / 1e-3).square()).mean(0)
+    return w.funnel * torch.log1p((torch.relu(width - allowed) / 1e-3).square())
 
 
 def _norm(x: Tensor) -> Tensor:

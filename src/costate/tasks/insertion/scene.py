@@ -17,6 +17,8 @@ CLEARANCE, DEPTH = 0.001, 0.06
 WALL, FLOOR = 0.015, 0.02
 """Thickness [m]."""
 GRIPPER_MASS = 0.6
+CARRIAGE_MASS = 1e4
+"""Under the socket: so heavy that nothing the arm does disturbs it [kg]."""
 GRIP = 0.15
 """From the tool flange to the middle of the bottle [m]."""
 MOUTH_HEIGHT = 0.1
@@ -45,11 +47,11 @@ def arm_with_bottle() -> Model:
 
 
 def socket_body() -> Body:
-    """The socket on its carriage: it glides in the plane, so heavy that nothing the arm does disturbs it."""
+    """The socket on its carriage: it glides in the plane."""
     bore = BOTTLE_RADIUS + CLEARANCE
     shape = Shape("socket", np.array([bore, bore + WALL, DEPTH, FLOOR]), name="socket", color=(0.72, 0.73, 0.77, 1.0))
     pose = Transform(np.eye(3), np.array([0.0, 0.0, MOUTH_HEIGHT]))
-    return Body("socket", [shape], 1e4, inertia=1e4 * np.eye(3), joint="planar", pose=pose)
+    return Body("socket", [shape], CARRIAGE_MASS, inertia=CARRIAGE_MASS * np.eye(3), joint="planar", pose=pose)
 
 
 def _up(z: float, x: float = 0.0) -> Transform:

@@ -108,7 +108,7 @@ class Insertion:
         return World(
             robots={"ur5": self.arm},
             bodies=[socket_body()],
-            actuators=VelocityServo() if o.actuation == "velocity" else Torque(),
+            actuators=VelocityServo(gravity_compensation="nominal") if o.actuation == "velocity" else Torque(),
             contact=contact,
             substeps=o.substeps,
             dt=o.dt,

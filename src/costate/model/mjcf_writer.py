@@ -1,0 +1,68 @@
+"""Parts of models as elements of MJCF, with which scenes for MuJoCo are put together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from xml.etree import ElementTree as ET
+
+import numpy as np
+
+from costate.model.errors import ModelError
+from costate.model.model import Joint, Link, Shape, Transform
+
+# Our kind of joint -> MuJoCo's. A planar joint is three of its joints.
+JOINTS = {"revolute": "hinge", "continuous": "hinge", "prismatic": "slide", "floating": "free", "spherical": "ball"}
+
+
+def add_body(parent: ET.Element, joint: Joint, link: Link, limits: bool = True, friction: bool = True) -> ET.Element:
+    """A link and the joint that moves it. limits, friction: whether the joint has its own."""
+    body = ET.SubElement(parent, "body", {"name": link.name} | pose(joint.origin))
+    if joint.kind != "fixed":
+        kind = {"name": joint.name, "type": JOINTS[joint.kind]}
+        ET.SubElement(body, "joint", kind | _joint_numbers(joint, limits, friction))
+    if link.inertia.mass > 0:
+        I = link.inertia.matrix
+        full = numbers((I[0, 0], I[1, 1], I[2, 2], I[0, 1], I[0, 2], I[1, 2]))
+        mass = {"pos": numbers(link.inertia.com), "mass": repr(float(link.inertia.mass)), "fullinertia": full}
+        ET.SubElement(body, "inertial", mass)
+    return body
+
+
+def _joint_numbers(joint: Joint, limits: bool, friction: bool) -> dict[str, str]:
+    given = {k: repr(float(getattr(joint, k))) for k in ("damping", "armature", "stiffness")}
+    if joint.nv != 1:
+        return given
+    given |= {"axis": numbers(joint.axis), "springref": repr(float(joint.rest))}
+    if limits and np.isfinite([joint.lower[0], joint.upper[0]]).all():
+        given["range"] = numbers((joint.lower[0], joint.upper[0]))
+    if friction:
+        given["frictionloss"] = repr(float(joint.friction))
+    return given
+
+
+def add_geom(body: ET.Element, shape: Shape, at: Transform, **attributes: str) -> ET.Element:
+    """A shape. It touches only what a <pair> lists it with, unless attributes give it a contype or conaffinity."""
+    form = {"type": shape.kind, "size": _size(shape), "contype": "0", "conaffinity": "0"}
+    return ET.SubElement(body, "geom", form | pose(at) | attributes)
+
+
+def _size(shape: Shape) -> str:
+    """MuJoCo's: half lengths."""
+    s = shape.size
+    if shape.kind in ("mesh", "socket"):
+        raise ModelError(f"shape {shape.name!r}: MJCF has no primitive for a {shape.kind}; make it of boxes")
+    if shape.kind == "plane":
+        return "0 0 1"
+    if shape.kind == "box":
+        return numbers(s / 2)
+    return numbers(s if shape.kind in ("sphere", "ellipsoid") else (s[0], s[1] / 2))
+
+
+def pose(at: Transform) -> dict[str, str]:
+    """Attributes: a position, and an orientation as two of its axes, which needs no quaternion."""
+    return {"pos": numbers(at.translation), "xyaxes": numbers(at.rotation.T[:2].ravel())}
+
+
+def numbers(values: Iterable[float]) -> str:
+    """With all their digits."""
+    return " ".join(repr(float(v)) for v in values)
