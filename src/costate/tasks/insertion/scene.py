@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from costate.model import Inertia, Joint, Link, Model, Shape, Transform, load_model
-from costate.sim import Body
+from costate.sim import Body, Static
 from costate.sim.scene import solid_inertia
 
 BOTTLE_RADIUS, BOTTLE_LENGTH, BOTTLE_MASS = 0.03, 0.2, 0.5
@@ -52,6 +52,13 @@ def socket_body() -> Body:
     shape = Shape("socket", np.array([bore, bore + WALL, DEPTH, FLOOR]), name="socket", color=(0.72, 0.73, 0.77, 1.0))
     pose = Transform(np.eye(3), np.array([0.0, 0.0, MOUTH_HEIGHT]))
     return Body("socket", [shape], CARRIAGE_MASS, inertia=CARRIAGE_MASS * np.eye(3), joint="planar", pose=pose)
+
+
+def table(center: tuple[float, float]) -> Static:
+    """What the carriage glides on, to be looked at: nothing touches it."""
+    top = MOUTH_HEIGHT - DEPTH - FLOOR - 1e-3  # a gap, or the two surfaces flicker
+    shape = Shape("box", np.array([0.5, 0.7, top]), name="table", color=(0.24, 0.27, 0.31, 1.0))
+    return Static("table", shape, Transform(np.eye(3), np.array([*center, top / 2])))
 
 
 def _up(z: float, x: float = 0.0) -> Transform:

@@ -5,6 +5,7 @@ State (18,): q = arm joints (6), socket x, y, angle; v = arm joints (6), socket 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -13,7 +14,7 @@ import numpy as np
 import torch
 
 from costate.robot import Pose, Robot
-from costate.sim import PGS, Torque, VelocityServo, World
+from costate.sim import PGS, Static, Torque, VelocityServo, World
 from costate.tasks.insertion.scene import (
     BOTTLE_LENGTH,
     GRIP,
@@ -21,6 +22,7 @@ from costate.tasks.insertion.scene import (
     TOUCHING,
     arm_with_bottle,
     socket_body,
+    table,
 )
 
 Tensor = torch.Tensor
@@ -103,11 +105,18 @@ class Insertion:
         """Without contact; the payload is an input."""
         return self._world(None, ("mass:ur5/bottle",))
 
-    def _world(self, contact: PGS | None, parameters: tuple[str, ...]) -> World:
+    @cached_property
+    def shown(self) -> World:
+        """`world` with a table under the socket: for pictures, reports and the viewer."""
+        contact = PGS(friction=self.options.friction, sweeps=30)
+        return self._world(contact, ("friction", "mass:ur5/bottle"), [table(self.options.center)])
+
+    def _world(self, contact: PGS | None, parameters: tuple[str, ...], scenery: Sequence[Static] = ()) -> World:
         o = self.options
         return World(
             robots={"ur5": self.arm},
             bodies=[socket_body()],
+            scenery=scenery,
             actuators=VelocityServo(gravity_compensation="nominal") if o.actuation == "velocity" else Torque(),
             contact=contact,
             substeps=o.substeps,
