@@ -25,7 +25,7 @@ def _quiet():
 
 def both(run, data, epochs: int) -> tuple[float, float]:
     ours, original = examples.packages()
-    return run(ours, data, epochs), run(original, data, epochs)
+    return examples.last(run(ours, data), epochs), examples.last(run(original, data), epochs)
 
 
 def test_learn_dynamics() -> None:
@@ -51,7 +51,8 @@ def test_learn_kinematics(toy: bool) -> None:
 @pytest.mark.slow
 def test_kinematics_are_learnt_in_the_end() -> None:
     ours, original = examples.packages()
-    assert examples.learn_kinematics_iiwa(ours, examples.kinematics_data(original, 100, False), 3000) < 1e-8
+    data = examples.kinematics_data(original, 100, False)
+    assert examples.last(examples.learn_kinematics_iiwa(ours, data), 3000) < 1e-8
 
 
 def test_data_sets() -> None:

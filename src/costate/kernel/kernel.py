@@ -35,7 +35,7 @@ class Kernel:
         out = k(x=X, p=P)                                                          # tensors (..., n); out.f, out.e
 
     A CasADi column of n elements is a tensor (..., n), a matrix of r x c is (..., r, c). Leading dimensions are the batch; they
-    broadcast. Compilation happens on first use, per number type, and is remembered on disk.
+    broadcast. A number () will do for (1,). Compilation happens on first use, per number type, and is remembered on disk.
 
     Args:
         name: For messages and reports.
@@ -115,6 +115,7 @@ class Kernel:
         quick = self._quick.run(tensors, batches)
         if quick is not None:
             return quick
+        tensors = self.signature.with_numbers(tensors)
         dtype = self.signature.check(tensors) if tensors else torch.get_default_dtype()
         code = self._code.get(DTYPE_NAMES[dtype]) or self.code(DTYPE_NAMES[dtype])
         batch = self.signature.batch(tensors)

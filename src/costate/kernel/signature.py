@@ -90,6 +90,13 @@ class Signature:
         missing = [n for n in names if n not in given]
         raise TypeError(f"kernel '{self.name}' needs input {', '.join(missing)} as well; it takes {self}")
 
+    def with_numbers(self, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """The tensors, with (1,) for a number () where that is expected."""
+        return [
+            t.reshape(1) if s.shape == (1,) and isinstance(t, torch.Tensor) and not t.dim() else t
+            for s, t in zip(self.inputs, tensors, strict=True)
+        ]
+
     def check(self, tensors: Sequence[torch.Tensor]) -> torch.dtype:
         """Raise if a tensor does not fit; returns the number type all share."""
         for spec, t in zip(self.inputs, tensors, strict=True):

@@ -10,7 +10,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch._C._functorch import unwrap_if_dead
 from torch.autograd import forward_ad
+
+from costate.kernel.transpose import pushed_seeds
 
 if TYPE_CHECKING:
     from costate.kernel.kernel import Kernel
@@ -23,7 +26,9 @@ Batches = tuple[tuple[int, ...] | None, ...]
 
 def apply(kernel: Kernel, tensors: Sequence[torch.Tensor], batches: Batches | None = None) -> tuple[torch.Tensor, ...]:
     """Evaluate with gradients and under any transform."""
-    return _KernelOp.apply(kernel, batches, *tensors)
+    if _peek() is None:
+        return _record(kernel, batches, *[unwrap_if_dead(t) if isinstance(t, torch.Tensor) else t for t in tensors])
+    return _KernelOp.apply(kernel, batches, *kernel.signature.with_numbers(tensors))
 
 
 def in_transform() -> bool:
@@ -57,9 +62,14 @@ class _KernelOp(torch.autograd.Function):
         if wrt and of:
             seeds = [b for b in bars if b is not None]
             batches = tuple(_lead(kernel, k, tensors[k]) for k in wrt)
-            back = kernel.derivative("vjp_given", wrt, of)
-            run = apply if torch.is_grad_enabled() or in_transform() else type(back).run
-            found = run(back, [*tensors, *given, *seeds], batches)
+            run = apply if torch.is_grad_enabled() or in_transform() else type(kernel).run
+            if pushed := pushed_seeds(kernel, wrt, of, tensors, seeds):
+                push, inputs, which = pushed
+                leads = dict(zip(which, batches, strict=True))
+                every = run(push, inputs, tuple(leads.get(k) for k in range(len(push.signature.outputs))))
+                found = [every[k] for k in which]
+            else:
+                found = run(kernel.derivative("vjp_given", wrt, of), [*tensors, *given, *seeds], batches)
             for k, g in zip(wrt, found, strict=True):
                 grads[k] = g
         return None, None, *grads
@@ -98,6 +108,11 @@ class _KernelOp(torch.autograd.Function):
                 for o, b, s in zip(outs, batches, specs, strict=True)
             )
         return outs, (0,) * len(outs)
+
+
+# What Function.apply comes down to outside of torch.func: it would inspect the signature of forward at every call, which takes
+# longer than a small kernel.
+_record = super(torch.autograd.Function, _KernelOp).apply  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def _lead(kernel: Kernel, k: int, t: torch.Tensor) -> tuple[int, ...]:

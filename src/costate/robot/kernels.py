@@ -2,22 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
+from casadi import SX
 
 from costate.kernel import Kernel
 from costate.model import Model
 from costate.physics import FUNCTIONS, Parameters, build, build_vjp
 from costate.physics.params import Key
+from costate.robot.folding import fold
+
+if TYPE_CHECKING:
+    from costate.robot.learnable import Learnable
+
+Outputs = Callable[[dict[str, SX]], dict[str, SX]]
 
 
 def robot_kernel(model: Model, name: str, learnable: Sequence[Key] = (), **options: Any) -> Kernel:
     """Kernel of a robot function. Its inputs are those of the function, then one for every learnable parameter that it depends
     on; whatever is not learnable is folded into the code."""
     params, symbols = Parameters.of(model).symbolic(learnable)
+    return _compile(model, params, symbols, name, options)
+
+
+def folded_kernel(
+    model: Model, name: str, learnable: Iterable[Learnable], shape_outputs: Outputs | None = None, **options: Any
+) -> Kernel:
+    """The same with parametrisations inside: inputs are the raw tensors of modules that can be folded in, and the values of
+    others. shape_outputs: changes the outputs, for functions without a gradient of their own."""
+    params, symbols = fold(Parameters.of(model), learnable)
+    return _compile(model, params, symbols, name, options, shape_outputs)
+
+
+def _compile(
+    model: Model,
+    params: Parameters,
+    symbols: Mapping[str, SX],
+    name: str,
+    options: dict[str, Any],
+    shape_outputs: Outputs | None = None,
+) -> Kernel:
     inputs, outputs = build(model, params, name, **options)
+    if shape_outputs is not None:
+        outputs = shape_outputs(outputs)
     everything = ca.vertcat(*[ca.vec(x) for x in outputs.values()])
     symbols = {key: x for key, x in symbols.items() if ca.depends_on(everything, x)}
     adjoint = None

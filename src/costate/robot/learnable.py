@@ -12,9 +12,11 @@ import numpy as np
 import torch
 from torch import nn
 
+from costate.kernel.signature import Spec
 from costate.model import Inertia, Joint, Link, Model, Transform
 from costate.physics import Parameters
 from costate.physics.params import KINDS, Key
+from costate.robot.folding import is_foldable, raw_names
 from costate.robot.params import Parametrisation
 
 Tensor = torch.Tensor
@@ -101,6 +103,9 @@ class Learnables(nn.Module):
         self._model = model
         self._entries: dict[tuple[str, str], Learnable] = {}
         self._keys: tuple[Key, ...] = ()
+        self._raws: dict[str, tuple[Learnable, int]] = {}
+        self.version = 0
+        """Changes whenever something is added or removed."""
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -145,18 +150,29 @@ class Learnables(nn.Module):
         return self._keys
 
     def _update(self) -> None:
-        self._keys = tuple(key for entry in self._entries.values() for key in entry.keys)
+        entries = self._entries.values()
+        self._keys = tuple(key for entry in entries for key in entry.keys)
+        folded = [entry for entry in entries if is_foldable(entry.module)]
+        self._raws = {name: (entry, k) for entry in folded for k, name in enumerate(raw_names(entry))}
+        self.version += 1
 
-    def values(self, wanted: Sequence[str], q: Tensor, v: Tensor | None) -> list[Tensor]:
-        """Values of the kernel inputs named, in order. Modules of other inputs are not run."""
-        if not wanted:
-            return []
+    def values(self, wanted: Sequence[Spec], q: Tensor, v: Tensor | None) -> list[Tensor]:
+        """Values of the inputs of a kernel, in order: raw tensors of what is folded in, else the parameters themselves. Modules
+        that are not needed are not run."""
         found: dict[str, Tensor] = {}
-        names = set(wanted)
-        for entry in self._entries.values():
-            if not names.isdisjoint(entry.inputs):
-                found.update(entry.values(q, v))
-        return [found[name].to(q.dtype) for name in wanted]
+        values = []
+        for spec in wanted:
+            source = self._raws.get(spec.name)
+            if source is not None:
+                entry, k = source
+                x = entry.module.raws()[k]  # type: ignore[operator]
+                x = x if x.shape == spec.shape or not x.dim() else x.reshape(spec.shape)
+            else:
+                if spec.name not in found:
+                    found.update(next(e for e in self._entries.values() if spec.name in e.inputs).values(q, v))
+                x = found[spec.name]
+            values.append(x if x.dtype is q.dtype else x.to(q.dtype))
+        return values
 
     def model(self) -> Model:
         """The robot with its parameters as they are now."""

@@ -12,7 +12,9 @@ import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import casadi as ca
 import torch
+from casadi import SX
 from torch import nn
 
 Tensor = torch.Tensor
@@ -62,12 +64,20 @@ class Parametrisation(nn.Module):
     def inverse(self, value: Any) -> Tensor:
         raise NotImplementedError
 
+    def raws(self) -> tuple[Tensor]:
+        """See `costate.robot.folding`; subclasses that can be folded into kernels have a method `symbolic` of raw."""
+        assert self.raw is not None
+        return (self.raw,)
+
 
 class Unconstrained(Parametrisation):
     """The value itself, of any shape."""
 
     def value(self, raw: Tensor) -> Tensor:
         return raw.clone()
+
+    def symbolic(self, raw: SX) -> SX:
+        return raw
 
     def inverse(self, value: Tensor) -> Tensor:
         return value
@@ -82,6 +92,9 @@ class Positive(Parametrisation):
 
     def value(self, raw: Tensor) -> Tensor:
         return self.minimum + raw.exp()
+
+    def symbolic(self, raw: SX) -> SX:
+        return self.minimum + ca.exp(raw)
 
     def inverse(self, value: Tensor) -> Tensor:
         if not bool((value > self.minimum).all()):
@@ -126,6 +139,10 @@ class PositiveDefinite(Parametrisation):
         L = _triangle(raw)
         return L @ L.mT
 
+    def symbolic(self, raw: SX) -> SX:
+        L = _symbolic_triangle(raw)
+        return L @ L.T
+
     def inverse(self, value: Tensor) -> Tensor:
         L, info = torch.linalg.cholesky_ex((value + value.mT) / 2)
         if int(info) != 0:
@@ -152,6 +169,14 @@ class PhysicalInertia(Parametrisation):
             S = S + raw[4 + k] * _unit(i, j, raw)
         second = mass * (S @ S.T)
         return Inertial(mass, raw[7:].clone(), torch.trace(second) * torch.eye(3, dtype=raw.dtype) - second)
+
+    def symbolic(self, raw: SX) -> tuple[SX, SX, SX]:
+        mass = ca.exp(2 * raw[0])
+        S = ca.diag(ca.exp(raw[1:4]))
+        for k, (i, j) in enumerate(self._UPPER):
+            S[i, j] = raw[4 + k]
+        second = mass * (S @ S.T)
+        return mass, raw[7:], ca.trace(second) * SX.eye(3) - second
 
     def inverse(self, value: Inertial) -> Tensor:
         mass, com, inertia = (_tensor(x) for x in value)
@@ -191,6 +216,9 @@ class RollPitchYaw(Parametrisation):
     def value(self, raw: Tensor) -> Tensor:
         return rpy_matrix(raw)
 
+    def symbolic(self, raw: SX) -> SX:
+        return symbolic_rpy_matrix(raw)
+
     def inverse(self, value: Tensor) -> Tensor:
         R = value
         roll = torch.atan2(R[2, 1], R[2, 2])
@@ -229,6 +257,17 @@ def rpy_matrix(rpy: Tensor) -> Tensor:
     return torch.stack(rows, -2)
 
 
+def symbolic_rpy_matrix(rpy: SX) -> SX:
+    """The same, as an expression."""
+    (cr, cp, cy), (sr, sp, sy) = ca.vertsplit(ca.cos(rpy)), ca.vertsplit(ca.sin(rpy))
+    rows = [
+        (cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr),
+        (sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr),
+        (-sp, cp * sr, cp * cr),
+    ]
+    return ca.vertcat(*[ca.horzcat(*row) for row in rows])
+
+
 def _possible(second: Tensor) -> Tensor:
     """A positive definite second moment: the given one, or the nearest with a warning."""
     values, vectors = torch.linalg.eigh(second)
@@ -257,6 +296,15 @@ def _triangle(raw: Tensor) -> Tensor:
     rows, columns = torch.tril_indices(n, n, -1)
     below = torch.zeros(n, n, dtype=raw.dtype).index_put((rows, columns), raw[n:])
     return torch.diag(raw[:n].exp()) + below
+
+
+def _symbolic_triangle(raw: SX) -> SX:
+    n = int(((8 * raw.numel() + 1) ** 0.5 - 1) / 2)
+    L = ca.diag(ca.exp(raw[:n]))
+    below = [(i, j) for i in range(n) for j in range(i)]
+    for k, (i, j) in enumerate(below):
+        L[i, j] = raw[n + k]
+    return L
 
 
 def _flatten(L: Tensor) -> Tensor:

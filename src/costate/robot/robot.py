@@ -15,7 +15,7 @@ from costate.kernel import Kernel
 from costate.model import Model, load_model, write_urdf
 from costate.physics import FUNCTIONS
 from costate.physics.integrate import neutral
-from costate.robot.kernels import robot_kernel
+from costate.robot.kernels import folded_kernel, robot_kernel
 from costate.robot.learnable import Learnable, Learnables, impossible_links
 from costate.robot.params import Unconstrained
 from costate.robot.pose import Pose
@@ -261,7 +261,8 @@ class Robot(nn.Module):
     # --- kernels --------------------------------------------------------------------------------------------------
 
     def kernel(self, function: str, **options: Any) -> Kernel:
-        """The compiled kernel behind a function, for NumPy calls and bound buffers: robot.kernel("forward_dynamics").numpy(...)."""
+        """The kernel of a function, for NumPy calls and bound buffers: robot.kernel("forward_dynamics").numpy(...). Learnable
+        parameters are inputs."""
         keys = self.learnt.keys()
         key = function, keys, tuple(sorted(options.items()))
         if key not in self._kernels:
@@ -278,12 +279,19 @@ class Robot(nn.Module):
         if wrenches:
             options["wrenches"] = tuple(self._known(link) for link in wrenches)
             inputs = [*inputs, *wrenches.values()]
-        kernel = self.kernel(function, **options)
-        if not self.learnt:
+        key = function, self.learnt.version, *options.items()
+        kernel = self._kernels.get(key)
+        if kernel is None:
+            entries = self.learnt.list()
+            made = (
+                folded_kernel(self.model, function, entries, **options) if entries else self.kernel(function, **options)
+            )
+            kernel = self._kernels[key] = made
+        wanted = kernel.signature.inputs[len(inputs) :]
+        if not wanted:
             return kernel.apply(inputs)
-        wanted = [spec.name for spec in kernel.signature.inputs[len(inputs) :]]
         named = dict(zip(FUNCTIONS[function].inputs, inputs, strict=False))
-        return kernel.apply([*inputs, *self.learnt.values(wanted, *self._state(named))] if wanted else inputs)
+        return kernel.apply([*inputs, *self.learnt.values(wanted, *self._state(named))])
 
     def _state(self, named: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
         """q and v among the arguments of a function; v = 0 for functions without it."""

@@ -2,7 +2,8 @@
 
     from costate.compat import differentiable_robot_model     # instead of: import differentiable_robot_model
 
-Modules `robot_model`, `rigid_body_params` and `data_utils` are where they were. What differs is written in docs/learnable.md.
+Modules `robot_model`, `rigid_body_params`, `data_utils`, `spatial_vector_algebra`, `se3_so3_util` and `utils` are where they were.
+What differs is written in docs/learnable.md.
 """
 
 from costate.compat.differentiable_robot_model.robot_model import (

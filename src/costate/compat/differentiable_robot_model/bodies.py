@@ -4,15 +4,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-import numpy as np
+import casadi as ca
 import torch
+from casadi import SX
 from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
 from torch import nn
 
-from costate.compat.differentiable_robot_model.pose import rpy_rotation
+from costate.compat.differentiable_robot_model.spatial_vector_algebra import (
+    CoordinateTransform,
+    SpatialForceVec,
+    SpatialInertia,
+    SpatialMotionVec,
+    rotation_about,
+)
 from costate.model.rotation import to_rpy
 from costate.robot import Robot
+from costate.robot.folding import is_foldable
+from costate.robot.learnable import input_name, shape_of
+from costate.robot.params import rpy_matrix, symbolic_rpy_matrix
 
 Tensor = torch.Tensor
 
@@ -40,49 +51,120 @@ class RotationOfAngles(nn.Module):
         self.angles = angles
 
     def forward(self) -> Tensor:
-        return rpy_rotation(self.angles().reshape(3))
+        return rpy_matrix(self.angles().reshape(3))
+
+
+class FoldableRotation(RotationOfAngles):
+    """The same, of a module that can be folded into kernels."""
+
+    def raws(self) -> tuple[Tensor, ...]:
+        return self.angles.raws()  # type: ignore[operator]
+
+    def symbolic(self, *raws: SX) -> SX:
+        return symbolic_rpy_matrix(ca.vec(self.angles.symbolic(*raws).T))  # type: ignore[operator]
+
+
+def rotation_of(angles: nn.Module) -> nn.Module:
+    return (FoldableRotation if is_foldable(angles) else RotationOfAngles)(angles)
+
+
+class BodyInertia:
+    """`mass()`, `com()`, `inertia_mat()` of a link as they are now."""
+
+    def __init__(self, robot: Robot, link: str):
+        self._robot, self._link = robot, link
+
+    def mass(self) -> Tensor:
+        return _present(self._robot, "mass", self._link)
+
+    def com(self) -> Tensor:
+        return _present(self._robot, "com", self._link).reshape(1, 3)
+
+    def inertia_mat(self) -> Tensor:
+        return _present(self._robot, "inertia", self._link).reshape(1, 3, 3)
+
+    def multiply_motion_vec(self, smv: SpatialMotionVec) -> SpatialForceVec:
+        return self._spatial(smv.lin.dtype).multiply_motion_vec(smv)
+
+    def get_spatial_mat(self) -> Tensor:
+        return self._spatial(torch.get_default_dtype()).get_spatial_mat()
+
+    def _spatial(self, dtype: torch.dtype) -> SpatialInertia:
+        return SpatialInertia(self.mass().to(dtype), self.com().to(dtype), self.inertia_mat().to(dtype))
 
 
 class Body:
-    """A link. `trans()`, `rot_angles()`, `joint_damping()`, `inertia.mass()`, ... give present values."""
+    """A link and the joint that moves it: present parameters (`trans()`, `rot_angles()`, `joint_damping()`, `inertia.mass()`, ...),
+    and the state that `update_kinematic_state` and `iterative_newton_euler` leave."""
 
-    pose: tuple[Tensor, Tensor] | None = None
-    """Position and quaternion after `update_kinematic_state`."""
-    vel: Tensor | None = None
-    """Linear and angular velocity, world axes, after `update_kinematic_state`."""
+    pose: CoordinateTransform
+    """In the world."""
+    vel: SpatialMotionVec
+    """In its own axes, at its origin; so are `acc` and `force`."""
+    acc: SpatialMotionVec
+    force: SpatialForceVec
+    joint_pose: CoordinateTransform
+    """In the parent link."""
+    joint_vel: SpatialMotionVec
+    joint_acc: SpatialMotionVec
 
     def __init__(self, robot: Robot, link: str, joint_id: int, joint_idx: int | None):
         self._robot, self.name, self.joint_id, self.joint_idx = robot, link, joint_id, joint_idx
-        self.inertia = self
+        self._joint = next((j for j in robot.model.joints if j.child == link), None)
+        self.inertia = BodyInertia(robot, link)
+        self.pose, self.vel, self.acc = CoordinateTransform(), SpatialMotionVec(), SpatialMotionVec()
+        self.force = SpatialForceVec()
+        self.update_joint_state(torch.zeros(1, 1), torch.zeros(1, 1))
+        self.update_joint_acc(torch.zeros(1, 1))
 
-    def _joint(self):
-        return next((j for j in self._robot.identified_model().joints if j.child == self.name), None)
+    @property
+    def joint_axis(self) -> Tensor:
+        """(1, 3); zero for links that no joint moves."""
+        moves = self._joint is not None and self.joint_idx is not None
+        return (_present(self._robot, "axis", self._joint.name) if moves else torch.zeros(3)).reshape(1, 3)
 
     def trans(self) -> Tensor:
-        joint = self._joint()
-        return _row(np.zeros(3) if joint is None else joint.origin.translation)
+        x = torch.zeros(3) if self._joint is None else _present(self._robot, "translation", self._joint.name)
+        return x.reshape(1, 3)
 
     def rot_angles(self) -> Tensor:
-        joint = self._joint()
-        return _row(np.zeros(3) if joint is None else to_rpy(joint.origin.rotation))
+        if self._joint is None:
+            return torch.zeros(1, 3)
+        for entry in self._robot.learnable():
+            if entry.keys == (("rotation", self._joint.name),) and isinstance(entry.module, RotationOfAngles):
+                return entry.module.angles().reshape(1, 3)
+        angles = to_rpy(self._joint.origin.rotation)
+        return torch.as_tensor(angles, dtype=torch.get_default_dtype()).reshape(1, 3)
 
     def joint_damping(self) -> Tensor:
-        joint = self._joint()
-        return torch.tensor([0.0 if joint is None else joint.damping], dtype=torch.float64)
+        return torch.zeros(1) if self._joint is None else _present(self._robot, "damping", self._joint.name)
 
     get_joint_damping_const = joint_damping
 
-    def mass(self) -> Tensor:
-        return torch.tensor([self._link().inertia.mass], dtype=torch.float64)
+    def update_joint_state(self, q: Tensor, qd: Tensor) -> None:
+        """Joint position and velocity (batch, 1); sets joint_pose and joint_vel."""
+        axis = self.joint_axis.to(q.dtype)
+        fixed = rpy_matrix(self.rot_angles().to(q.dtype).reshape(3)).expand(len(q), 3, 3)
+        trans = self.trans().to(q.dtype).expand(len(q), 3)
+        if self._slides:
+            trans = trans + (fixed @ (q @ axis)[..., None])[..., 0]
+        else:
+            fixed = fixed @ rotation_about(q @ axis)
+        self.joint_pose = CoordinateTransform(fixed, trans)
+        self.joint_vel = self._along(qd)
 
-    def com(self) -> Tensor:
-        return _row(self._link().inertia.com)
+    def update_joint_acc(self, qdd: Tensor) -> None:
+        """Joint acceleration (batch, 1); sets joint_acc."""
+        self.joint_acc = self._along(qdd)
 
-    def inertia_mat(self) -> Tensor:
-        return torch.as_tensor(self._link().inertia.matrix)[None]
+    @property
+    def _slides(self) -> bool:
+        return self._joint is not None and self._joint.kind == "prismatic"
 
-    def _link(self):
-        return self._robot.identified_model().link(self.name)
+    def _along(self, rate: Tensor) -> SpatialMotionVec:
+        x = rate @ self.joint_axis.to(rate.dtype)
+        zero = torch.zeros_like(x)
+        return SpatialMotionVec(x, zero) if self._slides else SpatialMotionVec(zero, x)
 
     def get_joint_limits(self) -> dict[str, float]:
         joint = next(j for j in self._robot.model.joints if j.child == self.name)
@@ -95,5 +177,22 @@ class Body:
         return {name: float(x[0]) for name, x in limits.items()}
 
 
-def _row(x: np.ndarray) -> Tensor:
-    return torch.as_tensor(x).reshape(1, 3)
+def _present(robot: Robot, kind: str, owner: str) -> Tensor:
+    """Value of a parameter now: what its module gives, or the file's number as torch's default type."""
+    for entry in robot.learnable():
+        if (kind, owner) in entry.keys:
+            return entry.values()[input_name((kind, owner))]
+    item = robot.model.link(owner).inertia if kind in ("mass", "com", "inertia") else _joint_named(robot, owner)
+    number = {
+        "mass": lambda: item.mass,
+        "com": lambda: item.com,
+        "inertia": lambda: item.matrix,
+        "translation": lambda: item.origin.translation,
+        "axis": lambda: item.axis,
+        "damping": lambda: item.damping,
+    }[kind]()
+    return torch.as_tensor(number, dtype=torch.get_default_dtype()).reshape(shape_of(kind))
+
+
+def _joint_named(robot: Robot, name: str) -> Any:
+    return next(j for j in robot.model.joints if j.name == name)

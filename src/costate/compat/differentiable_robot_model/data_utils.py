@@ -16,8 +16,17 @@ AMPLITUDE = 0.7
 """Of sine motions [rad]."""
 
 
-class _Sample(list):
-    """One sample of a batch that is gathered already."""
+class _Sample(Sequence):
+    """One sample of a batch that is gathered already; its tensors are cut out when asked for."""
+
+    def __init__(self, gathered: list[Tensor], row: int):
+        self.gathered, self.row = gathered, row
+
+    def __len__(self) -> int:
+        return len(self.gathered)
+
+    def __getitem__(self, k: Any) -> Any:
+        return [x[self.row] for x in self.gathered[k]] if isinstance(k, slice) else self.gathered[k][self.row]
 
 
 class _Samples(Sequence):
@@ -32,7 +41,7 @@ class _Samples(Sequence):
     def __getitem__(self, k: int) -> _Sample:  # type: ignore[override]
         if not -len(self) <= k < len(self):
             raise IndexError(k)
-        return _Sample(x[k] for x in self.gathered)
+        return _Sample(self.gathered, k)
 
 
 def _take_gathered(batch: Any, *, collate_fn_map: Any = None) -> list[Tensor]:
@@ -58,6 +67,10 @@ class _DynamicsDataset(Dataset):
 
     def __getitems__(self, index: Sequence[int]) -> _Samples:
         """Many at once, which is what a DataLoader asks for if it can."""
+        first = index[0]
+        if index == list(range(first, first + len(index))):  # not shuffled: a copy of a block is quicker than a search
+            block = slice(first, first + len(index))
+            return _Samples([self.data[name][block].clone() for name in self.NAMES])
         rows = torch.as_tensor(index)
         return _Samples([self.data[name][rows] for name in self.NAMES])
 

@@ -1,15 +1,12 @@
-"""Position and quaternion of a link from one kernel, and rotations of roll, pitch and yaw from another."""
+"""Position and quaternion of a link, from one kernel."""
 
 from __future__ import annotations
 
-from functools import cache
-
 import casadi as ca
-import torch
 
 from costate.kernel import Kernel
-from costate.physics import Parameters, build
 from costate.robot import Robot
+from costate.robot.kernels import folded_kernel
 
 
 def signed(x: ca.SX) -> ca.SX:
@@ -22,28 +19,13 @@ def signed(x: ca.SX) -> ca.SX:
     return ca.if_else(decides < 0, -1, 1) * x
 
 
-def pose_kernel(robot: Robot, link: str) -> tuple[Kernel, list[str]]:
-    """Kernel q, learnable parameters -> position (3,), quaternion xyzw (4,); and the names of these parameters."""
-    params, symbols = Parameters.of(robot.model).symbolic(robot.learnt.keys())
-    inputs, outputs = build(robot.model, params, "forward_kinematics", link=link, with_quaternion=True)
-    found = {"position": outputs["position"], "quaternion": signed(outputs["quaternion"])}
-    everything = ca.vertcat(*found.values())
-    used = {name: x for name, x in symbols.items() if ca.depends_on(everything, x)}
-    return Kernel(f"{robot.name}.pose", {**inputs, **used}, found), list(used)
+def with_signed_quaternion(outputs: dict[str, ca.SX]) -> dict[str, ca.SX]:
+    """Position (3,) and quaternion xyzw (4,) of the outputs of forward kinematics."""
+    return {"position": outputs["position"], "quaternion": signed(outputs["quaternion"])}
 
 
-@cache
-def _rpy_kernel() -> Kernel:
-    rpy = ca.SX.sym("rpy", 3)
-    (cr, cp, cy), (sr, sp, sy) = ca.vertsplit(ca.cos(rpy)), ca.vertsplit(ca.sin(rpy))
-    rows = [
-        (cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr),
-        (sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr),
-        (-sp, cp * sr, cp * cr),
-    ]
-    return Kernel("rpy", {"rpy": rpy}, {"R": ca.vertcat(*[ca.horzcat(*row) for row in rows])})
-
-
-def rpy_rotation(rpy: torch.Tensor) -> torch.Tensor:
-    """Rz(yaw) Ry(pitch) Rx(roll) of angles (..., 3) [rad], shape (..., 3, 3)."""
-    return _rpy_kernel().apply([rpy])[0]
+def pose_kernel(robot: Robot, link: str) -> Kernel:
+    """Kernel q, learnable parameters -> position (3,), quaternion xyzw (4,)."""
+    return folded_kernel(
+        robot.model, "forward_kinematics", robot.learnable(), with_signed_quaternion, link=link, with_quaternion=True
+    )

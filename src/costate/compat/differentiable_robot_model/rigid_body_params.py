@@ -1,12 +1,14 @@
 """Parametrisations with the interface of `differentiable_robot_model.rigid_body_params`. Their parameters have the type of the
-initial values given, or torch's default type."""
+initial values given, or torch's default type. Kernels compute them: `symbolic` says the same as `forward`."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
+import casadi as ca
 import torch
+from casadi import SX
 from torch import nn
 
 Tensor = torch.Tensor
@@ -19,6 +21,12 @@ class UnconstrainedScalar(nn.Module):
 
     def forward(self) -> Tensor:
         return self.param
+
+    def raws(self) -> tuple[Tensor]:
+        return (self.param,)
+
+    def symbolic(self, param: SX) -> SX:
+        return param
 
 
 class PositiveScalar(nn.Module):
@@ -36,6 +44,12 @@ class PositiveScalar(nn.Module):
     def forward(self) -> Tensor:
         return (self.l * self.l + self._min_val).squeeze()
 
+    def raws(self) -> tuple[Tensor]:
+        return (self.l,)
+
+    def symbolic(self, l: SX) -> SX:
+        return l * l + self._min_val
+
 
 class UnconstrainedTensor(nn.Module):
     def __init__(self, dim1: int, dim2: int, init_tensor: Tensor | None = None, init_std: float = 0.1):
@@ -45,6 +59,12 @@ class UnconstrainedTensor(nn.Module):
 
     def forward(self) -> Tensor:
         return self.param
+
+    def raws(self) -> tuple[Tensor]:
+        return (self.param,)
+
+    def symbolic(self, param: SX) -> SX:
+        return param
 
 
 class SymmMatNet(nn.Module):
@@ -103,6 +123,13 @@ class SymmPosDef3DInertiaMatrixNet(CholeskyNet):
         matrix, _ = self.get_symm_pos_semi_def_matrix_and_l(self.l[None])
         return matrix[0] + self._shift * torch.eye(3, dtype=self.l.dtype)
 
+    def raws(self) -> tuple[Tensor]:
+        return (self.l,)
+
+    def symbolic(self, l: SX) -> SX:
+        L = _symbolic_fill(l)
+        return L @ L.T + self._shift * SX.eye(3)
+
 
 class CovParameterized3DInertiaMatrixNet(CholeskyNet):
     """trace(S) 1 - S of the covariance S = L L^T + bias 1 of the mass: always possible (Wensing et al., 2017)."""
@@ -126,6 +153,14 @@ class CovParameterized3DInertiaMatrixNet(CholeskyNet):
         S = self.get_symm_pos_semi_def_matrix_and_l(self.l[None])[0][0] + self._shift * one
         return torch.trace(S) * one - S
 
+    def raws(self) -> tuple[Tensor]:
+        return (self.l,)
+
+    def symbolic(self, l: SX) -> SX:
+        L = _symbolic_fill(l)
+        S = L @ L.T + self._shift * SX.eye(3)
+        return ca.trace(S) * SX.eye(3) - S
+
 
 class Symm3DInertiaMatrixNet(SymmMatNet):
     def __init__(
@@ -136,6 +171,13 @@ class Symm3DInertiaMatrixNet(SymmMatNet):
 
     def forward(self) -> Tensor:  # type: ignore[override]
         return super().forward(self.l[None])[0]
+
+    def raws(self) -> tuple[Tensor]:
+        return (self.l,)
+
+    def symbolic(self, l: SX) -> SX:
+        lower = _symbolic_fill(l)
+        return lower + lower.T - ca.diag(l[:3])
 
 
 class TriangParam3DInertiaMatrixNet(nn.Module):
@@ -184,6 +226,13 @@ def _fill(l: Tensor, n: int) -> Tensor:
     index = both[0] * n + both[1]
     flat = torch.zeros(*l.shape[:-1], n * n, dtype=l.dtype)
     return flat.index_copy(-1, index, l).reshape(*l.shape[:-1], n, n)
+
+
+def _symbolic_fill(l: SX) -> SX:
+    lower = ca.diag(l[:3])
+    for k, (i, j) in enumerate(((1, 0), (2, 0), (2, 1))):
+        lower[i, j] = l[3 + k]
+    return lower
 
 
 def _entries(A: Tensor) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,8 +13,13 @@ import numpy as np
 import torch
 from torch import nn
 
-from costate.compat.differentiable_robot_model.bodies import Body, LinkRows, RotationOfAngles
+from costate.compat.differentiable_robot_model.bodies import Body, LinkRows, rotation_of
 from costate.compat.differentiable_robot_model.pose import pose_kernel
+from costate.compat.differentiable_robot_model.spatial_vector_algebra import (
+    CoordinateTransform,
+    SpatialForceVec,
+    SpatialMotionVec,
+)
 from costate.kernel import Kernel
 from costate.model import Inertia, Model, load_model
 from costate.physics import Passive
@@ -22,15 +28,17 @@ from costate.robot import Robot
 Tensor = torch.Tensor
 
 # Parameter name there -> here, and what wraps its module.
-PARAMETERS: dict[str, tuple[str, type[nn.Module] | None]] = {
+PARAMETERS: dict[str, tuple[str, Callable[[nn.Module], nn.Module] | None]] = {
     "trans": ("translation", None),
-    "rot_angles": ("rotation", RotationOfAngles),
+    "rot_angles": ("rotation", rotation_of),
     "joint_damping": ("damping", None),
     "mass": ("mass", None),
     "inertia_mat": ("inertia", None),
     "com": ("com", None),
 }
 
+DAMPED = Passive(damping=True, friction=False, springs=False)
+UNDAMPED = Passive(damping=False, friction=False, springs=False)
 EARTH = np.array([0.0, 0.0, -9.81])
 
 
@@ -56,7 +64,7 @@ class DifferentiableRobotModel(nn.Module):
         self._robot = Robot(model)
         # Shares the learnable modules, not a submodule of its own: parameters are counted once.
         object.__setattr__(self, "_weightless", Robot(model.with_gravity(np.zeros(3))))
-        self._poses: dict[str, tuple[Kernel, list[str]]] = {}
+        self._poses: dict[str, Kernel] = {}
         joint_of = {j.child: j for j in model.joints}
         moving = [i for i, link in enumerate(rows.links) if link in joint_of and joint_of[link].nv]
         self._controlled_joints = moving
@@ -68,15 +76,46 @@ class DifferentiableRobotModel(nn.Module):
         self._back = None if self._order is None else torch.argsort(self._order)
         dof = {rows.links[i]: k for k, i in enumerate(moving)}
         self._bodies = [Body(self._robot, link, i, dof.get(link)) for i, link in enumerate(rows.links)]
+        body_of = {body.name: body for body in self._bodies}
+        # Every body after its parent, whatever the order of the file.
+        parents = {joint.child: body_of[joint.parent] for joint in model.joints}
+        self._chain = [(body_of[x], parents.get(x)) for x in _from_root(model)]
 
     # --- kinematics -----------------------------------------------------------------------------------------------
 
     def update_kinematic_state(self, q: Tensor, qd: Tensor) -> None:
-        """Set the pose (position, quaternion) and velocity of every entry of `_bodies`."""
-        poses = self.compute_forward_kinematics_all_links(q)
+        """Set the joint state, pose and velocity of every entry of `_bodies`. q, qd: (n_dofs,) or (batch, n_dofs)."""
+        q, qd = (x.reshape(-1, self._n_dofs) for x in (q, qd))
         for body in self._bodies:
-            body.pose = poses[body.name]
-            body.vel = self._robot.link_velocity(self._in(q), self._in(qd), body.name)
+            k = body.joint_idx
+            state = (q.new_zeros(1, 1),) * 2 if k is None else (q[:, k : k + 1], qd[:, k : k + 1])
+            body.update_joint_state(*state)
+        for body, parent in self._chain:
+            if parent is None:
+                body.pose = CoordinateTransform(torch.eye(3, dtype=q.dtype), torch.zeros(3, dtype=q.dtype))
+                body.vel = SpatialMotionVec(q.new_zeros(len(q), 3), q.new_zeros(len(q), 3))
+            else:
+                body.pose = parent.pose.multiply_transform(body.joint_pose)
+                body.vel = body.joint_vel.add_motion_vec(parent.vel.transform(body.joint_pose.inverse()))
+
+    def iterative_newton_euler(self, base_acc: SpatialMotionVec) -> None:
+        """Set the acceleration and force of every entry of `_bodies`, for the state of `update_kinematic_state` and the joint
+        accelerations given to each by `update_joint_acc`. base_acc: of the base; gravity is a base accelerating upwards."""
+        for body, parent in self._chain:
+            if parent is None:
+                body.acc = base_acc
+            else:
+                carried = parent.acc.transform(body.joint_pose.inverse())
+                body.acc = carried.add_motion_vec(body.joint_acc).add_motion_vec(
+                    body.vel.cross_motion_vec(body.joint_vel)
+                )
+            body.force = SpatialForceVec(torch.zeros_like(body.acc.lin), torch.zeros_like(body.acc.ang))
+        for body, parent in reversed(self._chain[1:]):
+            momentum = body.inertia.multiply_motion_vec(body.vel)
+            own = body.inertia.multiply_motion_vec(body.acc).add_force_vec(body.vel.cross_force_vec(momentum))
+            body.force = body.force.add_force_vec(own)
+            if parent is not None:
+                parent.force = parent.force.add_force_vec(body.force.transform(body.joint_pose))
 
     def compute_forward_kinematics_all_links(self, q: Tensor) -> dict[str, tuple[Tensor, Tensor]]:
         """Link -> position [m] (..., 3), quaternion xyzw (..., 4)."""
@@ -84,11 +123,11 @@ class DifferentiableRobotModel(nn.Module):
 
     def compute_forward_kinematics(self, q: Tensor, link_name: str, recursive: bool = False) -> tuple[Tensor, Tensor]:
         """Position [m] (..., 3) and quaternion xyzw (..., 4) of a link. `recursive` changes nothing: there is no state."""
-        if link_name not in self._poses:
-            self._poses[link_name] = pose_kernel(self._robot, self._robot._known(link_name))
-        kernel, wanted = self._poses[link_name]
+        kernel = self._poses.get(link_name)
+        if kernel is None:
+            kernel = self._poses[link_name] = pose_kernel(self._robot, self._robot._known(link_name))
         x = self._in(q)
-        position, quaternion = kernel.apply([x, *self._robot.learnt.values(wanted, x, None)])
+        position, quaternion = kernel.apply([x, *self._robot.learnt.values(kernel.signature.inputs[1:], x, None)])
         return position, quaternion
 
     def compute_endeffector_jacobian(self, q: Tensor, link_name: str) -> tuple[Tensor, Tensor]:
@@ -140,8 +179,7 @@ class DifferentiableRobotModel(nn.Module):
 
     def _call(self, function: str, inputs: list[Tensor], gravity: bool | None, damping: bool | None) -> Tensor:
         robot: Robot = self._robot if gravity else self._weightless
-        passive = Passive(damping=bool(damping), friction=False, springs=False)
-        return robot._call(function, inputs, passive=passive)[0]
+        return robot._call(function, inputs, passive=DAMPED if damping else UNDAMPED)[0]
 
     # --- learning -------------------------------------------------------------------------------------------------
 
@@ -159,7 +197,7 @@ class DifferentiableRobotModel(nn.Module):
     def unfreeze_learnable_link_param(self, link_name: str, parameter_name: str) -> None:
         self._robot.unfreeze(link_name, self._parameter(parameter_name)[0])
 
-    def _parameter(self, name: str) -> tuple[str, type[nn.Module] | None]:
+    def _parameter(self, name: str) -> tuple[str, Callable[[nn.Module], nn.Module] | None]:
         if name not in PARAMETERS:
             raise AttributeError(
                 f"Invalid parameter name {name!r}. Accepted parameter names are: {', '.join(PARAMETERS)}"
@@ -199,6 +237,16 @@ def _with_unit_inertias(model: Model, links: list[str]) -> Model:
         warnings.warn(f"no dynamics information for link {link}: its mass and inertia are set to 1", stacklevel=3)
     unit = Inertia(1.0, np.zeros(3), np.eye(3))
     return replace(model, links=tuple(replace(x, inertia=unit) if x.name in links else x for x in model.links))
+
+
+def _from_root(model: Model) -> list[str]:
+    """Links, each after its parent."""
+    moved = {joint.child: joint.parent for joint in model.joints}
+
+    def depth(link: str) -> int:
+        return 1 + depth(moved[link]) if link in moved else 0
+
+    return sorted((link.name for link in model.links), key=depth)
 
 
 class _Shipped(DifferentiableRobotModel):
