@@ -1,7 +1,8 @@
 """Contact geometry: where two shapes may touch, how far apart they are there, and along which directions forces act.
 
-Which points are looked at depends on the kinds of the two shapes alone; every pair of kinds is a row of PAIRS, others go through
-points of one against the distance of the other. All of it is differentiable, whether the shapes touch or not.
+Which points are looked at depends on the kinds of the two shapes alone. Pairs of convex solids are programs (see narrow.py),
+unless a formula is at hand: those are rows of PAIRS, or spheres. Others go through points of one against the distance of the other.
+All of it is differentiable, whether the shapes touch or not.
 """
 
 from __future__ import annotations
@@ -13,7 +14,23 @@ import casadi as ca
 from casadi import SX
 
 from costate.physics.edges import Frame, edge_contact
-from costate.physics.shapes import FAR, Box, Capsule, Cylinder, Plane, Socket, Solid, Sphere, length
+from costate.physics.features import features, is_convex
+from costate.physics.hull import Hull
+from costate.physics.manifold import Place, pick
+from costate.physics.orient import tangents
+from costate.physics.shapes import (
+    FAR,
+    Box,
+    Capsule,
+    Cylinder,
+    Ellipsoid,
+    Plane,
+    Socket,
+    Solid,
+    Sphere,
+    is_field,
+    length,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +74,15 @@ def candidates(a: Placed, b: Placed) -> list[Candidate]:
         return [c.flipped() for c in points_against(b, a)]
     found = points_against(a, b)
     return found if isinstance(a.solid, Sphere) else found + [c.flipped() for c in points_against(b, a)]
+
+
+def by_program(a: Solid, b: Solid) -> bool:
+    """Whether a pair is a program of narrow.py: convex solids, unless there is a formula."""
+    kinds = {type(a), type(b)}
+    if not (is_convex(a) and is_convex(b)):
+        return is_field(a) or is_field(b)
+    formula = any(kinds == set(row) for row in PAIRS)
+    return not formula and not (Sphere in kinds and kinds <= {Sphere, Capsule, Box, Cylinder})
 
 
 def points_against(a: Placed, b: Placed) -> list[Candidate]:
@@ -115,38 +141,6 @@ def _capsule_box(a: Placed, b: Placed) -> list[Candidate]:
     return [*points_against(a, b), corner, _edges(a, b)]
 
 
-def _box_box(a: Placed, b: Placed) -> list[Candidate]:
-    """Corners of each against a face of the other, and edges."""
-    return [*_corners_on_face(a, b), *(c.flipped() for c in _corners_on_face(b, a)), _edges(a, b)]
-
-
-BESIDE_FACE = 1e-6
-"""How far beside a face a corner is still above it [m]: boxes of the same size can be stacked."""
-
-
-def _corners_on_face(a: Placed, b: Placed) -> list[Candidate]:
-    """Corners of a against that face of b along which the two are furthest apart. All corners share it, so that one which is near
-    another face too is not pushed out sideways. Corners beside the face have their plain distance."""
-    assert isinstance(b.solid, Box)
-    fa, fb = Frame(a.solid, a.rotation, a.position), Frame(b.solid, b.rotation, b.position)
-    middle = b.to_local(a.position)
-    apart = [ca.fabs(middle[k]) - fb.half(k) - fa.extent(fb.axis(k)) for k in range(3)]
-    is_best = [ca.logic_and(apart[k] >= apart[(k + 1) % 3], apart[k] > apart[(k + 2) % 3]) for k in range(2)]
-    chosen = ca.vertcat(is_best[0], ca.if_else(is_best[0], 0, is_best[1]), 0)
-    chosen[2] = 1 - chosen[0] - chosen[1]
-    facing = b.rotation @ (chosen * ca.if_else(middle < 0, -1, 1))
-    found = []
-    for p, _ in a.solid.points():
-        x = a.to_world(p)
-        y = b.to_local(x)
-        out = ca.fabs(y) - b.solid.size / 2
-        beside = ca.mmax(ca.if_else(chosen > 0, -1, out)) > BESIDE_FACE
-        gap = ca.if_else(beside, b.solid.distance(y), ca.dot(facing, x - b.position) - ca.dot(chosen, b.solid.size) / 2)
-        normal = ca.if_else(beside, b.rotation @ b.solid.normal(y), facing)
-        found.append(Candidate(gap, x - normal * gap / 2, normal))
-    return found
-
-
 def _rims(a: Placed, toward: SX) -> list[SX]:
     """Four points of each rim, turned so that the one furthest along a direction is among them, world axes."""
     assert isinstance(a.solid, Cylinder)
@@ -168,30 +162,26 @@ def _cylinder_plane(a: Placed, b: Placed) -> list[Candidate]:
     return found
 
 
-def _rims_against(a: Placed, b: Placed) -> list[Candidate]:
-    """Rims turned towards where b is nearest to the middle of a."""
-    toward = -(b.rotation @ b.solid.normal(b.to_local(a.position)))
+def _ellipsoid_plane(a: Placed, b: Placed) -> list[Candidate]:
+    """The lowest point."""
+    normal = b.rotation[:, 2]
+    x = a.to_world(features(a.solid).support(a.solid, -(a.rotation.T @ normal)))
+    gap = ca.dot(x - b.position, normal)
+    return [Candidate(gap, x - normal * gap / 2, normal)]
+
+
+def _hull_plane(a: Placed, b: Placed) -> list[Candidate]:
+    """The lowest corner, and three more that span the largest area with it."""
     found = []
-    for x in _rims(a, toward):
-        y = b.to_local(x)
-        gap, normal = b.solid.distance(y), b.rotation @ b.solid.normal(y)
-        found.append(Candidate(gap, x - normal * gap / 2, normal))
-    return found
-
-
-def _cylinder_box(a: Placed, b: Placed) -> list[Candidate]:
-    """Rims against the box, corners against the cylinder, and edges against its side."""
-    return [*_rims_against(a, b), *(c.flipped() for c in points_against(b, a)), _edges(a, b)]
-
-
-def _cylinder_capsule(a: Placed, b: Placed) -> list[Candidate]:
-    """Rims against the capsule, its ends against the cylinder, and side against side."""
-    return [*_rims_against(a, b), *(c.flipped() for c in points_against(b, a)), _edges(a, b)]
-
-
-def _cylinder_cylinder(a: Placed, b: Placed) -> list[Candidate]:
-    """Rims of each against the other, and side against side."""
-    return [*_rims_against(a, b), *(c.flipped() for c in _rims_against(b, a)), _edges(a, b)]
+    for p, _ in a.solid.points():
+        y = b.to_local(a.to_world(p))
+        found.append(Place(SX(1), ca.vertcat(y, 0)))
+    normal = b.rotation[:, 2]
+    kept = [(p.valid, p.at) for p in pick(found)]
+    return [
+        Candidate(ca.if_else(valid, at[2], FAR), b.to_world(ca.vertcat(at[:2], at[2] / 2)), normal)
+        for valid, at in kept
+    ]
 
 
 SMOOTHING = 1e-6
@@ -259,22 +249,12 @@ def _face_on_cup(b: Placed, cup: Socket, low: SX, axis: SX, r) -> list[Candidate
 PAIRS: dict[tuple[type[Solid], type[Solid]], Callable[[Placed, Placed], list[Candidate]]] = {
     (Capsule, Capsule): _capsule_capsule,
     (Capsule, Box): _capsule_box,
-    (Box, Box): _box_box,
     (Cylinder, Plane): _cylinder_plane,
-    (Cylinder, Box): _cylinder_box,
-    (Cylinder, Capsule): _cylinder_capsule,
-    (Cylinder, Cylinder): _cylinder_cylinder,
     (Cylinder, Socket): _cylinder_socket,
+    (Ellipsoid, Plane): _ellipsoid_plane,
+    (Hull, Plane): _hull_plane,
 }
 """Pairs with a method of their own."""
 
 
-def tangents(n: SX) -> tuple[SX, SX]:
-    """Two unit vectors normal to a unit vector and to each other (Duff et al., Building an Orthonormal Basis, Revisited, 2017)."""
-    sign = ca.if_else(n[2] < 0, -1, 1)
-    a = -1 / (sign + n[2])
-    b = n[0] * n[1] * a
-    return (
-        ca.vertcat(1 + sign * n[0] ** 2 * a, sign * b, -sign * n[0]),
-        ca.vertcat(b, sign + n[1] ** 2 * a, -n[1]),
-    )
+__all__ = ["Candidate", "Placed", "by_program", "candidates", "tangents"]

@@ -119,6 +119,17 @@ class Cylinder(Solid):
 
 
 @dataclass(frozen=True, eq=False)
+class Ellipsoid(Solid):
+    semi: SX
+    """Semi-axes (3,)."""
+
+    def distance(self, p: SX) -> SX:
+        """Of first order near the surface, from the gradient of its quadric; contact does not use it."""
+        inside, slope = length(p / self.semi), length(p / self.semi**2)
+        return inside * (inside - 1) / slope
+
+
+@dataclass(frozen=True, eq=False)
 class Plane(Solid):
     """z = 0, solid below."""
 
@@ -234,14 +245,27 @@ class Socket(Solid):
 
 def sizes(solid: Solid) -> list[float]:
     """All lengths a solid is made of, in the order of its fields, parts after parts [m]."""
-    found: list[float] = []
+    return [float(x) for x in np.array(ca.DM(size_symbols(solid))).ravel()]
+
+
+class Field(Solid):
+    """A solid known by sampled values, which only a program can look up."""
+
+
+def is_field(solid: Solid) -> bool:
+    return isinstance(solid, Field)
+
+
+def size_symbols(solid: Solid) -> SX:
+    """The same lengths, as numbers or symbols, (n,)."""
+    parts = [SX(0, 1)]
     for f in fields(solid):  # type: ignore[arg-type]
         value = getattr(solid, f.name)
         if isinstance(value, Solid):
-            found += sizes(value)
+            parts.append(size_symbols(value))
         elif not isinstance(value, Transform):
-            found += [float(x) for x in ca.vertsplit(ca.DM(SX(value)))]
-    return found
+            parts.append(ca.vec(SX(value)))
+    return ca.vertcat(*parts)
 
 
 def resized(solid: Solid, values: SX) -> Solid:

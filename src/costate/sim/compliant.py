@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import casadi as ca
 from casadi import SX
 
-from costate.kernel.program import Program
-from costate.kernel.stages.straight import as_program
+from costate.kernel import ProgramBuilder
+from costate.kernel.program import Program, Var
 from costate.physics.integrate import integrate, velocity_map
 from costate.sim.advance import advance
 from costate.sim.constraints import constraint_rows
 from costate.sim.contact_models import Compliant
-from costate.sim.motion import Free, free_motion
+from costate.sim.motion import free_motion
 from costate.sim.setup import Setup, Symbols
 
 
@@ -21,36 +19,40 @@ def smooth_step(setup: Setup) -> Program:
     """One substep of a world without hard contact: (x, u, parameters, wrenches) -> (x', impulses of all rows)."""
     s = Symbols(setup)
     dt, model = setup.dt, setup.scene.model
-
-    def free(q: SX, v: SX) -> Free:
-        return free_motion(s, q, v, s.u, contact_forces(s, q, v)[0])
-
+    total, forces = contact_forces(s)
+    free = free_motion(s, s.q, s.v, s.u, total)
+    b = ProgramBuilder("step")
+    args = [b.input(f"i{k}", x.numel()) for k, x in enumerate(s.inputs)]
     if setup.integrator == "rk4":
-        x = _runge_kutta(s, lambda q, v: free(q, v).acceleration)
+        slope = ca.vertcat(velocity_map(model, s.q) @ s.v, free.acceleration)
+        first, impulses = s.call(b, "slope", [slope, dt * forces], args)
+        x = _runge_kutta(b, s, slope, args, first)
     else:
-        after = free(s.q, s.v).velocity
-        x = advance(model, s.q, s.v if setup.integrator == "explicit" else after, after, dt)
-    forces = contact_forces(s, s.q, s.v)[1]
-    return as_program(ca.Function("step", s.inputs, [x, dt * ca.densify(forces)]))
+        used = s.v if setup.integrator == "explicit" else free.velocity
+        x, impulses = s.call(b, "step", [advance(model, s.q, used, free.velocity, dt), dt * forces], args)
+    b.output("x", x)
+    b.output("impulses", impulses)
+    return b.program()
 
 
-def _runge_kutta(s: Symbols, acceleration: Callable[[SX, SX], SX]) -> SX:
+def _runge_kutta(b: ProgramBuilder, s: Symbols, slope: SX, args: list[Var], first: Var) -> Var:
     """The classical method on coordinates, dq/dt = N(q) v; quaternions leave the unit sphere at the order of the method's error and
     are brought back at the end."""
     dt, model, nq = s.setup.dt, s.setup.scene.model, s.setup.nq
-    slopes: list[SX] = []
-    for part in (0.0, 0.5, 0.5, 1.0):
-        x = s.x + part * dt * slopes[-1] if slopes else s.x
-        q, v = x[:nq], x[nq:]
-        slopes.append(ca.vertcat(velocity_map(model, q) @ v, acceleration(q, v)))
-    x = s.x + dt * (ca.horzcat(*slopes) @ ca.DM([1 / 6, 1 / 3, 1 / 3, 1 / 6]))
-    return ca.vertcat(integrate(model, x[:nq], SX(s.setup.nv, 1)), x[nq:])
+    symbols = [SX.sym(f"k{k}", s.setup.nx) for k in range(4)]
+    slopes = [first]
+    for part in (0.5, 0.5, 1.0):
+        (x,) = b.call(ca.Function("ahead", [s.x, symbols[0]], [s.x + part * dt * symbols[0]]), args[0], slopes[-1])
+        slopes += s.call(b, "slope", [slope], [x, *args[1:]])
+    x = s.x + dt * (ca.horzcat(*symbols) @ ca.DM([1 / 6, 1 / 3, 1 / 3, 1 / 6]))
+    unit = ca.vertcat(integrate(model, x[:nq], SX(s.setup.nv, 1)), x[nq:])
+    return b.call(ca.Function("after", [s.x, *symbols], [unit]), args[0], *slopes)[0]
 
 
-def contact_forces(s: Symbols, q: SX, v: SX) -> tuple[SX | None, SX]:
+def contact_forces(s: Symbols) -> tuple[SX | None, SX]:
     """Generalised forces of contacts and joint limits (nv,), and the force [N or N m] along each row."""
-    options = s.setup.contact
-    rows = [] if options is None else constraint_rows(s, q, s.contacts(q), s.setup.dt)
+    options, v = s.setup.contact, s.v
+    rows = [] if options is None else constraint_rows(s, s.q, s.contacts(), s.setup.dt)
     if not rows:
         return None, SX.zeros(1)
     assert isinstance(options, Compliant)

@@ -33,7 +33,7 @@ def newton_step(setup: Setup) -> Program:
     data, solver = make_problem(s, contact)
     b = ProgramBuilder("step")
     args = [b.input(f"i{k}", x.numel()) for k, x in enumerate(s.inputs)]
-    numbers = b.call(ca.Function("prepare", s.inputs, data.flat()), *args)
+    numbers = s.call(b, "prepare", data.flat(), args)
     if solver.costs:
         tangent, adjoint = solver.derivatives()
         (a,) = b.custom(solver.program(), *numbers, tangent=tangent, adjoint=adjoint)
@@ -53,7 +53,7 @@ def make_problem(s: Symbols, contact: Newton) -> tuple[Data, Solver]:
     # Accelerations are those in axes that stand still, see advance.py.
     f = actuate(s, s.q, s.v, s.u, M, bias) - bias + M @ turning(model, s.v)
     options = resolved(s)
-    found = blocks(s, s.contacts(s.q), options)
+    found = blocks(s, s.contacts(), options)
     J = ca.sparsify(ca.vertcat(*(b.J for b in found))) if found else SX(0, model.nv)
     friction, mu = pack([b.friction for b in found])
     D, target = ca.vertcat(*(b.weight for b in found)), ca.vertcat(*(b.target for b in found))

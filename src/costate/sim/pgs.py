@@ -44,7 +44,7 @@ def pgs_step(setup: Setup) -> Program:
     assert isinstance(options, PGS)
     s = Symbols(setup)
     free = free_motion(s, s.q, s.v, s.u, joint_friction=not options.joint_friction)
-    rows = constraint_rows(s, s.q, s.contacts(s.q), setup.dt)
+    rows = constraint_rows(s, s.q, s.contacts(), setup.dt)
     b = ProgramBuilder("step")
     args = [b.input(f"i{k}", x.numel()) for k, x in enumerate(s.inputs)]
     if not rows:
@@ -53,9 +53,7 @@ def pgs_step(setup: Setup) -> Program:
     rest = [] if problem.rest is None else [problem.rest]
     outputs = [free.velocity, _nonzeros(problem.W), problem.sweep.system, _bounds(rows), *rest, problem.c]
     outputs += problem.more.values()
-    v_free, w, system, bounds, *found = b.call(
-        ca.Function("prepare", s.inputs, [ca.densify(o) for o in outputs]), *args
-    )
+    v_free, w, system, bounds, *found = s.call(b, "prepare", outputs, args)
     sides = found[len(rest) :]
     solved = [_solve(b, problem.sweep, options.sweeps, len(rows), [system, c, bounds]) for c in sides]
     finish = _finish(setup, s, problem, list(problem.more))

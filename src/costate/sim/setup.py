@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -9,9 +10,11 @@ import casadi as ca
 import numpy as np
 from casadi import SX
 
+from costate.kernel import ProgramBuilder
+from costate.kernel.program import Var
 from costate.model.surface import Surface, mix
 from costate.physics import Parameters
-from costate.physics.contact import Candidate, Placed, candidates
+from costate.physics.contact import Candidate, Placed, by_program, candidates
 from costate.physics.kinematics import body_poses, link_pose
 from costate.physics.params import KINDS, Key
 from costate.physics.quaternion import exp, to_rotation
@@ -19,6 +22,7 @@ from costate.physics.shapes import resized, sizes
 from costate.physics.tree import Tree
 from costate.sim.actuators import Actuator
 from costate.sim.contact_models import ContactModel, Newton
+from costate.sim.narrow import Narrow
 from costate.sim.newton_places import places
 from costate.sim.scene import Collider, Scene
 
@@ -158,17 +162,51 @@ class Symbols:
     def tree(self) -> Tree:
         return Tree.of(self.setup.scene.model, self.params)
 
-    def contacts(self, q: SX) -> list[Touch]:
-        """Candidates of all pairs at a configuration."""
-        bodies = body_poses(self.tree, q)
+    @cached_property
+    def _placed(self) -> dict[int, Placed]:
+        """Colliders that may touch others, at their poses."""
+        bodies = body_poses(self.tree, self.q)
         scene = self.setup.scene
-        placed: dict[int, Placed] = {}
-        for k in {i for pair in scene.pairs for i in pair}:
-            placed[k] = self._place(scene.colliders[k], link_pose(self.tree, bodies, scene.colliders[k].link))
+        used = sorted({i for pair in scene.pairs for i in pair})
+        links = {k: link_pose(self.tree, bodies, scene.colliders[k].link) for k in used}
+        return {k: self._place(scene.colliders[k], links[k]) for k in used}
+
+    @cached_property
+    def _narrow(self) -> Narrow | None:
+        """The pairs whose places a program finds; they are symbols beside the inputs."""
+        placed = self._placed
+        pairs = [(i, j) for i, j in self.setup.scene.pairs if by_program(placed[i].solid, placed[j].solid)]
+        return Narrow.of(pairs, placed) if pairs else None
+
+    def call(
+        self,
+        b: ProgramBuilder,
+        name: str,
+        outputs: Sequence[SX],
+        args: Sequence[Var],
+        more: Mapping[Var, SX] | None = None,
+        prune: bool = True,
+    ) -> list[Var]:
+        """Expressions of the inputs and contacts as a stage of a program.
+
+        args: values of the inputs; more: further values and their symbols; prune: whether pairs that are far apart may be looked at
+        by their bounding spheres alone.
+        """
+        values, symbols = list(args), list(self.inputs)
+        if self._narrow is not None:
+            values.append(self._narrow.call(b, self, args, prune))
+            symbols.append(self._narrow.symbols)
+        values += (more or {}).keys()
+        symbols += (more or {}).values()
+        return b.call(ca.Function(name, symbols, [ca.densify(o) for o in outputs]), *values)
+
+    def contacts(self) -> list[Touch]:
+        """Candidates of all pairs. What is made of them becomes a stage by `call`."""
+        scene = self.setup.scene
         found = []
         for i, j in scene.pairs:
             a, b = scene.colliders[i], scene.colliders[j]
-            near = self._places(placed[i], placed[j])
+            near = self._places(i, j)
             if not near:
                 raise ValueError(
                     f"'{a.name}' and '{b.name}' have no points to touch each other by: make one of simpler shapes, or leave the "
@@ -178,7 +216,10 @@ class Symbols:
             found += [Touch(a.link, b.link, (a.name, b.name), c, friction, surface, along) for c, along in near]
         return found
 
-    def _places(self, a: Placed, b: Placed) -> list[tuple[Candidate, SX | None]]:
+    def _places(self, i: int, j: int) -> list[tuple[Candidate, SX | None]]:
+        if self._narrow is not None and (i, j) in self._narrow.starts:
+            return [(c, None) for c in self._narrow.candidates(i, j)]
+        a, b = self._placed[i], self._placed[j]
         if isinstance(self.setup.contact, Newton):
             return places(a, b)
         return [(c, None) for c in candidates(a, b)]

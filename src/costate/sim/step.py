@@ -7,6 +7,8 @@ rollout:  a scan of steps; its states are its output, and all its adjoint needs
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import casadi as ca
 from casadi import SX
 
@@ -106,7 +108,7 @@ def linearization_kernel(setup: Setup) -> Kernel:
 def contact_kernel(setup: Setup) -> Kernel:
     """Where shapes may touch: points, normals, gaps, and the forces of one substep, normal and tangential."""
     s = Symbols(setup)
-    touches = s.contacts(s.q)
+    touches = s.contacts()
     b = ProgramBuilder("world.contacts")
     args = _inputs(b, setup)
     impulses = b.call(substep_program(setup), *args)[1]
@@ -123,8 +125,7 @@ def contact_kernel(setup: Setup) -> Kernel:
         for column, value in zip(columns, (c.point, c.normal, c.gap, normal_force, rub), strict=True):
             column.append(value)
         at += 3 if rubs else 1
-    where = [ca.densify(ca.vertcat(*x)) for x in columns]
-    results = b.call(ca.Function("where", [*s.inputs, impulse], where), *args, impulses)
+    results = s.call(b, "where", [ca.vertcat(*x) for x in columns], args, {impulses: impulse})
     n = len(touches)
     shapes = {"points": (n, 3), "normals": (n, 3), "gaps": n, "forces": n, "friction": (n, 3)}
     for (name, shape), value in zip(shapes.items(), results, strict=True):
@@ -134,9 +135,13 @@ def contact_kernel(setup: Setup) -> Kernel:
 
 def gap_kernel(setup: Setup) -> Kernel:
     """Distances of all candidates, of the state alone."""
-    s = Symbols(setup)
-    gaps = ca.vertcat(*(t.candidate.gap for t in s.contacts(s.q)))
-    return Kernel("world.gaps", {"state": s.x, **s.given}, {"gaps": ca.densify(gaps)})
+    s = Symbols(replace(setup, wrenches=()))
+    b = ProgramBuilder("world.gaps")
+    x, given = b.input("state", setup.nx), _given(b, setup)
+    still = b.call(ca.Function("still", [], [SX.zeros(setup.nu)]))
+    gaps = ca.vertcat(*(t.candidate.gap for t in s.contacts()))
+    b.output("gaps", s.call(b, "gaps", [gaps], [x, *still, *given], prune=False)[0])
+    return b.kernel()
 
 
 def energy_kernel(setup: Setup) -> Kernel:

@@ -307,7 +307,7 @@ class World:
     def _touches(self) -> list[Touch]:
         """Candidates, with symbols of their own: for names and counts."""
         symbols = Symbols(self.setup)
-        return symbols.contacts(symbols.q)
+        return symbols.contacts()
 
     def _touching(self) -> list[Touch]:
         if not self._touches:

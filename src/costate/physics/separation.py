@@ -1,0 +1,361 @@
+"""The direction along which two convex solids are furthest apart, or overlap least.
+
+    separation(n) = min over a in A, b in B of n . (a - b)        its largest value is the distance, or minus the depth
+
+Apart, it is found by GJK (Gilbert, Johnson and Keerthi, 1988): the point of A - B nearest to the origin. Overlapping, a ray from
+the origin is followed to the portal (a triangle of A - B, as in Snethen's XenoCollide, 2008) where it leaves A - B; the portal's
+normal is the next ray, and the depth along it never grows. Both are loops of a fixed state, one sample per lane. The direction is then
+polished: tried as the normal of faces, of pairs of edges, and by Newton's method where surfaces are round.
+
+The search itself is not differentiated. It says which features touch; what follows from them (`polished`) is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+
+import casadi as ca
+from casadi import SX
+
+from costate.kernel import ProgramBuilder
+from costate.kernel.program import Program
+from costate.physics.features import features
+from costate.physics.hull import Hull
+from costate.physics.orient import tangents
+from costate.physics.shapes import TINY, Solid, length, resized, sizes
+
+OVERLAP = 1e-7
+"""Cores nearer than this overlap [m]."""
+CONVERGED = 1e-12
+"""Relative error of the squared distance at which GJK ends."""
+FLAT = 1e-11
+"""Areas and volumes relative to the lengths of the edges that count as none."""
+PORTAL = 1e-9
+"""How far beyond a portal A - B may reach when it ends [m]."""
+GJK_STEPS, PORTAL_STEPS, ROUNDS, POLISH = 64, 80, 4, 3
+TIE = 1e-10
+"""How much further apart a less constrained direction must hold the solids to be taken [m]."""
+CURVED = 1e-9
+"""Least curvature of the separation at its maximum [m] for a step of Newton."""
+LONGEST = 0.1
+"""Longest step of Newton [rad]."""
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """Two convex solids, in the frame of the second."""
+
+    a: Solid
+    b: Solid
+    R: SX
+    """Axes of a, (3, 3)."""
+    t: SX
+    """Origin of a [m], (3,)."""
+
+    def support_a(self, d: SX) -> SX:
+        return self.t + self.R @ features(self.a).support(self.a, self.R.T @ d)
+
+    def support_b(self, d: SX) -> SX:
+        return features(self.b).support(self.b, d)
+
+    def difference(self, d: SX) -> SX:
+        """The point of A - B furthest in a direction."""
+        return self.support_a(d) - self.support_b(-d)
+
+    def separation(self, n: SX) -> SX:
+        return ca.dot(n, self.difference(-n))
+
+    def between(self) -> SX:
+        """From the middle of b to that of a, never zero."""
+        return self.t + self.R @ centre(self.a) - centre(self.b) + SX([1e-9, 2e-9, 3e-9])
+
+
+def centre(solid: Solid) -> SX:
+    """A point well inside."""
+    if not isinstance(solid, Hull):
+        return SX.zeros(3)
+    corners = solid.corners
+    return sum(corners[1:], corners[0]) / len(corners)
+
+
+def pair_symbols(a: Solid, b: Solid) -> tuple[Pair, list[SX]]:
+    """A pair of solids of these kinds, and its symbols: (pose of a in b (12,), sizes of a, sizes of b)."""
+    pose, size_a, size_b = SX.sym("pose", 12), SX.sym("sa", len(sizes(a))), SX.sym("sb", len(sizes(b)))
+    pair = Pair(resized(a, size_a), resized(b, size_b), ca.reshape(pose[:9], 3, 3), pose[9:])
+    return pair, [pose, size_a, size_b]
+
+
+def search_program(a: Solid, b: Solid) -> Program:
+    """(pose, sizes of a, sizes of b) -> (n, flats of a (6,), of b (6,), whether n follows from them); with derivatives zero."""
+    pair, symbols = pair_symbols(a, b)
+    search = ProgramBuilder("search")
+    args = [search.input(f"i{k}", s.numel()) for k, s in enumerate(symbols)]
+    start = search.call(ca.Function("seed", symbols, _start(pair)), *args)
+    (w, c, _), _ = search.while_loop(*_gjk(pair, symbols), GJK_STEPS, start, shared=args)
+    portal = search.call(_enter(pair, symbols), w, c, *args)
+    portal, _ = search.while_loop(*_portal(pair, symbols), PORTAL_STEPS, portal, shared=args)
+    n = search.call(_direction(), c, portal[1], portal[3])
+    none = search.call(ca.Function("none", [], [SX.zeros(6), SX.zeros(6), SX(0)]))
+    found, _, _ = search.scan(_polish(pair, symbols), POLISH, [*n, *none], shared=args)
+    for k, x in enumerate(found):
+        search.output(f"o{k}", x)
+    program = search.program()
+    b_ = ProgramBuilder("fixed")
+    inputs = [b_.input(f"i{k}", s.numel()) for k, s in enumerate(symbols)]
+    for k, x in enumerate(b_.custom(program, *inputs, tangent=_zero(program, True), adjoint=_zero(program, False))):
+        b_.output(f"o{k}", x)
+    return b_.program()
+
+
+def _zero(program: Program, forward: bool) -> ca.Function:
+    ins = [SX.sym(f"i{k}", n) for k, n in enumerate(program.in_sizes)]
+    outs = [SX.sym(f"o{k}", n) for k, n in enumerate(program.out_sizes)]
+    moved, zero = (ins, outs) if forward else (outs, ins)
+    seeds = [SX.sym(f"s{k}", x.numel()) for k, x in enumerate(moved)]
+    return ca.Function("zero", [*ins, *outs, *seeds], [SX.zeros(x.numel()) for x in zero])
+
+
+# --- apart: GJK -------------------------------------------------------------------------------------------------------
+
+RUNNING, DONE = 0, 1
+
+
+def _start(pair: Pair) -> list[SX]:
+    """A simplex of one point, three times; the point of it nearest to the origin; the state."""
+    w = pair.difference(-pair.between())
+    return [ca.vertcat(w, w, w), w, SX(RUNNING)]
+
+
+def _gjk(pair: Pair, symbols: list[SX]) -> tuple[ca.Function, ca.Function]:
+    """While running: add the point of A - B that is furthest towards the origin, keep the triangle that comes nearest."""
+    simplex, c, state = SX.sym("w", 9), SX.sym("c", 3), SX.sym("state")
+    carry = [simplex, c, state, *symbols]
+    old = [simplex[3 * k : 3 * k + 3] for k in range(3)]
+    w = pair.difference(-c)
+    square = ca.dot(c, c)
+    triangles = [[w, old[0], old[1]], [w, old[1], old[2]], [w, old[2], old[0]]]
+    best, nearest = ca.vertcat(*triangles[0]), nearest_on_triangle(*triangles[0])
+    for triangle in triangles[1:]:
+        p = nearest_on_triangle(*triangle)
+        nearer = ca.dot(p, p) < ca.dot(nearest, nearest)
+        best, nearest = ca.if_else(nearer, ca.vertcat(*triangle), best), ca.if_else(nearer, p, nearest)
+    inside = _holds_origin(w, *old)
+    optimal = square - ca.dot(c, w) <= CONVERGED * square
+    stuck = ca.dot(nearest, nearest) >= square * (1 - 1e-14)
+    nearest = ca.if_else(inside, 0, nearest)
+    kept = ca.logic_or(optimal, ca.logic_and(stuck, ca.logic_not(inside)))
+    touches = ca.logic_or(inside, ca.dot(nearest, nearest) < OVERLAP**2)
+    after = [ca.if_else(kept, simplex, best), ca.if_else(kept, c, nearest), ca.logic_or(kept, touches)]
+    return ca.Function("running", carry, [state == RUNNING]), ca.Function("gjk", carry, after)
+
+
+def nearest_on_triangle(p: SX, q: SX, r: SX) -> SX:
+    """The point of a triangle nearest to the origin; it may be degenerate."""
+    best = _nearest_on_segment(p, q)
+    for ends in ((q, r), (r, p)):
+        x = _nearest_on_segment(*ends)
+        best = ca.if_else(ca.dot(x, x) < ca.dot(best, best), x, best)
+    normal = ca.cross(q - p, r - p)
+    square = ca.dot(normal, normal)
+    weights = [ca.dot(normal, ca.cross(*ends)) for ends in ((q, r), (r, p), (p, q))]
+    broad = square > FLAT**2 * (ca.dot(q - p, q - p) * ca.dot(r - p, r - p))
+    over = broad
+    for weight in weights:
+        over = ca.logic_and(over, weight >= 0)
+    foot = normal * (ca.dot(normal, p) / ca.if_else(broad, square, 1))
+    return ca.if_else(over, foot, best)
+
+
+def _nearest_on_segment(p: SX, q: SX) -> SX:
+    along = q - p
+    share = -ca.dot(p, along) / (ca.dot(along, along) + TINY)
+    return p + ca.fmin(ca.fmax(share, 0), 1) * along
+
+
+def _holds_origin(w: SX, p: SX, q: SX, r: SX) -> SX:
+    """Whether a tetrahedron with a volume holds the origin."""
+    weights = [_det(p, q, r), -_det(w, q, r), _det(w, p, r), -_det(w, p, q)]
+    edges = [x - w for x in (p, q, r)]
+    volume = _det(*edges)
+    # With fused multiply-adds the volume of a flat one is not zero, but rounding.
+    inside = volume**2 > FLAT**2 * ca.dot(edges[0], edges[0]) * ca.dot(edges[1], edges[1]) * ca.dot(edges[2], edges[2])
+    for weight in weights:
+        inside = ca.logic_and(inside, weight * volume >= 0)
+    return inside
+
+
+def _det(x: SX, y: SX, z: SX) -> SX:
+    return ca.dot(x, ca.cross(y, z))
+
+
+# --- overlapping: portals ---------------------------------------------------------------------------------------------
+
+FIRST, SECOND, THIRD, REFINE, LEFT = 0, 1, 2, 3, 4
+
+
+def _enter(pair: Pair, symbols: list[SX]) -> ca.Function:
+    """Of those that overlap: the first ray, along the direction of least depth among faces and the line of centres."""
+    w, c = SX.sym("w", 9), SX.sym("c", 3)
+    between = pair.between()
+    seeds = [between / length(between)]
+    a, b = features(pair.a), features(pair.b)
+    middle_b = pair.R.T @ (centre(pair.b) - pair.t)
+    seeds += [-(pair.R @ n) for n in a.normals(pair.a, middle_b)]
+    seeds += b.normals(pair.b, pair.t + pair.R @ centre(pair.a))
+    for i, j in product(a.edges, b.edges):
+        across = ca.cross(pair.R[:, i], SX.eye(3)[:, j])
+        skew = ca.dot(across, across) > 1e-6
+        unit = ca.if_else(skew, across, seeds[0])
+        seeds.append(_towards(unit / length(unit), between))
+    ray, most = seeds[0], pair.separation(seeds[0])
+    for n in seeds[1:]:
+        s = pair.separation(n)
+        ray, most = ca.if_else(s > most, n, ray), ca.fmax(s, most)
+    # The rays of A - B go the other way: it is left where -n . x is largest.
+    phase = ca.if_else(ca.dot(c, c) < OVERLAP**2, FIRST, LEFT)
+    return ca.Function("enter", [w, c, *symbols], [SX.zeros(9), ray, -ray, phase, SX(0)])
+
+
+def _portal(pair: Pair, symbols: list[SX]) -> tuple[ca.Function, ca.Function]:
+    """One point of A - B per step: three to find a portal the ray goes through, then such that bring it to the surface."""
+    v, n, d = SX.sym("v", 9), SX.sym("n", 3), SX.sym("d", 3)
+    phase, rounds = SX.sym("phase"), SX.sym("rounds")
+    carry = [v, n, d, phase, rounds, *symbols]
+    v1, v2, v3 = (v[3 * k : 3 * k + 3] for k in range(3))
+    normal = _towards(ca.cross(v2 - v1, v3 - v1), d)
+    ways = [d, _across(d, v1), _towards(ca.cross(v1, v2), d), normal]
+    way = ways[0]
+    for k in (SECOND, THIRD, REFINE):
+        way = ca.if_else(phase == k, ways[k], way)
+    x = pair.difference(way)
+    found = [
+        (ca.vertcat(x, v2, v3), SX(SECOND)),
+        (_ordered(v1, x, v3, d), SX(THIRD)),
+        _discover(v1, v2, x, d),
+        (_narrow(v1, v2, v3, x, d), SX(REFINE)),
+    ]
+    after, next_phase = found[0]
+    for k in (SECOND, THIRD, REFINE):
+        here = phase == k
+        after, next_phase = ca.if_else(here, found[k][0], after), ca.if_else(here, found[k][1], next_phase)
+    unit = normal / length(normal)
+    reached = ca.logic_and(phase == REFINE, ca.dot(unit, x - v1) < PORTAL)
+    settled = ca.logic_or(1 - ca.dot(unit, d) < 1e-12, rounds + 1 >= ROUNDS)
+    next_phase = ca.if_else(reached, ca.if_else(settled, LEFT, FIRST), next_phase)
+    step = [after, ca.if_else(reached, -unit, n), ca.if_else(reached, unit, d), next_phase, rounds + reached]
+    return ca.Function("inside", carry, [phase < LEFT]), ca.Function("portal", carry, step)
+
+
+def _towards(n: SX, d: SX) -> SX:
+    return ca.if_else(ca.dot(n, d) < 0, -n, n)
+
+
+def _across(d: SX, v: SX) -> SX:
+    """Normal to the ray and to a point; any normal to the ray if the point lies on it."""
+    n = ca.cross(d, v)
+    return ca.if_else(ca.dot(n, n) > 1e-16 * ca.dot(v, v), n, tangents(d)[0])
+
+
+def _ordered(v1: SX, v2: SX, v3: SX, d: SX) -> SX:
+    """Both points so that the ray is on the side of v1 x v2."""
+    return ca.if_else(ca.dot(ca.cross(v1, v2), d) < 0, ca.vertcat(v2, v1, v3), ca.vertcat(v1, v2, v3))
+
+
+def _discover(v1: SX, v2: SX, x: SX, d: SX) -> tuple[SX, SX]:
+    """The ray goes through the triangle, or beside one of the edges to x, which then replaces the other point."""
+    beside_1 = ca.dot(ca.cross(v1, x), d) > 0
+    beside_2 = ca.dot(ca.cross(x, v2), d) > 0
+    outside = ca.if_else(beside_1, ca.vertcat(v1, x, x), ca.vertcat(x, v2, x))
+    missed = ca.logic_or(beside_1, beside_2)
+    return ca.if_else(missed, outside, ca.vertcat(v1, v2, x)), ca.if_else(missed, THIRD, REFINE)
+
+
+def _narrow(v1: SX, v2: SX, v3: SX, x: SX, d: SX) -> SX:
+    """The one of the three triangles with x that the ray goes through."""
+    k1, k2, k3 = (ca.dot(ca.cross(v, x), d) for v in (v1, v2, v3))
+    third = ca.logic_and(k1 <= 0, k2 >= 0)
+    first = ca.logic_and(k2 <= 0, k3 >= 0)
+    return ca.if_else(third, ca.vertcat(v1, v2, x), ca.if_else(first, ca.vertcat(x, v2, v3), ca.vertcat(v1, x, v3)))
+
+
+def _direction() -> ca.Function:
+    """The result of GJK where it found a distance, else that of the portals."""
+    c, n, phase = SX.sym("c", 3), SX.sym("n", 3), SX.sym("phase")
+    apart = ca.dot(c, c) >= OVERLAP**2
+    return ca.Function("direction", [c, n, phase], [ca.if_else(apart, c / length(ca.if_else(apart, c, 1)), n)])
+
+
+# --- polishing --------------------------------------------------------------------------------------------------------
+
+
+def _polish(pair: Pair, symbols: list[SX]) -> ca.Function:
+    """(n, flats) -> the same, where the solids are at least as far apart; as many flats as possible."""
+    n, flats_a, flats_b, follows = SX.sym("n", 3), SX.sym("fa", 6), SX.sym("fb", 6), SX.sym("follows")
+    near_a = features(pair.a).flats(pair.a, -(pair.R.T @ n))
+    near_b = features(pair.b).flats(pair.b, n)
+    none = SX.zeros(3)
+    edge_a, edge_b = near_a[2], near_b[2]
+    options = [
+        (*near_a[:2], none, none),
+        (none, none, *near_b[:2]),
+        (edge_a, none, edge_b, none),
+        (edge_a, none, none, none),
+        (none, none, edge_b, none),
+        (none, none, none, none),
+    ]
+    wanted = [2, 2, 2, 1, 1, 0]
+    best, most, flats = n, SX(-1e6), (none, none, none, none)
+    for option, count in zip(options, wanted, strict=True):
+        trial, has = polished(pair, n, *option)
+        s = ca.if_else(has == count, pair.separation(trial), -1e9)
+        better = s > most + TIE
+        best, most = ca.if_else(better, trial, best), ca.if_else(better, s, most)
+        flats = tuple(ca.if_else(better, x, y) for x, y in zip(option, flats, strict=True))
+    worse = pair.separation(n) > most + TIE
+    before = (n, flats_a, flats_b, follows)
+    after = (best, ca.vertcat(*flats[:2]), ca.vertcat(*flats[2:]), SX(1))
+    kept = [ca.if_else(worse, x, y) for x, y in zip(before, after, strict=True)]
+    return ca.Function("polish", [*before, *symbols], kept)
+
+
+def polished(pair: Pair, n: SX, a1: SX, a2: SX, b1: SX, b2: SX) -> tuple[SX, SX]:
+    """The direction near n that is normal to the flats of a (in its axes) and of b and holds the solids furthest apart, and how
+    many flats it is normal to. Zeros are no flats; two flats say it all, with fewer one step of Newton is made."""
+    world = [pair.R @ a1, pair.R @ a2, b1, b2]
+    there = [ca.dot(x, x) > 0.5 for x in (a1, a2, b1, b2)]
+    first, has_first = ca.if_else(there[0], world[0], world[2]), ca.logic_or(there[0], there[2])
+    two = ca.logic_and(there[0], there[2])
+    second = ca.if_else(there[1], world[1], ca.if_else(there[3], world[3], ca.if_else(two, world[2], 0)))
+    across = ca.cross(first, second)
+    skew = ca.dot(across, across) > 1e-6
+    across = ca.if_else(skew, across, n)
+    by_flats = _towards(across / length(across), n)
+    count = ca.if_else(skew, 2, ca.if_else(ca.logic_or(two, ca.logic_or(there[1], there[3])), -1, has_first))
+    return ca.if_else(skew, by_flats, _newton(pair, n, first, has_first)), count
+
+
+def _newton(pair: Pair, n: SX, flat: SX, has_flat: SX) -> SX:
+    """A step to the largest separation among unit vectors (normal to the flat, if there is one)."""
+    within = n - ca.if_else(has_flat, ca.dot(n, flat), 0) * flat
+    n = within / length(within)
+    x = SX.sym("x", 3)
+    hessian, gradient = ca.hessian(pair.separation(x), x)
+    hessian, gradient = ca.substitute([hessian, gradient], [x], [n])
+    t1, t2 = tangents(n)
+    across = ca.cross(ca.if_else(has_flat, flat, t2), n)
+    t1 = across / length(across)
+    g1, g2 = ca.dot(t1, gradient), ca.dot(t2, gradient)
+    radial = ca.dot(n, gradient)
+    h11, h22 = ca.dot(t1, hessian @ t1) - radial, ca.dot(t2, hessian @ t2) - radial
+    h12 = ca.dot(t1, hessian @ t2)
+    det = h11 * h22 - h12 * h12
+    peak = ca.logic_and(h11 < -CURVED, det > CURVED**2)
+    det = ca.if_else(peak, det, 1)
+    both = [ca.if_else(peak, -(h22 * g1 - h12 * g2) / det, 0), ca.if_else(peak, -(h11 * g2 - h12 * g1) / det, 0)]
+    ridge = h11 < -CURVED
+    alone = ca.if_else(ridge, -g1 / ca.if_else(ridge, h11, 1), 0)
+    step = ca.if_else(has_flat, alone * t1, both[0] * t1 + both[1] * t2)
+    step = step * ca.fmin(1, LONGEST / length(step))
+    moved = n + step
+    return moved / length(moved)
