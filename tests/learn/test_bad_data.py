@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import csv
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pyarrow
 import pytest
+from pyarrow import parquet
 from tests.learn.motions import Array, guessed, motion, noisy, with_friction
 
 import costate as cs
@@ -58,17 +61,31 @@ def test_three_formats_give_the_same(log: dict[str, Array], tmp_path: Path) -> N
 
 
 def test_parquet(log: dict[str, Array], tmp_path: Path) -> None:
-    path = tmp_path / "log.parquet"
-    try:
-        import pyarrow  # pyright: ignore[reportMissingImports]
-        from pyarrow import parquet  # pyright: ignore[reportMissingImports]
-    except ImportError:
-        path.write_bytes(b"PAR1")
-        with pytest.raises(ImportError, match=r"costate\[data\]"):
-            Log.read(path, TRUE)
-        return
-    parquet.write_table(pyarrow.table(table(log)), path)
-    np.testing.assert_array_equal(Log.read(path, TRUE).tau, log["tau"])
+    """Numbers of any type; gaps are NaN and named; columns of text do no harm unless they are needed."""
+    path, columns = tmp_path / "log.parquet", {k: pyarrow.array(x) for k, x in table(log).items()}
+    columns["mode"] = pyarrow.array(["run"] * len(log["t"]))
+    parquet.write_table(pyarrow.table(columns), path)
+    read = Log.read(path, TRUE)
+    for name in ("q", "v", "a", "tau", "t"):
+        np.testing.assert_array_equal(getattr(read, name), log[name])
+    tau = f"tau_{JOINTS[2]}"
+    single = pyarrow.array(log["tau"][:, 2].astype(np.float32))
+    parquet.write_table(pyarrow.table({**columns, tau: single}), path)
+    np.testing.assert_array_equal(Log.read(path, TRUE).tau[:, 2], log["tau"][:, 2].astype(np.float32))
+    gap = pyarrow.array([None if k == 17 else float(x) for k, x in enumerate(log["tau"][:, 2])])
+    parquet.write_table(pyarrow.table({**columns, tau: gap}), path)
+    with pytest.raises(LogError, match=rf"{tau}.*row 17|row 17.*{tau}"):
+        cs.identify(Robot(guessed(TRUE)), path)
+    parquet.write_table(pyarrow.table({**columns, tau: columns["mode"]}), path)
+    with pytest.raises(LogError, match=f"{tau}.*string"):
+        Log.read(path, TRUE)
+
+
+def test_parquet_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    with pytest.raises(ImportError, match=r"costate\[data\]"):
+        Log.read(tmp_path / "log.parquet", TRUE)
 
 
 @pytest.mark.parametrize("first", [0, 1])

@@ -232,7 +232,17 @@ def _read_parquet(path: Path) -> dict[str, Array]:
             f"{path}: reading Parquet needs pyarrow; pip install 'costate[data]', or convert to CSV"
         ) from None
     table = parquet.read_table(path)
-    return {name: np.asarray(table[name].to_numpy(), float) for name in table.column_names}
+    kinds = {field.name: str(field.type) for field in table.schema}
+    numbers = {name for name, kind in kinds.items() if kind.startswith(("int", "uint", "float", "double", "half"))}
+    for name in kinds.keys() - numbers:
+        if _is_known(name):
+            raise LogError(f"{path}: column '{name}' holds {kinds[name]}; expected numbers: convert it, or rename it")
+    return {name: np.asarray(table[name].to_numpy(), float) for name in kinds if name in numbers}
+
+
+def _is_known(name: str) -> bool:
+    """Whether a column would be taken for time, or a quantity of a joint."""
+    return name in TIME_NAMES or any(name == p or name.startswith(f"{p}_") for ps in PREFIXES.values() for p in ps)
 
 
 READERS = {".csv": _read_csv, ".npz": _read_npz, ".parquet": _read_parquet}
