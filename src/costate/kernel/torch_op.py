@@ -13,7 +13,7 @@ import torch
 from torch._C._functorch import unwrap_if_dead
 from torch.autograd import forward_ad
 
-from costate.kernel.transpose import pushed_seeds
+from costate.kernel.transpose import is_vjp, pushed_seeds
 
 if TYPE_CHECKING:
     from costate.kernel.kernel import Kernel
@@ -57,6 +57,8 @@ class _KernelOp(torch.autograd.Function):
         saved = ctx.saved_tensors
         tensors, given = saved[: len(saved) - ctx.n_given], saved[len(saved) - ctx.n_given :]
         wrt = tuple(k for k, needed in enumerate(ctx.needs_input_grad[2:]) if needed)
+        if is_vjp(kernel) and _peek() is None:
+            wrt = tuple(k for k in wrt if _asked_for(ctx, k))
         of = tuple(k for k, bar in enumerate(bars) if bar is not None)
         grads: list[torch.Tensor | None] = [None] * len(tensors)
         if wrt and of:
@@ -113,6 +115,15 @@ class _KernelOp(torch.autograd.Function):
 # What Function.apply comes down to outside of torch.func: it would inspect the signature of forward at every call, which takes
 # longer than a small kernel.
 _record = super(torch.autograd.Function, _KernelOp).apply  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def _asked_for(ctx: Any, k: int) -> bool:
+    """Whether the running backward pass goes on to input k: `torch.autograd.grad` may be asked for the gradients of seeds alone."""
+    node = ctx.next_functions[k][0]
+    try:
+        return node is not None and torch._C._will_engine_execute_node(node)  # pyright: ignore[reportAttributeAccessIssue]
+    except RuntimeError:  # it is a leaf that autograd.grad was asked for
+        return True
 
 
 def _lead(kernel: Kernel, k: int, t: torch.Tensor) -> tuple[int, ...]:
