@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import casadi as ca
 import torch
 from casadi import SX
@@ -9,12 +11,26 @@ from casadi import SX
 from costate.kernel import Kernel, ProgramBuilder
 from costate.kernel.program import DYNAMIC, Program
 from costate.physics.integrate import difference, integrate
-from costate.sim import World
+from costate.sim import Torque, World
 from costate.sim.inputs import Params
 from costate.sim.setup import Setup
 from costate.sim.step import step_program
 
 Tensor = torch.Tensor
+
+
+INSIDE = 1 - 1e-9
+"""Of an effort limit: at the limit itself the actuator's clamp has two derivatives, just inside of it only the right one."""
+
+
+def control_box(world: World, bounds: tuple[Any, Any] | None, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """Lowest and highest controls, (nu,) each: the bounds given, and no more than the effort limits of torque actuators."""
+    torques = [d.limit if isinstance(d.actuator, Torque) else float("inf") for d in world.setup.drives]
+    limit = INSIDE * torch.tensor(torques, dtype=dtype)
+    low, high = (torch.as_tensor(b, dtype=dtype).expand(world.nu) for b in bounds or (-limit, limit))
+    if not bool((low <= high).all()):
+        raise ValueError(f"bounds: the lowest controls, {low.tolist()}, are not all below the highest, {high.tolist()}")
+    return torch.maximum(low, -limit), torch.minimum(high, limit)
 
 
 class Feedback:

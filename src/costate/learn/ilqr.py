@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from costate.learn.cost import Cost
-from costate.learn.feedback import Feedback
+from costate.learn.feedback import Feedback, control_box
 from costate.learn.riccati import riccati_kernel
 from costate.learn.solution import Options, Run, Solution
 from costate.sim import World
@@ -28,7 +28,7 @@ class ILQROptions(Options):
     tolerance: float = 1e-6
     """A problem is solved when its cost is expected to fall by at most this part, and no gap is left."""
     bounds: tuple[Any, Any] | None = None
-    """Lowest and highest controls, each (nu,) or a number."""
+    """Lowest and highest controls, each (nu,) or a number. Effort limits of torque actuators hold anyway."""
     regularization: float = 1e-6
     """Of the first backward pass: added to the Hessian of the controls."""
     max_regularization: float = 1e10
@@ -88,10 +88,8 @@ class Motions:
         self._feedback = Feedback(world, params)
         problems, m = state.shape[0], world.nu
         like = {"dtype": state.dtype}
-        low, high = options.bounds or (-float("inf"), float("inf"))
-        self._box = [torch.as_tensor(b, **like).expand(m) for b in (low, high)]
-        if bool((self._box[0] > self._box[1]).any()):
-            raise ValueError(f"bounds: lowest {low} is above highest {high}")
+        self._box = control_box(world, options.bounds, state.dtype)
+        self._bounded = not bool(torch.isinf(torch.cat(self._box)).all())
         u = controls.movedim(0, 1).expand(problems, -1, m).clamp(*self._box).contiguous()
         steps = u.shape[1]
         self._no_gap = torch.zeros(steps, 2 * world.nv, **like)
@@ -145,9 +143,8 @@ class Motions:
         return J.flatten(2), g, H.flatten(2), g1, H1.flatten(1)
 
     def _backward(self, J, g, H, g1, H1) -> tuple[Tensor, Tensor, Tensor]:
-        bounded = self._options.bounds is not None
-        box = [b - self.u for b in self._box] if bounded else []
-        kernel = riccati_kernel(2 * self._world.nv, self._world.nu, bounded).sized(self.u.shape[1])
+        box = [b - self.u for b in self._box] if self._bounded else []
+        kernel = riccati_kernel(2 * self._world.nv, self._world.nu, self._bounded).sized(self.u.shape[1])
         k, K_T, change = kernel.apply([J, g, H, self.gap, *box, g1, H1, self.damping[:, None]])
         return k, K_T, change[:, 0]
 

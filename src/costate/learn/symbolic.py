@@ -1,0 +1,79 @@
+"""A world's motion as CasADi functions, for solvers that want expressions instead of kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import casadi as ca
+import numpy as np
+from casadi import SX
+
+from costate.kernel import ProgramBuilder
+from costate.kernel.program import Op, Program
+from costate.kernel.stages.scan import Scan
+from costate.kernel.stages.straight import Straight
+from costate.kernel.stages.view import Slice
+from costate.physics.integrate import velocity_map
+from costate.sim import Compliant, World
+from costate.sim.compliant import contact_forces
+from costate.sim.motion import free_motion
+from costate.sim.setup import Setup, Symbols
+from costate.sim.step import step_program
+
+
+def step_function(world: World) -> ca.Function:
+    """(state (nx), control (nu)) -> state after one control step."""
+    return _of_state_and_control(world, "step", step_program(_smooth(world)))
+
+
+def slope_function(world: World) -> ca.Function:
+    """(state (nx), control (nu)) -> its derivative in time (nx)."""
+    setup = _smooth(world)
+    s = Symbols(setup)
+    free = free_motion(s, s.q, s.v, s.u, contact_forces(s)[0])
+    slope = ca.vertcat(velocity_map(setup.scene.model, s.q) @ s.v, free.acceleration)
+    b = ProgramBuilder("slope")
+    args = [b.input(f"i{k}", x.numel()) for k, x in enumerate(s.inputs)]
+    b.output("slope", s.call(b, "slope", [slope], args)[0])
+    return _of_state_and_control(world, "slope", b.program())
+
+
+def _smooth(world: World) -> Setup:
+    setup = world.setup
+    if setup.contact is not None and not isinstance(setup.contact, Compliant):
+        raise ValueError(
+            f"direct optimal control needs a smooth world, but this one has {type(setup.contact).__name__} contact: build it with "
+            "contact=None or contact=Compliant(), or use ilqr"
+        )
+    return setup
+
+
+def _of_state_and_control(world: World, name: str, program: Program) -> ca.Function:
+    """Parameters at their defaults."""
+    x, u = SX.sym("x", world.nx), SX.sym("u", world.nu)
+    given = [SX(ca.DM(np.asarray(world.setup.default(p)).ravel())) for p in world.setup.parameters]
+    return ca.Function(name, [x, u], [ca.densify(expressions(program, [x, u, *given])[0])])
+
+
+def expressions(program: Program, inputs: Sequence[SX]) -> list[SX]:
+    """Outputs of a program as expressions: loops of fixed length are written out."""
+    values = dict(zip(program.inputs, inputs, strict=True))
+    for stage in program.stages:
+        values.update(zip(stage.outputs, _apply(stage.op, [values[v] for v in stage.inputs]), strict=True))
+    return [values[v] for v in program.outputs]
+
+
+def _apply(op: Op, args: list[SX]) -> list[SX]:
+    if isinstance(op, Straight):
+        return op.call(args)
+    if isinstance(op, Slice):
+        return [args[0][op.start : op.start + op.size]]
+    if isinstance(op, Scan) and not op.counted and op.until is None and not op.reverse:
+        carries, sequences, shared = op.split_in(args)
+        if not sequences and not any(op.keep) and len(op.body.outputs) == op.n_carry:
+            for _ in range(op.steps):
+                carries = expressions(op.body, [*carries, *shared])
+            return carries
+    raise ValueError(
+        f"this world's step has a {type(op).__name__} stage, which cannot be written as one expression; use ilqr"
+    )
