@@ -130,7 +130,7 @@ def _backward(
     task: Insertion, world: World, policy: Policy, episodes: Episodes, weights: InsertionWeights, funnel: float
 ) -> tuple[dict[str, Tensor], Trajectory]:
     """Simulate episodes, and add the gradient of their loss to the policy's. Returns the terms of the loss and what happened."""
-    trajectory = run(task, world, policy, episodes)
+    trajectory = run(task, world, policy.unrolled(), episodes)
     terms = loss(task, trajectory, weights, funnel)
     total(terms, weights).backward()
     detached = Trajectory(trajectory.states.detach(), trajectory.actions.detach())

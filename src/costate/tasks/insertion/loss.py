@@ -2,7 +2,8 @@
 
 Goal terms count at the end of the motion, while the bottle must stay seated, and a little before. Each is a multiple r of what
 success allows, and enters as log(1 + c r^2): a decimetre and a tenth of a millimetre pull alike, so one learning rate serves both.
-The bottle must stay inside a funnel around the socket's axis, as narrow as the bore less a margin from just above the mouth down.
+The bottle must stay inside a funnel around the socket's axis, as narrow as the bore less a margin from just above the mouth down,
+and end a hair above the floor.
 """
 
 from __future__ import annotations
@@ -33,8 +34,10 @@ class InsertionWeights:
     """Speed against the socket."""
     far: float = 0.02
     """The same three without the logarithm: pulls in what is far off."""
-    funnel: float = 2.0
+    funnel: float = 4.0
     """Non-penetration: leaving the funnel around the socket's axis."""
+    floor: float = 0.2
+    """Non-penetration: the bottle's foot below the seat."""
     smoothness: float = 1e-3
     """Squared joint velocities."""
     start: float = 1e-3
@@ -43,6 +46,8 @@ class InsertionWeights:
     """Of the worst twentieth of the batch, beside the mean."""
     margin: float = 6e-4
     """Of the clearance, kept free [m]."""
+    aim: float = 1e-4
+    """Height above the seat that is aimed at [m]: a bottle pressed onto the floor is pushed aside."""
     slope: float = 1.0
     """Of the funnel above the mouth: lateral distance allowed per height."""
     early: int = 1
@@ -50,9 +55,10 @@ class InsertionWeights:
 
 
 def loss(task: Insertion, trajectory: Trajectory, weights: InsertionWeights, funnel: float = 1.0) -> dict[str, Tensor]:
-    """Terms per episode, each (B,); their sum is what is minimised. funnel: factor of that term, for a slow start."""
+    """Terms per episode, each (B,); their sum is what is minimised. funnel: factor of non-penetration, for a slow start."""
     w, T = weights, task.options.horizon
     position, tilt, velocity = task.errors(trajectory.states)
+    position = position - position.new_tensor([0.0, 0.0, w.aim])
     last = T - w.early
     goal = goal_terms(position[last:], tilt[last:], velocity[last:], w)
     speeds = trajectory.states[..., ARM_V].square().sum(-1)
@@ -62,6 +68,7 @@ def loss(task: Insertion, trajectory: Trajectory, weights: InsertionWeights, fun
         "rest": goal["rest"][1:].mean(0),
         "far": goal["far"][1:].mean(0),
         "funnel": funnel * outside(position[: T + 1], tilt[: T + 1], w).mean(0),
+        "floor": funnel * below(position[T - 6 :], tilt[T - 6 :], w).mean(0),
         "smoothness": w.smoothness * speeds.mean(0),
         "start": w.start * speeds[1],
     }
@@ -93,6 +100,12 @@ def outside(position: Tensor, tilt: Tensor, w: InsertionWeights) -> Tensor:
     width = _norm(position[..., :2]) + (BOTTLE_RADIUS + torch.relu(DEPTH - z) / 2) * tilt
     allowed = CLEARANCE - w.margin + w.slope * torch.relu(z - DEPTH - 0.003)
     return w.funnel * torch.log1p((torch.relu(width - allowed) / 1e-3).square())
+
+
+def below(position: Tensor, tilt: Tensor, w: InsertionWeights) -> Tensor:
+    """How far the lowest point of the foot comes below half the height aimed at [0.1 mm], as a logarithm."""
+    low = BOTTLE_RADIUS * tilt - position[..., 2] - w.aim / 2
+    return w.floor * torch.log1p((torch.relu(low) / 1e-4).square())
 
 
 def _norm(x: Tensor) -> Tensor:
