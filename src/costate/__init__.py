@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from costate import learn as learn
     from costate import model as model
     from costate.draw.render import render as render
+    from costate.learn.controller import load_policy as load_policy
     from costate.learn.excite import excite as excite
     from costate.learn.identify import identify as identify
     from costate.robot import Pose as Pose
@@ -55,6 +56,7 @@ _LAZY: dict[str, str] = {
     "VelocityServo": "costate.sim:VelocityServo",
     "World": "costate.sim:World",
     "shapes": "costate.sim.shapes",
+    "load_policy": "costate.learn.controller:load_policy",
     "excite": "costate.learn.excite:excite",
     "identify": "costate.learn.identify:identify",
     "params": "costate.robot.params",

@@ -27,10 +27,12 @@ class Command:
 
 COMMANDS: dict[str, Command] = {
     "cache": Command("costate.cli.cache:run", "show or clear the cache of compiled kernels"),
+    "evaluate": Command("costate.cli.evaluate:run", "judge a trained controller on episodes it has never seen"),
     "identify": Command("costate.cli.identify:run", "find a robot's parameters from logged motion"),
     "render": Command("costate.cli.render:run", "draw a robot or a recording into a picture or film"),
     "report": Command("costate.cli.report:run", "write a recording as one HTML file"),
     "robots": Command("costate.cli.robots:run", "list the built-in robots"),
+    "train": Command("costate.cli.train:run", "train a controller through the simulator"),
     "version": Command("costate.cli.version:run", "versions, processor and vector width"),
     "view": Command("costate.cli.view:run", "look at robots and recordings in the browser"),
 }

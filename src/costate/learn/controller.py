@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
     from costate.learn.run import Run
-
-Array = TypeVar("Array")
 
 POLICY, NOTE = "policy.safetensors", "policy.json"
 
@@ -32,7 +30,7 @@ class Controller:
         self._matrix, self._zero = t["observation.matrix"], t["observation.offset"]
         self._horizon = int(note["horizon"])
 
-    def __call__(self, observation: Array) -> Array:
+    def __call__(self, observation: Any) -> Any:
         """The command for an observation."""
         if type(observation) is not np.ndarray:
             return _like(observation, self(_array(observation)))
@@ -46,7 +44,7 @@ class Controller:
         command += self._offset
         return command
 
-    def action(self, state: Array, step: int) -> Array:
+    def action(self, state: Any, step: int) -> Any:
         """The command for a state (..., 18): q of arm and socket, v of arm and socket; `step` control steps after the start."""
         if type(state) is not np.ndarray:
             return _like(state, self.action(_array(state), step))

@@ -19,6 +19,29 @@ STREAMS = {"episodes": 0, "weights": 1, "watch": 2, "held out": 3}
 
 
 @dataclass(frozen=True)
+class HorizonOptions:
+    """The search for the shortest motion: each horizon is trained from the last one's weights."""
+
+    shrink: int = 1
+    """Control steps from one horizon to the next."""
+    success: float = 0.9
+    """A horizon with less is too short."""
+    patience: int = 2
+    """The search ends after so many that are too short, one after the other (or at one that joint velocities rule out)."""
+    iterations: int = 500
+    """Steps of Adam for each."""
+    learning_rate: float = 3e-3
+    """The highest, for each."""
+    episodes: int = 2000
+    """Each is judged on."""
+
+    def __post_init__(self) -> None:
+        for name in ("shrink", "patience", "iterations", "episodes"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"horizons.{name} is {getattr(self, name)}; it must be at least 1")
+
+
+@dataclass(frozen=True)
 class TrainOptions:
     """A training."""
 
@@ -56,6 +79,10 @@ class TrainOptions:
     """Iterations from one look at the success rate to the next; 0: never."""
     watch_episodes: int = 256
     """Episodes of such a look."""
+    minimum_time: bool = False
+    """Then look for the shortest horizon that can be learnt."""
+    horizons: HorizonOptions = field(default_factory=HorizonOptions)
+    """How."""
 
     def __post_init__(self) -> None:
         for name in ("iterations", "batch", "contact_batch", "hidden", "threads", "interval", "watch_episodes"):
