@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy.stats import chi2
 
 sys.path.insert(0, str(Path(__file__).parent.parent))  # so that it runs as a script
 
@@ -23,6 +24,8 @@ from benchmarks import identify_examples as examples
 from benchmarks.harness import Options, Report, Table, machine, once, options, publish, threads
 
 COMMAND = "python benchmarks/bench_identify.py --markdown docs/benchmarks.md"
+ENCODER_NOISE = (1e-6, 1e-5, 1e-4)
+"""Standard deviations [rad]; an encoder of 20 bits has 2e-6."""
 PARTS = 10
 """Turns the packages take in every example."""
 
@@ -127,10 +130,49 @@ def identification(chosen: Options) -> Table:
     )
 
 
+def intervals(chosen: Options) -> Table:
+    """How often the true parameters are where the confidence intervals say, with noise the theory knows of and with other noise."""
+    import costate as cs
+    from costate.learn.identify import Regressor
+    from costate.robot import Robot
+
+    runs, rows = 3 if chosen.smoke else 100, []
+    for name in ("ur5", "iiwa7"):
+        robot = cs.load_robot(name)
+        regressor = Regressor.of(robot.model)
+        clean = cs.excite(robot, iterations=30, restarts=1).sample(150)
+        clean["tau"] = regressor.torques(clean["q"], clean["v"], clean["a"], regressor.pi())
+        level = 0.01 * np.sqrt((clean["tau"] ** 2).mean(0))
+        for encoder in (0.0, *ENCODER_NOISE):
+            each, together = [], []
+            for seed in range(runs):
+                rng = np.random.default_rng(seed)
+                tau = clean["tau"] + level * rng.normal(size=clean["tau"].shape)
+                log = {**clean, "tau": tau}
+                if encoder:
+                    log = {"t": clean["t"], "q": clean["q"] + encoder * rng.normal(size=tau.shape), "tau": tau}
+                result = cs.identify(Robot(robot.model), log, physical=False)
+                truth = result.base.project(regressor.pi())
+                lower, upper = result.interval
+                each.append(((lower < truth) & (truth < upper)).mean())
+                together.append(result.distance(truth) < chi2.ppf(0.95, result.base.rank))
+            kind = f"positions only, {encoder:g} rad" if encoder else "none: q, v, a are known"
+            rows.append((name, kind, runs, 100 * float(np.mean(each)), 100 * float(np.mean(together))))
+    columns = (
+        "robot",
+        "noise in positions",
+        "runs",
+        "parameters in their 95 % interval [%]",
+        "all together in region [%]",
+    )
+    note = "1 % noise in torques. Where only positions are logged, velocities and accelerations come from differentiating them."
+    return Table("Confidence intervals", columns, tuple(rows), note)
+
+
 def main() -> None:
     chosen = options(
         __doc__ or "",
-        ("learning", "identification"),
+        ("learning", "identification", "intervals"),
         lambda p: p.add_argument("--full", action="store_true", help="the examples with all threads, too"),
     )
     tables = []
@@ -139,6 +181,8 @@ def main() -> None:
         tables += [learning(chosen, n) for n in sorted(counts)]
     if "identification" in chosen.only:
         tables.append(identification(chosen))
+    if "intervals" in chosen.only:
+        tables.append(intervals(chosen))
     from importlib.metadata import version
 
     facts = machine(**{"differentiable-robot-model": version("differentiable-robot-model")})

@@ -322,3 +322,28 @@ def test_bound_arrays(spring: Kernel, dtype: type) -> None:
             expected = spring(x=torch.from_numpy(x.copy()), p=torch.from_numpy(p), M=torch.from_numpy(M))
             for a, b in zip(step.outputs, expected, strict=True):
                 assert same_bits(torch.from_numpy(a.copy()), b)
+
+
+@pytest.mark.parametrize("n", [1, 5, 64, 65, 100, 448, 449, 1000])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_gradients_of_shared_inputs_are_sums_with_the_same_bits_either_way(n: int, dtype: torch.dtype) -> None:
+    """Contiguous tensors take the short way, others the long one; a shared input may be (), (1,) or (1, 1) for a number."""
+    x, p, s = ca.SX.sym("x", 3), ca.SX.sym("p", 2, 3), ca.SX.sym("s")
+    kernel = Kernel("shared", {"x": x, "p": p, "s": s}, {"y": ca.sin(p @ x) * s**2})
+    random = torch.Generator().manual_seed(0)
+    X = torch.randn(n, 3, generator=random, dtype=torch.float64).to(dtype)
+    seed = torch.randn(n, 2, generator=random, dtype=torch.float64).to(dtype)
+    spread = torch.stack([X, X], -1)[..., 0]  # not contiguous
+    found = []
+    for inputs, shape in ((X, ()), (spread, ()), (X, (1,)), (X, (1, 1))):
+        P = torch.linspace(-1, 1, 6, dtype=dtype).reshape(2, 3).requires_grad_()
+        S = torch.full(shape, 1.5, dtype=dtype, requires_grad=True)
+        y = kernel(x=inputs, p=P, s=S).y
+        found.append(torch.autograd.grad(y, (P, S), seed))
+        assert found[-1][1].shape == shape
+    assert all(torch.equal(g[0], found[0][0]) and float(g[1]) == float(found[0][1]) for g in found)
+    P, S = (t.detach().double().requires_grad_() for t in (P, S.reshape(())))
+    exact = torch.autograd.grad(torch.sin(X.double() @ P.T) * S**2, (P, S), seed.double())
+    tolerance = 1e-12 if dtype == torch.float64 else 1e-4
+    for a, b in zip(found[0], exact, strict=True):
+        assert torch.allclose(a.double(), b, rtol=tolerance, atol=tolerance * n**0.5)

@@ -56,11 +56,17 @@ class NativeCode:
         for job in jobs:
             job.result()
 
+    def run_here(self, words: Sequence[int], batch: int) -> None:
+        """The same in this thread, for what `is_small`."""
+        self.entry(self.format.pack(0, batch, workspace(self.workspace_bytes), *words))
+
     def threads_for(self, batch: int, length: int = 0) -> int:
+        return 1 if self.is_small(batch, length) else torch.get_num_threads()
+
+    def is_small(self, batch: int, length: int = 0) -> bool:
+        """Whether more threads would not help."""
         work = self.artifact.work + length * self.artifact.step_work
-        if batch <= GROUP or work * batch < THREAD_GAIN_OPS:
-            return 1
-        return torch.get_num_threads()
+        return batch <= GROUP or work * batch < THREAD_GAIN_OPS
 
     def _range(self, begin: int, end: int, words: Sequence[int]) -> None:
         packed = self.format.pack(begin, end, workspace(self.workspace_bytes), *words)
@@ -196,7 +202,9 @@ class QuickCall:
             words[at] = o.data_ptr()
             at += WORDS_PER_TENSOR
             outs.append(o)
-        if plan.size:
+        if plan.single:
+            plan.code.run_here(words, plan.size)
+        elif plan.size:
             plan.code.run(words, plan.size)
         return outs
 
@@ -224,7 +232,9 @@ class QuickCall:
         templates = [torch.empty((), dtype=dtype).expand(batch + shape) for shape, _, _, _ in self.outputs]
         code = self.code(DTYPE_NAMES[dtype])
         shapes = [t.shape for t in tensors]
-        return _Plan(dtype, shapes, batches, batch.numel(), templates, totals, words, code)
+        n = batch.numel()
+        single = n > 0 and code.is_small(n, self.length)
+        return _Plan(dtype, shapes, batches, n, templates, totals, words, code, single)
 
 
 class _Totals(NamedTuple):
@@ -262,7 +272,7 @@ class _Totals(NamedTuple):
         for _, _, offset in self.views:
             words[at] = start + offset * width
             at += WORDS_PER_TENSOR
-        plan.code.run(words, plan.size)
+        (plan.code.run_here if plan.single else plan.code.run)(words, plan.size)
         total = partial if self.groups == 1 else torch.from_numpy(sum_groups(partial.numpy()))
         return [total.as_strided(*view) for view in self.views]
 
@@ -279,6 +289,8 @@ class _Plan(NamedTuple):
     totals: _Totals | None
     words: list[int]
     code: NativeCode
+    single: bool
+    """Whether one thread computes them; false if there are none."""
 
 
 def _fits(plan: _Plan, tensors: Sequence[torch.Tensor]) -> bool:

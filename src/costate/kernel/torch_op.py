@@ -63,7 +63,7 @@ class _KernelOp(torch.autograd.Function):
         grads: list[torch.Tensor | None] = [None] * len(tensors)
         if wrt and of:
             seeds = [b for b in bars if b is not None]
-            batches = tuple(_lead(kernel, k, tensors[k]) for k in wrt)
+            batches = tuple([_lead(kernel, k, tensors[k]) for k in wrt])
             run = apply if torch.is_grad_enabled() or in_transform() else type(kernel).run
             if pushed := pushed_seeds(kernel, wrt, of, tensors, seeds):
                 push, inputs, which = pushed
@@ -127,7 +127,7 @@ def _asked_for(ctx: Any, k: int) -> bool:
 
 
 def _lead(kernel: Kernel, k: int, t: torch.Tensor) -> tuple[int, ...]:
-    return tuple(t.shape[: t.dim() - len(kernel.signature.inputs[k].shape)])
+    return t.shape[: max(t.dim() - len(kernel.signature.inputs[k].shape), 0)]
 
 
 def _with_lead(t: torch.Tensor, ones: int) -> torch.Tensor:

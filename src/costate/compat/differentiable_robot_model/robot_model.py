@@ -24,6 +24,8 @@ from costate.kernel import Kernel
 from costate.model import Inertia, Model, load_model
 from costate.physics import Passive
 from costate.robot import Robot
+from costate.robot.kernels import folded_kernel
+from costate.robot.learnable import Learnables
 
 Tensor = torch.Tensor
 
@@ -50,6 +52,7 @@ class DifferentiableRobotModel(nn.Module):
     """
 
     _weightless: Robot
+    _learnt: Learnables
 
     def __init__(self, urdf_path: str | Path, name: str = "", device: Any = None, unit_inertia: bool = True):
         super().__init__()
@@ -64,7 +67,10 @@ class DifferentiableRobotModel(nn.Module):
         self._robot = Robot(model)
         # Shares the learnable modules, not a submodule of its own: parameters are counted once.
         object.__setattr__(self, "_weightless", Robot(model.with_gravity(np.zeros(3))))
+        # Not a second submodule: only a shorter way to the robot's.
+        object.__setattr__(self, "_learnt", self._robot.learnt)
         self._poses: dict[str, Kernel] = {}
+        self._kernels: dict[tuple[str, bool, bool], Kernel] = {}
         joint_of = {j.child: j for j in model.joints}
         moving = [i for i, link in enumerate(rows.links) if link in joint_of and joint_of[link].nv]
         self._controlled_joints = moving
@@ -127,7 +133,7 @@ class DifferentiableRobotModel(nn.Module):
         if kernel is None:
             kernel = self._poses[link_name] = pose_kernel(self._robot, self._robot._known(link_name))
         x = self._in(q)
-        position, quaternion = kernel.apply([x, *self._robot.learnt.values(kernel.signature.inputs[1:], x, None)])
+        position, quaternion = kernel.apply([x, *self._learnt.values(kernel.signature.inputs[1:], x, None)])
         return position, quaternion
 
     def compute_endeffector_jacobian(self, q: Tensor, link_name: str) -> tuple[Tensor, Tensor]:
@@ -178,8 +184,15 @@ class DifferentiableRobotModel(nn.Module):
         return torch.linalg.solve(self.compute_lagrangian_inertia_matrix(q), f - bias)
 
     def _call(self, function: str, inputs: list[Tensor], gravity: bool | None, damping: bool | None) -> Tensor:
-        robot: Robot = self._robot if gravity else self._weightless
-        return robot._call(function, inputs, passive=DAMPED if damping else UNDAMPED)[0]
+        key = function, bool(gravity), bool(damping)
+        kernel = self._kernels.get(key)
+        if kernel is None:
+            robot: Robot = self._robot if gravity else self._weightless
+            passive = DAMPED if damping else UNDAMPED
+            kernel = folded_kernel(robot.model, function, robot.learnable(), passive=passive)
+            self._kernels[key] = kernel
+        wanted = kernel.signature.inputs[len(inputs) :]
+        return kernel.apply([*inputs, *self._learnt.values(wanted, inputs[0], inputs[1])] if wanted else inputs)[0]
 
     # --- learning -------------------------------------------------------------------------------------------------
 
@@ -190,6 +203,7 @@ class DifferentiableRobotModel(nn.Module):
         for robot in (self._robot, self._weightless):
             robot.learn(link_name, name, module)
         self._poses.clear()
+        self._kernels.clear()
 
     def freeze_learnable_link_param(self, link_name: str, parameter_name: str) -> None:
         self._robot.freeze(link_name, self._parameter(parameter_name)[0])
