@@ -1,0 +1,106 @@
+"""`costate solve TASK`: solve random problems of a task, and write a report with a replay."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import tyro
+
+if TYPE_CHECKING:
+    from costate.learn.solve import Outcome
+    from costate.report import Report
+
+
+@dataclass(frozen=True)
+class Options:
+    task: Annotated[str, tyro.conf.Positional] = "list"
+    """throw, golf, racecar, pendulum1 to pendulum7, push, identify_contact, reach, ...; "list" shows all."""
+    starts: int = 20
+    """How many random problems."""
+    first: int = 0
+    """Number of the first one."""
+    method: str | None = None
+    """gauss_newton, ilqr or search; default: what suits the task."""
+    iterations: int | None = None
+    """At most; default: as the task says."""
+    out: Path = Path("out")
+    """Folder for the report."""
+    show: int = 3
+    """How many motions the replay shows."""
+
+
+def run(options: Options) -> None:
+    from costate.learn.solve import RECIPES, solve
+
+    if options.task == "list":
+        width = max(map(len, RECIPES))
+        for name, row in RECIPES.items():
+            print(f"{name:<{width}}  {row.make().summary} ({', '.join(row.options)})")
+        return
+    if options.starts < 1:
+        raise ValueError(f"--starts is {options.starts}; at least one problem is needed")
+    changes: dict[str, Any] = {} if options.iterations is None else {"iterations": options.iterations}
+    numbers = range(options.first, options.first + options.starts)
+    outcome = solve(options.task, numbers, options.method, changes)
+    print(outcome)
+    for name, value in outcome.facts.items():
+        print(f"  {name}: {value if isinstance(value, str) else f'{value:.6g}'}")
+    print(report(options.task, outcome, options.show).save(options.out / f"{options.task}.html"))
+
+
+def report(name: str, outcome: Outcome, show: int = 3) -> Report:
+    """Numbers, losses over iterations, the motions found, and a table of all problems."""
+    from costate.report import Report
+
+    task, solution = outcome.task, outcome.solution
+    page = Report(f"costate solve {name}", task.summary)
+    page.facts(
+        {
+            "solved": f"{int(outcome.solved.sum())} of {len(outcome.numbers)}",
+            f"tolerance [{task.unit}]": task.tolerance,
+            "method": outcome.method.replace("_", "-"),
+            "iterations, median": float(outcome.iterations.median()),
+            "seconds, all": round(solution.seconds, 2),
+        }
+    )
+    if outcome.facts:
+        page.facts(outcome.facts)
+    links = [link for link in task.trails if link in task.world.link_names]
+    page.replay(task.world, outcome.states, samples=min(show, outcome.states.shape[1]), trails=links)
+    page.plot(_losses(outcome, show), title="Loss", x_label="iteration", log_y=True, markers=len(solution.history) < 40)
+    _landscape(page, task)
+    page.table(
+        [
+            {
+                "problem": number,
+                f"error [{task.unit}]": float(outcome.error[k]),
+                "solved": "yes" if bool(outcome.solved[k]) else "no",
+                "iterations": float(outcome.iterations[k]),
+            }
+            for k, number in enumerate(outcome.numbers)
+        ],
+        caption="All problems",
+    )
+    return page
+
+
+def _losses(outcome: Outcome, show: int) -> dict[str, Any]:
+    losses = outcome.solution.losses()
+    if losses.dim() == 1:
+        return {"slowest problem": losses}
+    return {"median": losses.median(-1).values} | {f"try {k}": losses[:, k] for k in range(min(show, losses.shape[1]))}
+
+
+def _landscape(page: Report, task: Any) -> None:
+    """Loss over the unknown, for tasks with a single one."""
+    if not hasattr(task, "landscape"):
+        return
+    import torch
+
+    frictions = torch.linspace(0.02, 1.0, 99, dtype=torch.float64)
+    loss, slope = task.landscape(frictions)
+    with page.row():
+        page.plot({"loss [m^2]": loss}, frictions, title="Loss over friction", x_label="friction", log_y=True)
+        page.plot({"slope [m^2]": slope}, frictions, title="Its derivative", x_label="friction")

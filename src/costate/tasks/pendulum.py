@@ -1,0 +1,92 @@
+"""Pendulum: n links swing up from hanging and balance upright, with motors too weak to lift them straight up.
+
+Joint k can give `strength` of the torque that holds everything below it stretched out level: a single link has to swing to and fro.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import casadi as ca
+import torch
+
+from costate.model.builtin.pendulum import LENGTH, MASS
+from costate.robot import Robot, load_robot
+from costate.sim import World
+from costate.tasks.task import Motions, Task, normal
+
+Tensor = torch.Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Pendulum(Task):
+    """The task. Problems start near hanging, at rest, with small random torques."""
+
+    name: ClassVar[str] = "pendulum"
+    summary: ClassVar[str] = "n links swing up and balance"
+    unit: ClassVar[str] = "rad"
+
+    links: int = 1
+    tolerance: float = 0.05
+    """Largest angle of a link against upright during the last `balance` steps [rad]."""
+    steps: int = 150
+    balance: int = 25
+    strength: float = 0.5
+    spread: float = 0.1
+    """Standard deviation of the first angles [rad], and of the first torques against the strongest."""
+
+    @property
+    def trails(self) -> tuple[str, ...]:  # type: ignore[override]
+        return (f"{self.robot.name}/tip",)
+
+    @cached_property
+    def robot(self) -> Robot:
+        return load_robot(f"pendulum{self.links}")
+
+    @cached_property
+    def world(self) -> World:
+        return World([self.robot], contact=None, integrator="rk4", dt=0.02, substeps=2)
+
+    @property
+    def strongest(self) -> Tensor:
+        """Largest torques [N m], (n,)."""
+        below = torch.arange(self.links, 0, -1, dtype=torch.float64)  # links that a joint carries, the nearest included
+        return self.strength * MASS * 9.81 * LENGTH * below.square() / 2
+
+    def angles(self, states: Tensor) -> Tensor:
+        """Of the links against upright [rad], between -pi and pi, (..., n)."""
+        absolute = states[..., : self.links].cumsum(-1)
+        return torch.atan2(-absolute.sin(), -absolute.cos())
+
+    def missed(self, states: Tensor) -> Tensor:
+        """Largest angle against upright while balancing [rad], (B,)."""
+        return self.angles(states[-self.balance :]).abs().amax((0, -1))
+
+    def motions(self, numbers: Sequence[int]) -> Motions:
+        n, strongest = self.links, self.strongest
+        drawn = self.spread * normal(numbers, self.steps + 1, n)
+        state0 = torch.cat([drawn[:, 0], torch.zeros_like(drawn[:, 0])], -1)
+
+        def upright(s: Any) -> ca.SX:
+            """Zero for links that stand: it has no slope where they hang exactly, which random starts never do."""
+            absolute = ca.cumsum(s.q)
+            return ca.vertcat(ca.sin(absolute), 1 + ca.cos(absolute))
+
+        def stage(s: Any) -> ca.SX:
+            return ca.vertcat(0.1 * upright(s), 0.02 * s.v, 0.05 * s.u / ca.DM(strongest.tolist()))
+
+        def final(s: Any) -> ca.SX:
+            return ca.vertcat(20 * upright(s), 4 * s.v)
+
+        return Motions(
+            state0=state0,
+            controls0=drawn[:, 1:].movedim(1, 0) * strongest,
+            stage=stage,
+            final=final,
+            inputs={},
+            bounds=(-strongest, strongest),
+            error=lambda states, controls: self.missed(states),
+        )
