@@ -17,7 +17,7 @@ import torch
 
 from costate.tasks.insertion.episode import Trajectory
 from costate.tasks.insertion.judge import judge
-from costate.tasks.insertion.loss import InsertionWeights, goal_terms, outside
+from costate.tasks.insertion.loss import BELOW_FROM, InsertionWeights, below, goal_terms, outside
 from costate.tasks.insertion.task import ACTION, ARM_V, OBSERVATION, Insertion, InsertionOptions
 
 Tensor = torch.Tensor
@@ -29,8 +29,8 @@ class RewardOptions:
 
     weights: InsertionWeights = InsertionWeights()  # noqa: RUF009  (frozen)
     dense: bool = True
-    """Goal terms count in every step, not only when the bottle must be seated: easier to learn from. False: rewards sum to minus
-    the loss."""
+    """Position and tilt count in every step, not only when the bottle must be seated: easier to learn from. False: rewards sum to
+    minus the loss."""
 
 
 def observation_space() -> gymnasium.spaces.Box:
@@ -48,6 +48,8 @@ class Batch:
         self.task, self.batch, self.rewards = task, batch, rewards
         self.generator = torch.Generator().manual_seed(seed)
         self.length = task.options.horizon + task.options.hold
+        self.funnel = 1.0
+        """Factor of that term, for a slow start as in `loss`."""
         self.states: list[Tensor] = []
         self.actions: list[Tensor] = []
 
@@ -68,16 +70,19 @@ class Batch:
         """What the state after step t adds to the loss, (B,). The start itself, which no action changes, adds nothing."""
         w, o = self.rewards.weights, self.task.options
         position, tilt, velocity = self.task.errors(state)
-        last = 1 if self.rewards.dense else o.horizon - w.early
+        position = position - position.new_tensor([0.0, 0.0, w.aim])
         goal = goal_terms(position, tilt, velocity, w)
-        counted = self.length - last + 1
+        last = o.horizon - w.early
+        first = 1 if self.rewards.dense else last
         cost = torch.zeros(self.batch, dtype=state.dtype)
-        if t >= last:
-            cost += (goal["position"] + goal["tilt"]) / counted
+        if t >= first:
+            cost += (goal["position"] + goal["tilt"]) / (self.length - first + 1)
         if t > last:
-            cost += (goal["rest"] + goal["far"]) / (counted - 1)
+            cost += (goal["rest"] + goal["far"]) / (self.length - last)
         if t <= o.horizon:
-            cost += outside(position, tilt, w) / (o.horizon + 1)
+            cost += self.funnel * outside(position, tilt, w) / (o.horizon + 1)
+        if t >= o.horizon - BELOW_FROM:
+            cost += self.funnel * below(position, tilt, w) / (o.hold + BELOW_FROM + 1)
         speeds = state[..., ARM_V].square().sum(-1)
         return cost + speeds * (w.smoothness / (self.length + 1) + (w.start if t == 1 else 0.0))
 

@@ -20,6 +20,8 @@ Tensor = torch.Tensor
 
 POSITION_UNIT, TILT_UNIT, SPEED_UNIT = 5e-4, 0.005, 0.01
 """What counts as one: the error success allows [m], a third of the tilt [rad], the speed [m/s]."""
+BELOW_FROM = 6
+"""Steps before the end from which the foot must be above the floor."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ def loss(task: Insertion, trajectory: Trajectory, weights: InsertionWeights, fun
         "rest": goal["rest"][1:].mean(0),
         "far": goal["far"][1:].mean(0),
         "funnel": funnel * outside(position[: T + 1], tilt[: T + 1], w).mean(0),
-        "floor": funnel * below(position[T - 6 :], tilt[T - 6 :], w).mean(0),
+        "floor": funnel * below(position[T - BELOW_FROM :], tilt[T - BELOW_FROM :], w).mean(0),
         "smoothness": w.smoothness * speeds.mean(0),
         "start": w.start * speeds[1],
     }
