@@ -12,7 +12,7 @@ READY := $(VENV)/.ready
 READY_TEST := $(VENV)/.ready-test
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check unit browser study bench format clean
+.PHONY: help demo test check unit browser study study-rl bench format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -44,6 +44,10 @@ browser: ## install Chromium for the tests of pages, if there is none (Debian, U
 
 study: $(READY_TEST) ## the studies: long runs that are tests too
 	$(PY) -m pytest -m study --timeout 0
+
+study-rl: $(READY_TEST) ## reinforcement learning beside back-propagation; minutes of processor time for each: MINUTES=60
+	$(PIP_INSTALL) -e '.[rl]'
+	$(PY) benchmarks/study_rl.py --minutes $(or $(MINUTES),60) --json docs/plots/insertion_rl.json --plot docs/plots/insertion_rl.png --markdown docs/insertion.md
 
 bench: $(READY_TEST) ## the benchmarks, one after the other
 	set -e; for file in benchmarks/bench_*.py; do $(PY) $$file; done

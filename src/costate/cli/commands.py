@@ -34,8 +34,10 @@ COMMANDS: dict[str, Command] = {
     "render": Command("costate.cli.render:run", "draw a robot or a recording into a picture or film"),
     "report": Command("costate.cli.report:run", "write a training or a recording as one HTML file"),
     "robots": Command("costate.cli.robots:run", "list the built-in robots"),
+    "robustness": Command("costate.cli.robustness:run", "try a trained controller in worlds that differ from its own"),
     "solve": Command("costate.cli.solve:run", "solve a task with gradients, and report it"),
     "train": Command("costate.cli.train:run", "train a controller through the simulator"),
+    "transfer": Command("costate.cli.transfer:run", "try a trained controller in MuJoCo, an independent engine"),
     "version": Command("costate.cli.version:run", "versions, processor and vector width"),
     "view": Command("costate.cli.view:run", "look at robots and recordings in the browser"),
 }

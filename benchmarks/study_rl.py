@@ -1,0 +1,273 @@
+"""Reinforcement learning on the insertion task, beside back-propagation through the simulation: control steps and time to success.
+
+All methods train a controller of the same size, on the same episodes, with the same terms: PPO and SAC (stable-baselines3) get them
+as dense rewards. Success is judged by the same criteria in the world with contact. Times are processor time on one thread, without
+looks at the success rate for PPO and SAC. Runs are kept in --folder and continued where they stopped.
+
+    python benchmarks/study_rl.py --minutes 10
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import harness
+import torch
+
+from costate.learn.files import read_tensors, write_json, write_tensors
+from costate.learn.plan import TrainOptions, generator
+from costate.learn.run import Run
+from costate.learn.train import train
+from costate.tasks.insertion import Insertion, draw, judge, run, summarise
+from costate.tasks.insertion.episode import Controller
+
+LEVELS = (0.5, 0.9, 0.95, 0.99)
+"""Success rates whose first crossing is reported."""
+FUNNEL_RAMP = TrainOptions.funnel_ramp
+"""Part of the budget over which the funnel term fades in, as it does for back-propagation."""
+WATCHED, HELD_OUT = 256, 2000
+"""Episodes of a look at the success rate, and of the one at the end."""
+
+
+@dataclass
+class Curve:
+    """How a method came along; kept in a file."""
+
+    file: Path
+    points: list[dict[str, float]] = field(default_factory=list)
+    """steps, seconds, success, error [mm]."""
+    final: dict[str, float] = field(default_factory=dict)
+    """Of the held-out episodes, after the last step."""
+
+    @classmethod
+    def open(cls, file: Path) -> Curve:
+        known = json.loads(file.read_text()) if file.exists() else {}
+        return cls(file, known.get("points", []), known.get("final", {}))
+
+    def save(self) -> None:
+        write_json(self.file, {"points": self.points, "final": self.final})
+
+    def add(self, **point: float) -> None:
+        self.points.append(point)
+        self.save()
+        print(f"{self.file.stem}: " + ", ".join(f"{k} {v:.4g}" for k, v in point.items()), flush=True)
+
+    @property
+    def seconds(self) -> float:
+        return self.points[-1]["seconds"] if self.points else 0.0
+
+    def first(self, success: float) -> dict[str, float] | None:
+        return next((p for p in self.points if p["success"] >= success), None)
+
+
+def look(task: Insertion, controller: Controller, episodes: int, stream: str) -> dict[str, float]:
+    """Success rate and mean error [mm] in the world with contact."""
+    with torch.no_grad():
+        trajectory = run(task, task.world, controller, draw(task, episodes, generator(stream, 0)))
+    m = summarise(task, judge(task, trajectory))
+    return {"success": m.success, "error": m.error_mean}
+
+
+# --- the methods ------------------------------------------------------------------------------------------------------
+
+
+class OutOfTime(Exception):  # noqa: N818  (not an error)
+    pass
+
+
+def back_propagation(task: Insertion, curve: Curve, seconds: float, smoke: bool) -> None:
+    """`costate train insertion`."""
+    folder = curve.file.with_suffix(".run")
+    options = TrainOptions(task=task.options, watch_interval=50, iterations=100 if smoke else 2500)
+    training = Run.open(folder) if folder.exists() else Run.create(folder, options)
+    spent, begun = curve.seconds, time.process_time()
+
+    def watch(row: dict[str, Any]) -> None:
+        now = spent + time.process_time() - begun
+        if "success" in row:
+            curve.add(steps=row["control_steps"], seconds=now, success=row["success"], error=row["success_error_mm"])
+        if now > seconds:
+            raise OutOfTime
+
+    try:
+        train(training, watch)
+    except OutOfTime:
+        print(f"{curve.file.stem}: out of time")
+    curve.final = look(task, training.policy, HELD_OUT, "held out")
+    curve.save()
+
+
+def ppo(task: Insertion) -> Any:
+    from stable_baselines3 import PPO
+
+    from costate.tasks.insertion.vector_environment import InsertionVecEnv
+
+    network = {"net_arch": [256], "activation_fn": torch.nn.Tanh, "log_std_init": -1.0}
+    env = InsertionVecEnv(task, 256)
+    return PPO(
+        "MlpPolicy", env, 5e-4, n_steps=40, batch_size=1024, n_epochs=8, policy_kwargs=network, device="cpu", seed=0
+    )
+
+
+def sac(task: Insertion) -> Any:
+    from stable_baselines3 import SAC
+
+    from costate.tasks.insertion.vector_environment import InsertionVecEnv
+
+    env = InsertionVecEnv(task, 64)
+    return SAC(
+        "MlpPolicy",
+        env,
+        1e-3,
+        buffer_size=1_000_000,
+        learning_starts=64 * 80,
+        batch_size=512,
+        gradient_steps=8,
+        policy_kwargs={"net_arch": [256], "activation_fn": torch.nn.Tanh},
+        device="cpu",
+        seed=0,
+    )
+
+
+def reinforcement(make: Callable[[Insertion], Any], chunk: int) -> Callable[[Insertion, Curve, float, bool], None]:
+    """Train with stable-baselines3, `chunk` control steps at a time, then look."""
+
+    def method(task: Insertion, curve: Curve, seconds: float, smoke: bool) -> None:
+        model, weights = make(task), curve.file.with_suffix(".safetensors")
+        if curve.points:
+            restore(model, weights, int(curve.points[-1]["steps"]))
+
+        def controller(observation: torch.Tensor) -> torch.Tensor:
+            return torch.from_numpy(model.predict(observation.numpy(), deterministic=True)[0])
+
+        while curve.seconds < seconds:
+            model.env.batch.funnel = min(1.0, curve.seconds / (FUNNEL_RAMP * seconds))
+            begun = time.process_time()
+            model.learn(chunk // 16 if smoke else chunk, reset_num_timesteps=False)
+            spent = curve.seconds + time.process_time() - begun
+            write_tensors(weights, flat(model.get_parameters()))
+            curve.add(steps=model.num_timesteps, seconds=spent, **look(task, controller, WATCHED, "watch"))
+        curve.final = look(task, controller, HELD_OUT, "held out")
+        curve.save()
+
+    return method
+
+
+def flat(value: Any, name: str = "") -> dict[str, torch.Tensor]:
+    """The tensors in nested dictionaries, by path: safetensors instead of pickles."""
+    if isinstance(value, torch.Tensor):
+        return {name: value.detach().clone()}
+    if not isinstance(value, dict):
+        return {}
+    return {k: t for key, inner in value.items() for k, t in flat(inner, f"{name}/{key}" if name else str(key)).items()}
+
+
+def restore(model: Any, file: Path, steps: int) -> None:
+    """Weights and Adam's moments. SAC's replay buffer starts empty, and is filled again first."""
+    tensors, known = read_tensors(file)[0], model.get_parameters()
+    for part, state in known.items():
+        mine = {k.removeprefix(f"{part}/"): t for k, t in tensors.items() if k.startswith(f"{part}/")}
+        if "state" not in state:
+            known[part] = mine
+            continue
+        for path, tensor in mine.items():  # state/PARAMETER/moment
+            _, parameter, moment = path.split("/")
+            state["state"].setdefault(int(parameter), {})[moment] = tensor
+    model.set_parameters(known)
+    model.num_timesteps = steps
+    if hasattr(model, "learning_starts"):
+        model.learning_starts += steps
+
+
+METHODS = {
+    "back-propagation": back_propagation,
+    "PPO": reinforcement(ppo, 163_840),
+    "SAC": reinforcement(sac, 40_960),
+}
+
+
+# --- results ----------------------------------------------------------------------------------------------------------
+
+
+def tables(curves: dict[str, Curve]) -> tuple[harness.Table, ...]:
+    ends, firsts = [], []
+    for name, c in curves.items():
+        last, best = c.points[-1], min(p["error"] for p in c.points)
+        success = f"{100 * c.final['success']:.1f} %"
+        ends.append((name, int(last["steps"]), last["seconds"] / 60, success, c.final["error"], best))
+        crossed = [c.first(level) for level in LEVELS]
+        cells = ["never" if p is None else f"{p['steps'] / 1e6:.2f} M, {p['seconds']:.0f} s" for p in crossed]
+        firsts.append((name, *cells))
+    end = harness.Table(
+        "At the end of the budget",
+        ("method", "control steps", "minutes", "success", "mean error [mm]", "best mean error on the way [mm]"),
+        tuple(ends),
+        f"Success and error of {HELD_OUT} held-out episodes, in the world with contact. Minutes of processor time, one thread.",
+    )
+    levels = tuple(f"{100 * level:.0f} %" for level in LEVELS)
+    first = harness.Table(
+        "Control steps and time to a success rate",
+        ("method", *levels),
+        tuple(firsts),
+        f"First of the looks at {WATCHED} episodes that reached it. ![learning curves](plots/insertion_rl.png)",
+    )
+    return end, first
+
+
+def plot(curves: dict[str, Curve], file: Path) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4), dpi=110)
+    for name, c in curves.items():
+        steps = [p["steps"] for p in c.points]
+        left.semilogx(steps, [100 * p["success"] for p in c.points], marker=".", label=name)
+        right.loglog(steps, [p["error"] for p in c.points], marker=".", label=name)
+    left.set(xlabel="control steps", ylabel="success [%]", ylim=(-3, 103))
+    right.set(xlabel="control steps", ylabel="mean error [mm]")
+    right.axhline(0.5, color="grey", linestyle=":", linewidth=1)
+    for axes in (left, right):
+        axes.grid(alpha=0.3)
+        axes.legend()
+    figure.tight_layout()
+    file.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(file)
+    plt.close(figure)
+
+
+def main() -> None:
+    def more(parser: Any) -> None:
+        parser.add_argument("--minutes", type=float, default=10.0, help="processor time for each method, in all")
+        parser.add_argument("--folder", type=Path, default=Path("out/study_rl"), help="where runs are kept")
+        parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the learning curves")
+
+    chosen = harness.options(__doc__ or "", list(METHODS), more)
+    folder, minutes = chosen.rest.folder, chosen.rest.minutes
+    folder.mkdir(parents=True, exist_ok=True)
+    torch.set_num_threads(1)
+    task = Insertion()
+    for name in chosen.only:
+        curve = Curve.open(folder / f"{name}.json")
+        METHODS[name](task, curve, 60 * minutes, chosen.smoke)
+    found = {name: Curve.open(folder / f"{name}.json") for name in METHODS}
+    found = {name: c for name, c in found.items() if c.points and c.final}
+    facts = harness.machine(**{p: harness._version(p) for p in ("stable_baselines3", "gymnasium")})
+    report = harness.Report("Against reinforcement learning", "make study-rl", facts, tables(found))
+    harness.publish(report, chosen)
+    if chosen.json:
+        chosen.json.write_text(
+            json.dumps(asdict(report) | {"curves": {n: c.points for n, c in found.items()}}, indent=1)
+        )
+    if chosen.rest.plot:
+        plot(found, chosen.rest.plot)
+
+
+if __name__ == "__main__":
+    main()

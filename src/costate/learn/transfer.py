@@ -1,0 +1,61 @@
+"""Transfer: a trained policy, unchanged, in MuJoCo, beside the same episodes in our world."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import asdict, dataclass
+
+import torch
+
+from costate.learn.files import write_json
+from costate.learn.plan import generator
+from costate.learn.run import Run
+from costate.tasks.insertion import Insertion, Metrics, Policy, draw, judge, run, summarise
+from costate.tasks.insertion.mujoco_scene import MujocoScene, run_in_mujoco
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """What was found in the same episodes."""
+
+    ours: Metrics
+    mujoco: Metrics
+    mujoco_fine: Metrics
+    """With physics steps a quarter as long: harder contact, and servos that act nearer to continuously."""
+    agree: float
+    """Fraction of the episodes that succeed in both engines or in none, at the same step."""
+    apart: float
+    """Largest difference of the bottle's position between the engines while nothing touches [mm]."""
+
+    def as_dict(self) -> dict:
+        return asdict(self)
+
+
+def transfer_of(task: Insertion, policy: Policy, episodes: int = 200, seed: int = 0) -> Transfer:
+    """Run held-out episodes in both engines, in float64."""
+    policy = copy.deepcopy(policy).double()
+    drawn = draw(task, episodes, generator("held out", seed), dtype=torch.float64)
+    with torch.no_grad():
+        ours = run(task, task.world, policy, drawn)
+        theirs = run_in_mujoco(task, MujocoScene(task), policy, drawn)
+        fine = run_in_mujoco(task, MujocoScene(task, 4 * task.options.substeps), policy, drawn)
+        a, b, c = (judge(task, trajectory) for trajectory in (ours, theirs, fine))
+        found = (summarise(task, verdict) for verdict in (a, b, c))
+        agree = float((a.success == b.success).double().mean())
+    return Transfer(*found, agree, apart_before_touching(task, ours.states, theirs.states))
+
+
+def apart_before_touching(task: Insertion, a: torch.Tensor, b: torch.Tensor) -> float:
+    """Largest distance between the bottle's positions in two runs of the same episodes while nothing has touched yet [mm]."""
+    free = (task.world.gaps(a).amin(-1) > 0).long().cumprod(0).bool()
+    apart = (task.errors(a)[0] - task.errors(b)[0]).norm(dim=-1)
+    return 1e3 * float(apart[free].max())
+
+
+def transfer(folder: Run, episodes: int = 200, seed: int = 0) -> Transfer:
+    """Of a run's policy; write transfer.json."""
+    if episodes < 1:
+        raise ValueError(f"episodes is {episodes}; it must be at least 1")
+    found = transfer_of(folder.task, folder.policy, episodes, seed)
+    write_json(folder.path / "transfer.json", found.as_dict() | {"seed": seed})
+    return found
