@@ -87,7 +87,8 @@ def _losses(loss: Callable[[Any], Tensor], unknowns: Unknowns, batched: bool, ru
 class Method(Protocol):
     """Proposes candidates and is told their losses."""
 
-    sigma: float
+    @property
+    def sigma(self) -> float: ...
 
     def ask(self) -> Any: ...
 
@@ -129,7 +130,7 @@ class CMA:
         self._es.tell(self._asked, losses.tolist())
 
     def stopped(self) -> str:
-        found = {k: v for k, v in self._es.stop().items() if k != "maxiter"}
+        found = [k for k in self._es.stop() or {} if k != "maxiter"]
         return f"CMA-ES stopped: {', '.join(found)}" if found else ""
 
 
@@ -139,13 +140,17 @@ class Random:
     GROW, SHRINK = 1.5, 0.9
 
     def __init__(self, x0: np.ndarray, options: SearchOptions):
-        self.sigma, self._best, self._bounds = options.sigma, x0, options.bounds
+        self._sigma, self._best, self._bounds = options.sigma, x0, options.bounds
         self._least = float("inf")
         self._count = options.population or 4 + int(3 * log(x0.size))
         self._random = np.random.default_rng(options.seed)
 
+    @property
+    def sigma(self) -> float:
+        return self._sigma
+
     def ask(self) -> Any:
-        self._asked = self._best + self.sigma * self._random.standard_normal((self._count, self._best.size))
+        self._asked = self._best + self._sigma * self._random.standard_normal((self._count, self._best.size))
         if self._bounds:
             self._asked = self._asked.clip(*self._bounds)
         if self._least == float("inf"):
@@ -157,7 +162,7 @@ class Random:
         better = losses[k] < self._least
         if better:
             self._least, self._best = losses[k], self._asked[k]
-        self.sigma *= self.GROW if better else self.SHRINK
+        self._sigma *= self.GROW if better else self.SHRINK
 
     def stopped(self) -> str:
         return ""

@@ -85,7 +85,7 @@ class Unknowns:
     def _split(self, rows: Tensor, shapes: Sequence[Sequence[int]], problems: int | None) -> list[Tensor]:
         lead = () if problems is None else (rows.shape[0],)
         parts = rows.split([prod(s) for s in shapes], 1)
-        return [p.reshape(*lead, *s) for p, s in zip(parts, shapes, strict=True)]
+        return [p.reshape((*lead, *s)) for p, s in zip(parts, shapes, strict=True)]
 
     def stacked(self, function: Callable[[Any], Any], rows: Tensor) -> Any:
         """function(x) with one x per row, stacked in a new first dimension of every tensor of x0."""
