@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from costate.compat.differentiable_robot_model.spatial_vector_algebra import (
     SpatialMotionVec,
     rotation_about,
 )
+from costate.model import Inertia, Joint
 from costate.model.rotation import to_rpy
 from costate.robot import Robot
 from costate.robot.folding import is_foldable
@@ -120,8 +122,9 @@ class Body:
     @property
     def joint_axis(self) -> Tensor:
         """(1, 3); zero for links that no joint moves."""
-        moves = self._joint is not None and self.joint_idx is not None
-        return (_present(self._robot, "axis", self._joint.name) if moves else torch.zeros(3)).reshape(1, 3)
+        if self._joint is None or self.joint_idx is None:
+            return torch.zeros(1, 3)
+        return _present(self._robot, "axis", self._joint.name).reshape(1, 3)
 
     def trans(self) -> Tensor:
         x = torch.zeros(3) if self._joint is None else _present(self._robot, "translation", self._joint.name)
@@ -182,17 +185,21 @@ def _present(robot: Robot, kind: str, owner: str) -> Tensor:
     for entry in robot.learnable():
         if (kind, owner) in entry.keys:
             return entry.values()[input_name((kind, owner))]
-    item = robot.model.link(owner).inertia if kind in ("mass", "com", "inertia") else _joint_named(robot, owner)
-    number = {
-        "mass": lambda: item.mass,
-        "com": lambda: item.com,
-        "inertia": lambda: item.matrix,
-        "translation": lambda: item.origin.translation,
-        "axis": lambda: item.axis,
-        "damping": lambda: item.damping,
-    }[kind]()
+    number = OF_LINK[kind](robot.model.link(owner).inertia) if kind in OF_LINK else OF_JOINT[kind](_joint(robot, owner))
     return torch.as_tensor(number, dtype=torch.get_default_dtype()).reshape(shape_of(kind))
 
 
-def _joint_named(robot: Robot, name: str) -> Any:
+OF_LINK: dict[str, Callable[[Inertia], Any]] = {
+    "mass": lambda inertia: inertia.mass,
+    "com": lambda inertia: inertia.com,
+    "inertia": lambda inertia: inertia.matrix,
+}
+OF_JOINT: dict[str, Callable[[Joint], Any]] = {
+    "translation": lambda joint: joint.origin.translation,
+    "axis": lambda joint: joint.axis,
+    "damping": lambda joint: joint.damping,
+}
+
+
+def _joint(robot: Robot, name: str) -> Joint:
     return next(j for j in robot.model.joints if j.name == name)

@@ -145,7 +145,7 @@ def _rotation_vector(R: Tensor) -> Tensor:
 def _vector_of_quaternion(x: Tensor) -> Tensor:
     """angle / sin(angle / 2) times the vector part; near zero by the series of 2 asin(s) / s."""
     s = _safe_norm(x[:3])
-    if float(s) < SMALL and float(x[3]) > 0:
+    if float(s.detach()) < SMALL and float(x[3].detach()) > 0:
         return x[:3] * (2 + s**2 / 3 + 3 * s**4 / 20)
     return x[:3] * (2 * torch.atan2(s, x[3]) / s)
 
@@ -159,7 +159,7 @@ def _safe_norm(w: Tensor) -> Tensor:
 def _log_coefficient(omega: Tensor) -> Tensor:
     """(1 - (angle / 2) cot(angle / 2)) / angle^2."""
     angle = _safe_norm(omega)
-    if float(angle) < SMALL:
+    if float(angle.detach()) < SMALL:
         return 1 / 12 + angle**2 / 720 + angle**4 / 30240
     return (1 - angle / 2 / torch.tan(angle / 2)) / angle**2
 
