@@ -68,11 +68,11 @@ def network_of(policy: Policy, task: Insertion) -> Network:
     gain[-1], top = 1 / task.options.horizon, np.full(OBSERVATION, np.inf)
     top[-1] = task.options.horizon
     zero, scale = (x.numpy() for x in task.action_scale)
-    weights = [p.detach().to(torch.float32).numpy() for p in policy.parameters()]
+    W1, b1, W2, b2 = (p.detach().to(torch.float32).numpy() for p in policy.parameters())
     o = task.options
     belt = f"riding at up to {o.belt_speed:g} m/s" if o.moving else "standing still"
     about = f"UR5 puts a bottle into a socket {belt}, in {o.seconds:g} s; one action every {1e3 * o.dt:g} ms"
-    return Network(*weights, middle, gain, top, zero, scale, _inputs(task), _outputs(task), about)
+    return Network(W1, b1, W2, b2, middle, gain, top, zero, scale, _inputs(task), _outputs(task), about)
 
 
 def raw_observation(state: torch.Tensor, step: int) -> torch.Tensor:

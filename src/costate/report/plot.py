@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
@@ -28,13 +28,20 @@ class Plot:
     log_y: bool = False
     markers: bool = False
     follow: str = ""
+    levels: Mapping[str, float] = field(default_factory=dict)
+    """Name -> height of a dashed line across, such as a limit."""
+    bars: bool = False
+    """Bars around x, side by side, instead of lines."""
 
 
 def plot_html(plot: Plot) -> str:
     x, lines = _data(plot)
     x_low, x_high = _range(x)
-    y_all = np.concatenate(list(lines.values()))
+    y_all = np.concatenate([*lines.values(), np.array([*plot.levels.values(), *[0.0] * plot.bars])])
     y_low, y_high = _log_range(y_all) if plot.log_y else _padded(*_range(y_all))
+    if plot.bars:  # they stand on the axis, and the outer ones are as wide as the others
+        y_low, half = 0.0, (x_high - x_low) / max(2 * (len(x) - 1), 1)
+        x_low, x_high = x_low - half, x_high + half
 
     def to_x(v: Any) -> Any:
         return LEFT + (v - x_low) / (x_high - x_low) * (WIDTH - LEFT - RIGHT)
@@ -46,7 +53,8 @@ def plot_html(plot: Plot) -> str:
     parts = _axes(plot, (x_low, x_high), (y_low, y_high), to_x, to_y)
     for k, y in enumerate(lines.values()):
         with np.errstate(divide="ignore", invalid="ignore"):
-            parts.append(_line(to_x(x), to_y(y), k, plot.markers))
+            parts.append(_bars(to_x(x), to_y(y), k) if plot.bars else _line(to_x(x), to_y(y), k, plot.markers))
+    parts += [_level(name, to_y(y)) for name, y in plot.levels.items()]
     parts.append(f'<line class="cursor" y1="{TOP}" y2="{HEIGHT - BOTTOM}" visibility="hidden"/>')
     svg = f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(plot.title, quote=True)}">{"".join(parts)}</svg>'
     return _figure(plot, svg, x, lines, x_low, x_high)
@@ -165,6 +173,22 @@ def _line(x: np.ndarray, y: np.ndarray, k: int, markers: bool) -> str:
         at = (f'<circle cx="{px:.1f}" cy="{py:.1f}" r="3"/>' for px, py in zip(x, y, strict=True) if np.isfinite(py))
         dots = f'<g fill="{color}">{"".join(at)}</g>'
     return f'<path class="line" stroke="{color}" d="{"".join(path)}"/>{dots}'
+
+
+def _bars(x: np.ndarray, y: np.ndarray, k: int) -> str:
+    """Down to the bottom of the plot, as wide as x is apart."""
+    width = float(np.diff(x).min()) if len(x) > 1 else 20.0
+    boxes = (
+        f'<rect x="{px - width / 2 + 0.5:.1f}" y="{py:.1f}" width="{max(width - 1, 0.5):.1f}" height="{HEIGHT - BOTTOM - py:.1f}"/>'
+        for px, py in zip(x, y, strict=True)
+        if np.isfinite(py) and py < HEIGHT - BOTTOM
+    )
+    return f'<g class="bars" fill="var(--c{k % COLORS})">{"".join(boxes)}</g>'
+
+
+def _level(name: str, y: float) -> str:
+    line = f'<line class="level" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
+    return f'{line}<text class="level" x="{WIDTH - RIGHT - 4}" y="{y - 4:.1f}" text-anchor="end">{escape(name)}</text>'
 
 
 def _short(values: np.ndarray) -> list[float | None]:

@@ -137,7 +137,7 @@
       if (!this.gl) { root.classList.add("no-webgl"); return; }
       this.poses = floats(data.poses);
       this.arrows = floats(data.arrows.values); this.arrowStart = data.arrows.start;
-      this.time = 0; this.playing = false; this.speed = 1; this.trailsOn = true; this.arrowsOn = true;
+      this.time = 0; this.playing = Boolean(data.play); this.speed = data.speed || 1; this.trailsOn = true; this.arrowsOn = true;
       this.build(); this.home(); this.controls(); this.recolor();
       new ResizeObserver(() => this.ask()).observe(this.canvas);
       this.ask();
@@ -190,9 +190,9 @@
     }
 
     home() {
-      const { low, high } = this.data;
+      const [low, high] = this.seen = this.data.box || [this.data.low, this.data.high];
       this.target = add(low, high, 1).map((x) => x / 2);
-      this.size = Math.hypot(...sub(high, low)) || 1;
+      this.size = Math.hypot(...sub(this.data.high, this.data.low)) || 1;
       this.azimuth = -55 * Math.PI / 180; this.elevation = 0.35; this.distance = 0;  // 0: fitted when drawn
     }
 
@@ -202,7 +202,7 @@
       const slope = Math.tan(FOV / 2) / 1.12;
       let need = 0.1;
       for (let k = 0; k < 8; k++) {
-        const d = [0, 1, 2].map((i) => ((k >> i) & 1 ? this.data.high : this.data.low)[i] - this.target[i]);
+        const d = [0, 1, 2].map((i) => ((k >> i) & 1 ? this.seen[1] : this.seen[0])[i] - this.target[i]);
         need = Math.max(need, Math.abs(dot(d, u)) / slope - dot(d, f), Math.abs(dot(d, r)) / (slope * aspect) - dot(d, f));
       }
       return need;

@@ -25,12 +25,27 @@ FRAMES = 600
 """Longer motions are thinned to at most as many frames; the page interpolates between them."""
 
 
-def recording_html(name: str, recording: Recording, caption: str = "") -> str:
-    """A replay of a recording as HTML."""
+SPEEDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0)
+
+
+def recording_html(
+    name: str,
+    recording: Recording,
+    caption: str = "",
+    *,
+    speed: float = 1.0,
+    play: bool = False,
+    box: tuple[Any, Any] | None = None,
+) -> str:
+    """A replay of a recording as HTML. box: corners of what the camera sees at first [m]; None: everything."""
+    if speed not in SPEEDS:
+        raise ValueError(f"a replay starts with a speed out of {', '.join(map(str, SPEEDS))}; {speed} given")
     motion, trails = recording.motion, recording.trails
     arrows = [np.concatenate([np.zeros((0, 9)), *frames]) for frames in _together(recording)]
     strips = strips_html(recording.heat.values.T, recording.heat.names) if recording.heat else ""
-    data = inline_json(_data(motion, arrows, trails))
+    start = {"speed": speed, "play": play} | ({} if box is None else {"box": [_rounded(corner) for corner in box]})
+    data = inline_json(_data(motion, arrows, trails) | start)
+    speeds = "".join(f'<option value="{s:g}"{" selected" * (s == speed)}>{s:g}</option>' for s in SPEEDS)
     end = float(motion.times[-1])
     marks = "" if any(len(a) for a in arrows) else " hidden"
     paths = "" if trails else " hidden"
@@ -39,9 +54,7 @@ def recording_html(name: str, recording: Recording, caption: str = "") -> str:
 <div class="lost">This replay needs WebGL 2, which this browser does not offer.</div></div>
 <div class="bar"><button class="play" title="play or pause (space)">&#9654;</button>
 <input class="scrub" type="range" min="0" max="{end}" step="any" value="0" aria-label="time"><span class="clock"></span>
-<label>speed <select class="speed"><option value="0.1">0.1</option><option value="0.25">0.25</option>
-<option value="0.5">0.5</option>
-<option value="1" selected>1</option><option value="2">2</option><option value="4">4</option></select></label>
+<label>speed <select class="speed">{speeds}</select></label>
 <label{paths}><input class="trails" type="checkbox" checked>trails</label>
 <label{marks}><input class="arrows" type="checkbox" checked>arrows</label></div>{strips}
 <script type="application/json">{data}</script></div><figcaption>{escape(caption)}</figcaption></figure>"""

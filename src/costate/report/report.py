@@ -64,9 +64,15 @@ class Report:
         log_y: bool = False,
         markers: bool = False,
         follow: str = "",
+        levels: Mapping[str, float] | None = None,
+        bars: bool = False,
     ) -> None:
-        """Lines over x (default: 0, 1, 2, ...). Gaps where a value is not finite. follow: a replay whose time is shown."""
-        self._blocks.append(plot_html(Plot(series, x, title, x_label, y_label, log_y, markers, follow)))
+        """Lines over x (default: 0, 1, 2, ...), or bars. Gaps where a value is not finite.
+
+        follow: a replay whose time is shown. levels: name -> height of a dashed line, such as a limit.
+        """
+        plot = Plot(series, x, title, x_label, y_label, log_y, markers, follow, levels or {}, bars)
+        self._blocks.append(plot_html(plot))
 
     def heat(self, values: Any, names: Sequence[str], title: str = "", legend: str = "") -> None:
         """Signed values (rows, steps) as strips of colour, blue below zero, red above; each row has its own scale."""
@@ -98,24 +104,35 @@ class Report:
 
         return self.recording(record(source, states, **options), caption)
 
-    def recording(self, recording: Recording, caption: str = "") -> str:
-        """An interactive 3D replay of a recording; returns its name, for `plot(follow=...)`."""
+    def recording(
+        self,
+        recording: Recording,
+        caption: str = "",
+        *,
+        speed: float = 1.0,
+        play: bool = False,
+        box: tuple[Any, Any] | None = None,
+    ) -> str:
+        """An interactive 3D replay of a recording; returns its name, for `plot(follow=...)`.
+
+        speed, play: how it starts. box: lowest and highest corner of what the camera sees at first [m]; None: everything.
+        """
         from costate.report.replay import recording_html
 
         name = f"replay-{self._replays}"
         self._replays += 1
-        self._blocks.append(recording_html(name, recording, caption))
+        self._blocks.append(recording_html(name, recording, caption, speed=speed, play=play, box=box))
         return name
 
-    def row(self) -> AbstractContextManager[None]:
-        """Blocks added inside stand beside each other where there is room."""
-        return self._row()
+    def row(self, width: int = 420) -> AbstractContextManager[None]:
+        """Blocks added inside stand beside each other where there is room. width: of the narrowest [pixels]."""
+        return self._row(width)
 
     @contextmanager
-    def _row(self):
+    def _row(self, width: int):
         before, self._blocks = self._blocks, []
         yield
-        self._blocks = [*before, f'<div class="row">{"".join(self._blocks)}</div>']
+        self._blocks = [*before, f'<div class="row" style="--narrowest:{width}px">{"".join(self._blocks)}</div>']
 
     def html(self) -> str:
         """The whole page."""

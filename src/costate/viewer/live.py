@@ -60,6 +60,8 @@ class Live:
         self.start = world.initial_state() if state is None else state.detach().clone()
         self.state, self.step_number = self.start.clone(), 0
         self.running, self.frames_sent = True, 0
+        self.speed = 1.0
+        """1 is real time, less is slow motion."""
         self._stopped, self._turn = threading.Event(), threading.RLock()
         self._kinematics = Kinematics(world.setup.scene.model)
         motion = motion_of(world, self.start)
@@ -143,7 +145,7 @@ class Live:
             due = max(due, now - BEHIND)
             while due <= now and not self._stopped.is_set():
                 self.step()
-                due += dt
+                due += dt / self.speed
                 now = max(now, time.monotonic() - 1 / FPS)
                 if time.monotonic() - last_shown > 1 / FPS:
                     break

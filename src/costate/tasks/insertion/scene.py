@@ -57,7 +57,7 @@ def socket_body() -> Body:
 def table(center: tuple[float, float]) -> Static:
     """What the carriage glides on, to be looked at: nothing touches it."""
     top = MOUTH_HEIGHT - DEPTH - FLOOR - 1e-3  # a gap, or the two surfaces flicker
-    shape = Shape("box", np.array([0.5, 0.7, top]), name="table", color=(0.24, 0.27, 0.31, 1.0))
+    shape = Shape("box", np.array([0.5, 0.7, top]), name="table", color=(0.36, 0.40, 0.45, 1.0))
     return Static("table", shape, Transform(np.eye(3), np.array([*center, top / 2])))
 
 
