@@ -89,9 +89,8 @@ class Newton:
     """Distance at which contacts begin to push [m]."""
     iterations: int = 50
     """Newton steps at most."""
-    tolerance: float = 1e-12
-    """Of the decrease of the cost that a step promises, relative to the cost of stopping all motion. What is left of the
-    accelerations' error after that step is about its square root squared again."""
+    tolerance: float = 1e-14
+    """Of the decrease of the cost that a step promises, relative to the cost without constraint forces; that step is still taken."""
     line_search: int = 20
     """Steps of the line search at most."""
     joint_limits: bool = True

@@ -87,17 +87,6 @@ class Cost:
         first = -ca.dot(ca.vertcat(*self.force(z, D, mu)), rates)
         return first, ca.bilin(self.hessian(z, D, mu), rates, rates)
 
-    def changed(self, x: Values, new: Values, D: SX, mu: Values) -> SX:
-        """0 where the cost is one and the same quadratic at both places."""
-        if self.kind == "friction":
-            sides = [(ca.fabs(v[0]) * D < mu[0], v[0] < 0) for v in (x, new)]
-            return (sides[0][0] != sides[1][0]) + (sides[0][1] != sides[1][1])
-        if self.is_elliptic:
-            before, after = self._zone(x, D, mu), self._zone(new, D, mu)
-            return (before.bottom != after.bottom) + before.middle + after.middle
-        flips = [(a < 0) != (b < 0) for a, b in zip(self.edges(x, mu), self.edges(new, mu), strict=True)]
-        return ca.if_else(D > 0, _sum(flips), 0)
-
     # --- elliptic -------------------------------------------------------------------------------------------------
 
     def _weights(self, D: SX, mu: Values) -> list[SX]:

@@ -6,9 +6,7 @@ impedance d(r) from solimp. Its weight is 1 / R with R = (1 - d) / d A, where A 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from math import sqrt
 
 import casadi as ca
 from casadi import SX
@@ -43,6 +41,8 @@ class Block:
     """Of the normal direction, or of each edge of a pyramid; 0 where the constraint does not act."""
     friction: tuple[SX, ...] = ()
     """Coefficient of every axis but the first; joint friction: the bound [N m or N]."""
+    group: str = ""
+    """Contacts of the same name are looked at together, or skipped together."""
 
     @property
     def dim(self) -> int:
@@ -112,7 +112,13 @@ def _contact(s: Symbols, bodies: list, t: Touch, weights: InverseWeights, option
     target, R = _soft(surface.softness, depth, J @ s.v, A, options.dt)
     if pyramid:
         R = 2 * sliding**2 / options.impratio * R
-    return Block("contact", J, target, ca.if_else(depth < 0, 1 / R, 0), friction)
+    return Block("contact", J, target, ca.if_else(depth < 0, 1 / R, 0), friction, _group(s, t))
+
+
+def _group(s: Symbols, t: Touch) -> str:
+    """What a link touches the world with; what it touches other links with."""
+    moving = [x for x in (t.link_a, t.link_b) if s.tree.links[x][0] != ROOT]
+    return f"{moving[0]} {'world' if len(moving) < 2 else 'others'}"
 
 
 def _frame_jacobian(s: Symbols, bodies: list, t: Touch, dim: int, options: Options) -> SX:
@@ -174,12 +180,3 @@ def _impedance(d0: float, d1: float, width: float, middle: float, power: float, 
     rise = x**power / middle ** (power - 1)
     settle = 1 - (1 - x) ** power / (1 - middle) ** (power - 1)
     return d0 + (d1 - d0) * ca.if_else(x <= middle, rise, settle)
-
-
-def regularised_friction(friction: SX, impratio: float) -> SX:
-    """Slope of the cone that an elliptic contact's cost has."""
-    return friction / sqrt(impratio)
-
-
-def total(found: Iterable[Block]) -> int:
-    return sum(b.dim for b in found)

@@ -3,248 +3,229 @@
     minimise over a:   a' M a / 2 - f' a + sum of costs of (J a - aref)
 
 The cost is convex and its second derivative exists almost everywhere; the Hessian M + J' C J keeps the zeros of the tree between
-branches that nothing connects. An iteration is a straight function for the direction, a loop for the step along it, and the
-step. A lane is done when a full step does not change which quadratic the cost is, or when the decrease it promised was negligible.
-Derivatives of the solution solve one system with the Hessian found there.
+branches that nothing connects. An iteration is straight functions for the direction, a loop for the step along it, and the step.
+Contacts come in groups; a group none of whose contacts acts in any lane is skipped. A lane is done when a step met the minimum of
+the quadratic it was made for, or when the decrease it promised was negligible. Derivatives of the solution solve one system with
+the Hessian found there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import casadi as ca
 from casadi import SX
 
 from costate.kernel import ProgramBuilder
-from costate.kernel.program import Program
+from costate.kernel.program import Program, Var
 from costate.physics.ltl import factor
-from costate.sim.contact_models import Newton
-from costate.sim.newton_cost import Cost
+from costate.sim.newton_problem import Group, Problem
 
-LINE_TOLERANCE = 1e-3
+LINE_TOLERANCE = 0.1
 """Slope at which a line search stops, relative to the slope at its start."""
-
-
-@dataclass(frozen=True, eq=False)
-class Data:
-    """The numbers of a problem, as symbols or expressions."""
-
-    M: SX
-    """(nv, nv), lower triangle."""
-    f: SX
-    J: SX
-    """(n, nv)."""
-    D: SX
-    """Weight of every block, (blocks,)."""
-    target: SX
-    """aref, (n,)."""
-    mu: SX
-    """Friction coefficients that are not constant, (any,)."""
-
-    def flat(self) -> list[SX]:
-        """Dense columns."""
-        return [ca.densify(x) for x in (nonzeros(self.M), self.f, nonzeros(self.J), self.D, self.target, self.mu)]
+EXACT = 1e-9
+"""How well the slope after a full step, and its change, are what one quadratic makes them, if it was one; relative."""
+FAR = 1e10
+"""Upper end of a line search that has not found one."""
 
 
 @dataclass(frozen=True, eq=False)
 class Solver:
-    """What the problems of all states have in common: patterns and kinds of costs."""
+    """The programs that solve the problems of one kind."""
 
-    M: ca.Sparsity
-    J: ca.Sparsity
-    costs: tuple[Cost, ...]
-    friction: tuple[tuple[float | int, ...], ...]
-    """Per block its coefficients: numbers (float), or places in Data.mu (int)."""
-    options: Newton
-
-    @property
-    def nv(self) -> int:
-        return self.M.size1()
-
-    @cached_property
-    def symbols(self) -> Data:
-        variable = 1 + max((m for row in self.friction for m in row if isinstance(m, int)), default=-1)
-        n = self.J.size1()
-        sizes = {"f": self.nv, "D": len(self.costs), "target": n, "mu": variable}
-        f, D, target, mu = (SX.sym(name, size) for name, size in sizes.items())
-        return Data(SX.sym("m", self.M), f, SX.sym("j", self.J), D, target, mu)
-
-    @cached_property
-    def inputs(self) -> list[SX]:
-        d = self.symbols
-        return [nonzeros(d.M), d.f, nonzeros(d.J), d.D, d.target, d.mu]
-
-    # --- pieces ---------------------------------------------------------------------------------------------------
-
-    def _blocks(self, x: SX):
-        """(cost, slice of rows, x of the block, weight, friction coefficients)."""
-        at, d = 0, self.symbols
-        for k, (cost, own) in enumerate(zip(self.costs, self.friction, strict=True)):
-            rows = slice(at, at + cost.dim)
-            mu = [d.mu[m] if isinstance(m, int) else SX(m) for m in own]
-            yield cost, rows, [x[i] for i in range(at, at + cost.dim)], d.D[k], mu
-            at += cost.dim
-
-    def _mass_times(self, a: SX) -> SX:
-        lower = self.symbols.M
-        return lower @ a + ca.tril(lower, False).T @ a
-
-    def force(self, x: SX) -> SX:
-        """Of all rows, (n,)."""
-        return ca.vertcat(*(f for cost, _, own, D, mu in self._blocks(x) for f in cost.force(own, D, mu)))
-
-    def _hessian(self, x: SX) -> SX:
-        J = self.symbols.J
-        C = [cost.hessian(own, D, mu) for cost, _, own, D, mu in self._blocks(x)]
-        curved = ca.diagcat(*C) @ J
-        return self.symbols.M + ca.tril(J.T @ curved)
-
-    def _gradient(self, a: SX, x: SX) -> SX:
-        return self._mass_times(a) - self.symbols.f - self.symbols.J.T @ self.force(x)
-
-    # --- solution -------------------------------------------------------------------------------------------------
+    problem: Problem
+    iterations: int
+    tolerance: float
+    line_search: int
 
     def program(self) -> Program:
         """(flat data) -> a."""
+        p = self.problem
         b = ProgramBuilder("newton")
-        data = [b.input(f"d{k}", s.numel()) for k, s in enumerate(self.inputs)]
-        a, x, scale, busy = b.call(self._start(), *data)
-        body = self._iteration()
+        data = [b.input(f"d{k}", s.numel()) for k, s in enumerate(p.inputs)]
+        m, f, _, weights, _, _ = data
+        (flags,) = b.call(self._flags(), weights)
+        (a,) = b.call(ca.Function("free", p.inputs[:2], [factor(p.full_mass()).solve(p.symbols.f)]), m, f)
+        first = [self._per_group(b, g, flags, self._deviation(g), self._parts(b, data, g, "jdtm", a)) for g in p.groups]
+        x = b.concat(*(part[0] for part in first))
+        costs = b.concat(*(part[1] for part in first))
+        scale, busy = b.call(self._scale(costs.size), f, a, costs)
         going = SX.sym("busy")
-        carries = [SX.sym("a", self.nv), SX.sym("x", x.size), going]
-        condition = ca.Function("going", [*carries, SX.sym("scale"), *self.inputs], [going])
-        (a, _, _), _ = b.while_loop(condition, body, self.options.iterations, [a, x, busy], [scale, *data])
+        symbols = [SX.sym("a", p.nv), SX.sym("x", p.n), going, SX.sym("scale"), SX.sym("flags", flags.size), *p.inputs]
+        condition = ca.Function("going", symbols, [going])
+        (a, _, _), _ = b.while_loop(condition, self._iteration(), self.iterations, [a, x, busy], [scale, flags, *data])
         b.output("a", a)
         return b.program()
 
-    def _start(self) -> ca.Function:
-        """Accelerations without constraints, their deviations, the scale of the cost, and whether there is anything to do."""
-        d = self.symbols
-        full = d.M + ca.tril(d.M, False).T
-        a = factor(full).solve(d.f)
-        x = d.J @ a - d.target
-        cost = sum((c.value(own, D, mu) for c, _, own, D, mu in self._blocks(x)), SX(0))
-        scale = ca.dot(d.f, a) + cost
-        return ca.Function("start", self.inputs, [a, ca.densify(x), scale, ca.if_else(cost > 0, 1, 0)])
+    # --- groups ---------------------------------------------------------------------------------------------------
+
+    def _flags(self) -> ca.Function:
+        """Whether anything of a group acts, per group."""
+        D = self.problem.symbols.D
+        rows = []
+        for g in self.problem.groups:
+            on = SX(0)
+            for k in g.blocks:
+                on = ca.fmax(on, D[k])
+            rows.append(on > 0)
+        return ca.Function("flags", [D], [ca.vertcat(*rows)])
+
+    def _per_group(self, b: ProgramBuilder, g: Group, flags: Var, fn: ca.Function, args: list[Var]) -> list[Var]:
+        """fn(args), or zeros where nothing of the group acts."""
+        if g.always:
+            return b.call(fn, *args)
+        inputs = [SX.sym(f"i{k}", fn.numel_in(k)) for k in range(fn.n_in())]
+        none = ca.Function("none", inputs, [SX.zeros(fn.numel_out(k)) for k in range(fn.n_out())])
+        return b.cond(b.slice(flags, g.index, 1), fn, none, *args)
+
+    def _parts(self, b: ProgramBuilder, data: list[Var], g: Group, which: str, *more: Var) -> list[Var]:
+        """A group's part of the data (j: Jacobian, d: weights, t: targets, m: friction coefficients), then more."""
+        _, _, j, d, t, mu = data
+        parts = {
+            "j": lambda: b.slice(j, g.nz.start, g.nz.stop - g.nz.start),
+            "d": lambda: b.slice(d, g.blocks.start, len(g.blocks)),
+            "t": lambda: b.slice(t, g.rows.start, g.rows.stop - g.rows.start),
+            "m": lambda: mu,
+        }
+        return [*(parts[c]() for c in which), *more]
+
+    def _deviation(self, g: Group) -> ca.Function:
+        """(Jacobian, weights, targets, friction, a) -> deviations x = J a - aref of a group, and their cost."""
+        own = self.problem.part(g)
+        a = SX.sym("a", self.problem.nv)
+        x = ca.densify(own.J @ a - own.target)
+        cost = sum((c.value(v, D, mu) for c, v, D, mu in self.problem.blocks(g, x, own)), SX(0))
+        return ca.Function("first", [*own.inputs("jdtm"), a], [x, cost])
+
+    def _scale(self, groups: int) -> ca.Function:
+        """Scale of the cost, and whether there is anything to do."""
+        p = self.problem
+        f, a, costs = SX.sym("f", p.nv), SX.sym("a", p.nv), SX.sym("costs", groups)
+        cost = ca.sum1(costs)
+        return ca.Function("scale", [f, a, costs], [ca.dot(f, a) + cost, ca.if_else(cost > 0, 1, 0)])
+
+    # --- an iteration ---------------------------------------------------------------------------------------------
 
     def _iteration(self) -> Program:
-        """(a, x, busy, scale, data) -> (a, x, busy)."""
+        """(a, x, busy, scale, flags, data) -> (a, x, busy)."""
+        p = self.problem
         b = ProgramBuilder("iteration")
-        n = self.J.size1()
-        a, x = b.input("a", self.nv), b.input("x", n)
+        a, x = b.input("a", p.nv), b.input("x", p.n)
         b.input("busy", 1)
-        scale = b.input("scale", 1)
-        data = [b.input(f"d{k}", s.numel()) for k, s in enumerate(self.inputs)]
-        p, y, smooth = b.call(self._direction(), a, x, *data)
-        weights = [data[3], data[5]]
-        (state,) = b.call(self._first_step())
-        (state,), _ = b.while_loop(*self._line_step(), self.options.line_search, [state], [smooth, x, y, *weights])
-        for name, value in zip(
-            ("a", "x", "busy"), b.call(self._finish(), a, x, p, y, state, smooth, scale, *weights), strict=True
-        ):
-            b.output(f"{name}'", value)
+        scale, flags = b.input("scale", 1), b.input("flags", len(p.groups))
+        data = [b.input(f"d{k}", s.numel()) for k, s in enumerate(p.inputs)]
+        xs = [_rows(b, x, g) for g in p.groups]
+        terms = [
+            self._per_group(b, g, flags, p.terms(g), self._parts(b, data, g, "jdm", own))
+            for g, own in zip(p.groups, xs, strict=True)
+        ]
+        step, smooth = b.call(self._direction(), a, data[0], data[1], *(t for pair in terms for t in pair))
+        ys = [self._per_group(b, g, flags, self._along(g), self._parts(b, data, g, "j", step))[0] for g in p.groups]
+        y = b.concat(*ys)
+        state = self._line_search(b, data, flags, x, y, smooth)
+        after = b.call(self._finish(), a, x, step, y, state, smooth, scale)
+        for name, value in zip(("a", "x", "busy"), after, strict=True):
+            b.output(f"{name}_after", value)
         return b.program()
 
     def _direction(self) -> ca.Function:
-        """(a, x, data) -> p, y = J p, and the slope of the smooth part: (at 0, its change, slope of all at 0)."""
-        a, x = SX.sym("a", self.nv), SX.sym("x", self.J.size1())
-        d = self.symbols
-        g = self._gradient(a, x)
-        p = -factor(self._hessian(x)).solve(g)
-        y = ca.densify(d.J @ p)
-        smooth = ca.vertcat(ca.dot(p, self._mass_times(a) - d.f), ca.dot(p, self._mass_times(p)), ca.dot(g, p))
-        return ca.Function("direction", [a, x, *self.inputs], [p, y, smooth])
+        """(a, M, f, per group its part of the Hessian and its forces) -> Newton's step, and along it the slope of the smooth part
+        at 0, its change, and the slope of the whole cost at 0."""
+        p = self.problem
+        a, d = SX.sym("a", p.nv), p.symbols
+        inputs, H, forces = [], d.M, SX(p.nv, 1)
+        for g in p.groups:
+            bend, push = p.patterns(g)
+            inputs += [SX.sym("h", bend.nnz()), SX.sym("q", push.nnz())]
+            H, forces = H + SX(bend, inputs[-2]), forces + SX(push, inputs[-1])
+        pull = p.mass_times(a) - d.f
+        slope = pull - forces
+        step = -factor(H).solve(ca.densify(slope))
+        smooth = ca.vertcat(ca.dot(step, pull), ca.dot(step, p.mass_times(step)), ca.dot(step, slope))
+        return ca.Function("direction", [a, *p.inputs[:2], *inputs], [step, smooth])
 
-    def _line_inputs(self) -> list[SX]:
-        n, d = self.J.size1(), self.symbols
-        return [SX.sym("smooth", 3), SX.sym("x", n), SX.sym("y", n), d.D, d.mu]
+    def _along(self, g: Group) -> ca.Function:
+        own = self.problem.part(g)
+        step = SX.sym("p", self.problem.nv)
+        return ca.Function("along", [*own.inputs("j"), step], [ca.densify(own.J @ step)])
 
-    def _slope(self, step: SX, smooth: SX, x: SX, y: SX) -> tuple[SX, SX]:
-        """First and second derivative of the cost along the line."""
-        first, second = smooth[0] + step * smooth[1], smooth[1]
-        for (cost, _, own, D, mu), (_, _, along, _, _) in zip(self._blocks(x), self._blocks(y), strict=True):
-            d1, d2 = cost.along(own, along, step, D, mu)
+    def _line_search(self, b: ProgramBuilder, data: list[Var], flags: Var, x: Var, y: Var, smooth: Var) -> Var:
+        """Newton's method in one dimension, kept in a bracket. State: step, bracket (2), whether to look on, whether the slope at
+        the step and its change are those of one quadratic."""
+        p = self.problem
+        (start,) = b.call(ca.Function("one", [], [SX([1.0, 0.0, FAR, 1.0, 0.0])]))
+        body = ProgramBuilder("line")
+        state, slopes = body.input("state", 5), body.input("smooth", 3)
+        xs, ys, weights, mu = (
+            body.input(n, k) for n, k in (("x", p.n), ("y", p.n), ("D", data[3].size), ("mu", data[5].size))
+        )
+        on = body.input("flags", flags.size)
+        found = []
+        for g in p.groups:
+            parts = [_rows(body, v, g) for v in (xs, ys)]
+            given = [body.slice(weights, g.blocks.start, len(g.blocks)), mu, *parts, state]
+            found += self._per_group(body, g, on, self._slopes(g), given)
+        body.output("state_after", body.call(self._line_step(len(found)), state, slopes, *found)[0])
+        symbols = [SX.sym("state", 5), *(SX.sym("i", v.size) for v in (smooth, x, y, data[3], data[5], flags))]
+        looking = ca.Function("looking", symbols, [symbols[0][3]])
+        (end,), _ = b.while_loop(
+            looking, body.program(), self.line_search, [start], [smooth, x, y, data[3], data[5], flags]
+        )
+        return end
+
+    def _slopes(self, g: Group) -> ca.Function:
+        """(weights, friction, x, y, state) of a group -> slope of its cost at the step, and its change."""
+        p, own = self.problem, self.problem.part(g)
+        n = g.rows.stop - g.rows.start
+        x, y, state = SX.sym("x", n), SX.sym("y", n), SX.sym("state", 5)
+        first, second = SX(0), SX(0)
+        for (cost, v, D, mu), (_, rate, _, _) in zip(p.blocks(g, x), p.blocks(g, y), strict=True):
+            d1, d2 = cost.along(v, rate, state[0], D, mu)
             first, second = first + d1, second + d2
-        return first, second
+        return ca.Function("slopes", [*own.inputs("dm"), x, y, state], [ca.vertcat(first, second)])
 
-    def _first_step(self) -> ca.Function:
-        """Step 1 in a bracket without upper end; whether it is accepted is not known yet."""
-        return ca.Function("first", [], [SX([1.0, 0.0, 1e10, 1.0])])
-
-    def _line_step(self) -> tuple[ca.Function, ca.Function]:
-        """Condition and body of the line search. State: step, bracket, whether the slope must be looked at."""
-        state = SX.sym("state", 4)
-        inputs = self._line_inputs()
-        smooth, x, y = inputs[:3]
+    def _line_step(self, groups: int) -> ca.Function:
+        state, smooth = SX.sym("state", 5), SX.sym("smooth", 3)
+        found = [SX.sym("slopes", 2) for _ in range(groups)]
         step, low, high = state[0], state[1], state[2]
-        first, second = self._slope(step, smooth, x, y)
-        good = ca.fabs(first) <= LINE_TOLERANCE * ca.fabs(smooth[2])
+        total = sum(found, ca.vertcat(smooth[0] + step * smooth[1], smooth[1]))
+        first, second, start = total[0], total[1], -smooth[2]
+        good = ca.fabs(first) <= LINE_TOLERANCE * start
+        one = ca.logic_and(step == 1, ca.fabs(first) + ca.fabs(second - start) <= EXACT * start)
         low, high = ca.if_else(first < 0, step, low), ca.if_else(first < 0, high, step)
         newton = step - first / ca.if_else(second > 0, second, 1)
         inside = ca.logic_and(newton > low, newton < high)
-        bounded = ca.if_else(high < 1e9, (low + high) / 2, 2 * step)
+        bounded = ca.if_else(high < FAR, (low + high) / 2, 2 * step)
         chosen = ca.if_else(good, step, ca.if_else(inside, newton, bounded))
-        after = ca.vertcat(chosen, low, high, ca.if_else(good, 0, 1))
-        condition = ca.Function("looking", [state, *inputs], [state[3]])
-        return condition, ca.Function("line", [state, *inputs], [after])
+        after = ca.vertcat(chosen, low, high, ca.if_else(good, 0, 1), ca.if_else(one, 1, 0))
+        return ca.Function("line", [state, smooth, *found], [after])
 
     def _finish(self) -> ca.Function:
         """Take the step; go on unless it was the last."""
-        a, x, p, y = (
-            SX.sym(n, k) for n, k in (("a", self.nv), ("x", self.J.size1()), ("p", self.nv), ("y", self.J.size1()))
+        p = self.problem
+        a, x, step, y = (SX.sym(*v) for v in (("a", p.nv), ("x", p.n), ("p", p.nv), ("y", p.n)))
+        state, smooth, scale = SX.sym("state", 5), SX.sym("smooth", 3), SX.sym("scale")
+        small = -smooth[2] <= self.tolerance * scale
+        busy = ca.if_else(ca.logic_or(state[4] > 0, small), 0, 1)
+        return ca.Function(
+            "finish", [a, x, step, y, state, smooth, scale], [a + state[0] * step, x + state[0] * y, busy]
         )
-        state, smooth, scale = SX.sym("state", 4), SX.sym("smooth", 3), SX.sym("scale")
-        step = state[0]
-        there = x + step * y
-        changed = SX(0)
-        for (cost, _, own, D, mu), (_, _, new, _, _) in zip(self._blocks(x), self._blocks(there), strict=True):
-            changed = changed + cost.changed(own, new, D, mu)
-        settled = ca.logic_and(step == 1, changed == 0)
-        small = -smooth[2] <= self.options.tolerance * scale
-        busy = ca.if_else(ca.logic_or(settled, small), 0, 1)
-        weights = [self.symbols.D, self.symbols.mu]
-        return ca.Function("finish", [a, x, p, y, state, smooth, scale, *weights], [a + step * p, there, busy])
-
-    # --- derivatives ----------------------------------------------------------------------------------------------
-
-    def derivatives(self) -> tuple[ca.Function, ca.Function]:
-        """Tangent and adjoint of the solution, by the implicit function theorem: H da = -d(gradient) at constant a."""
-        d = self.symbols
-        a, seed = SX.sym("a", self.nv), SX.sym("seed", self.nv)
-        x = d.J @ a - d.target
-        factored = factor(self._hessian(x))
-        pull = -self._gradient(a, x)
-        every = ca.vertcat(*self.inputs)
-        dots = [SX.sym(f"t{k}", s.numel()) for k, s in enumerate(self.inputs)]
-        moved = ca.jtimes(pull, every, ca.vertcat(*dots))
-        tangent = ca.Function("tangent", [*self.inputs, a, *dots], [factored.solve(ca.densify(moved))])
-        costate = SX.sym("costate", self.nv)
-        grads = [ca.densify(ca.jtimes(pull, s, costate, True)) for s in self.inputs]
-        grads = ca.substitute(grads, [costate], [factored.solve(seed)])
-        return tangent, ca.Function("adjoint", [*self.inputs, a, seed], grads)
 
 
-def nonzeros(A: SX) -> SX:
-    """As a column; of a row CasADi makes a row."""
-    return ca.vec(SX(A.nz[:])) if A.nnz() else SX(0, 1)
+def _rows(b: ProgramBuilder, x: Var, g: Group) -> Var:
+    return b.slice(x, g.rows.start, g.rows.stop - g.rows.start)
 
 
-def pack(values: Sequence[Sequence[SX]]) -> tuple[tuple[tuple[float | int, ...], ...], SX]:
-    """Friction coefficients as numbers, or as places in the vector of those that are not constant."""
-    variable: list[SX] = []
-    rows = []
-    for own in values:
-        row: list[float | int] = []
-        for m in own:
-            if m.is_constant():
-                row.append(float(m))
-                continue
-            known = next((k for k, v in enumerate(variable) if ca.is_equal(v, m, 1)), None)
-            if known is None:
-                known = len(variable)
-                variable.append(m)
-            row.append(known)
-        rows.append(tuple(row))
-    return tuple(rows), ca.vertcat(*variable) if variable else SX(0, 1)
+def derivatives(problem: Problem) -> tuple[ca.Function, ca.Function]:
+    """Tangent and adjoint of the solution, by the implicit function theorem: H da = -d(gradient) at constant a."""
+    a, seed = SX.sym("a", problem.nv), SX.sym("seed", problem.nv)
+    x = problem.deviations(a)
+    factored = factor(problem.hessian(x))
+    pull = -problem.gradient(a, x)
+    dots = [SX.sym(f"t{k}", s.numel()) for k, s in enumerate(problem.inputs)]
+    moved = ca.jtimes(pull, ca.vertcat(*problem.inputs), ca.vertcat(*dots))
+    tangent = ca.Function("tangent", [*problem.inputs, a, *dots], [factored.solve(ca.densify(moved))])
+    costate = SX.sym("costate", problem.nv)
+    grads = [ca.densify(ca.jtimes(pull, s, costate, True)) for s in problem.inputs]
+    grads = ca.substitute(grads, [costate], [factored.solve(seed)])
+    return tangent, ca.Function("adjoint", [*problem.inputs, a, seed], grads)
