@@ -42,6 +42,8 @@ class InsertionWeights:
     """Non-penetration: the bottle's foot below the seat."""
     smoothness: float = 1e-3
     """Squared joint velocities."""
+    limits: float = 1.0
+    """Joint velocities above 97 % of their limits."""
     start: float = 1e-3
     """Squared joint velocities after the first step: start gently."""
     tail: float = 0.3
@@ -63,7 +65,8 @@ def loss(task: Insertion, trajectory: Trajectory, weights: InsertionWeights, fun
     position = position - position.new_tensor([0.0, 0.0, w.aim])
     last = T - w.early
     goal = goal_terms(position[last:], tilt[last:], velocity[last:], w)
-    speeds = trajectory.states[..., ARM_V].square().sum(-1)
+    joints = trajectory.states[..., ARM_V]
+    speeds = joints.square().sum(-1)
     return {
         "position": goal["position"].mean(0),
         "tilt": goal["tilt"].mean(0),
@@ -72,6 +75,7 @@ def loss(task: Insertion, trajectory: Trajectory, weights: InsertionWeights, fun
         "funnel": funnel * outside(position[: T + 1], tilt[: T + 1], w).mean(0),
         "floor": funnel * below(position[T - BELOW_FROM :], tilt[T - BELOW_FROM :], w).mean(0),
         "smoothness": w.smoothness * speeds.mean(0),
+        "limits": w.limits * too_fast(task, joints).mean(0),
         "start": w.start * speeds[1],
     }
 
@@ -102,6 +106,11 @@ def outside(position: Tensor, tilt: Tensor, w: InsertionWeights) -> Tensor:
     width = _norm(position[..., :2]) + (BOTTLE_RADIUS + torch.relu(DEPTH - z) / 2) * tilt
     allowed = CLEARANCE - w.margin + w.slope * torch.relu(z - DEPTH - 0.003)
     return w.funnel * torch.log1p((torch.relu(width - allowed) / 1e-3).square())
+
+
+def too_fast(task: Insertion, velocities: Tensor) -> Tensor:
+    """How far joint velocities (..., 6) come above 97 % of their limits, in hundredths of these, squared and summed."""
+    return (100 * torch.relu(velocities.abs() / task.max_velocity.to(velocities.dtype) - 0.97)).square().sum(-1)
 
 
 def below(position: Tensor, tilt: Tensor, w: InsertionWeights) -> Tensor:

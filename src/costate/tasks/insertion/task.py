@@ -33,6 +33,8 @@ ARM_V, SOCKET_V = slice(9, 15), slice(15, 17)
 OBSERVATION = 19
 """Joint positions 6, joint velocities 6, target position 3, target velocity 3, time index 1."""
 ACTION = 6
+COMMAND_LIMIT = 0.95
+"""Commanded velocities stay below this fraction of the joint's limit: moving arms push each other's joints a little beyond."""
 
 
 @dataclass(frozen=True)
@@ -219,7 +221,7 @@ class Insertion:
     def action_scale(self) -> tuple[Tensor, Tensor]:
         """Control = offset + scale * action, both (6,): joint velocities [rad/s], or torques [N m]."""
         if self.options.actuation == "velocity":
-            return torch.zeros(6, dtype=torch.float64), self.max_velocity.double()
+            return torch.zeros(6, dtype=torch.float64), COMMAND_LIMIT * self.max_velocity.double()
         weight = self.arm.bias_forces(self.start, torch.zeros(6, dtype=torch.float64))
         return weight, self.arm.max_effort.double() - weight.abs()
 
