@@ -10,15 +10,19 @@ PIP_INSTALL := $(PY) -m pip install --quiet --disable-pip-version-check -c const
 SETUP := pyproject.toml constraints.txt
 READY := $(VENV)/.ready
 READY_TEST := $(VENV)/.ready-test
+DEMO := out/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check unit browser study study-rl bench format clean
+.PHONY: help demo test check unit browser study study-rl study-optimise bench format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-demo: $(READY) ## install, then train something small through a compiled time loop
-	$(PY) examples/01_scan_training.py
+demo: $(READY) ## install, then teach a UR5 to put a bottle into a socket: about two minutes
+	rm -rf $(DEMO)
+	$(VENV)/bin/costate train insertion --out $(DEMO)
+	$(VENV)/bin/costate evaluate $(DEMO)
+	$(VENV)/bin/costate report $(DEMO)
 
 test: check unit ## install, then run every check: format, lint, types, layers, tests
 
@@ -44,6 +48,9 @@ browser: ## install Chromium for the tests of pages, if there is none (Debian, U
 
 study: $(READY_TEST) ## the studies: long runs that are tests too
 	$(PY) -m pytest -m study --timeout 0
+
+study-optimise: $(READY_TEST) ## every task from random starts, with gradients and without
+	$(PY) benchmarks/study_optimise.py --markdown docs/optimisation.md --plots docs/plots
 
 study-rl: $(READY_TEST) ## reinforcement learning beside back-propagation; minutes of processor time for each: MINUTES=60
 	$(PIP_INSTALL) -e '.[rl]'

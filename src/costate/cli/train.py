@@ -44,7 +44,7 @@ def run(options: Options) -> None:
             train(folder, watch)
         _summary(folder)
         if folder.options.minimum_time:
-            minimum_time(folder, found=_found)
+            minimum_time(folder, lambda stage: _watch(stage, False), _found)
             _fastest(folder)
     except KeyboardInterrupt:
         print(f"\nstopped; go on with: costate train insertion --resume {folder.path}")
@@ -63,6 +63,8 @@ def _folder(options: Options) -> Run:
     folder = Run.open(options.resume)
     if training not in (TrainOptions(), folder.options):
         raise ValueError(f"the options of {options.resume} are fixed (options.json): give none beside --resume")
+    if changed := folder.differences():
+        print(f"the last bits may differ from an undisturbed training: {', '.join(changed)}")
     return folder
 
 

@@ -25,7 +25,7 @@ class Controller:
         self.note = note
         """policy.json: what the numbers mean."""
         self._inner, self._inner_bias = np.ascontiguousarray(t["inner.weight"].T), t["inner.bias"]
-        self._outer, self._outer_bias = np.ascontiguousarray(t["outer.weight"].T), t["outer.bias"]
+        self._outer, self._outer_bias = t["outer.weight"].T, t["outer.bias"]
         self._offset, self._scale = t["action.offset"], t["action.scale"]
         self._matrix, self._zero = t["observation.matrix"], t["observation.offset"]
         self._horizon = int(note["horizon"])

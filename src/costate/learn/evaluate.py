@@ -47,16 +47,17 @@ def evaluate_policy(
     seed: int = 0,
     progress: Callable[[int], None] = lambda done: None,
 ) -> Evaluation:
-    """Judge a policy. Episodes depend on the task, the disturbances, the stream and the seed alone."""
+    """Judge a policy. The episodes depend on their number, the task, the disturbances, the stream and the seed alone."""
     policy = copy.deepcopy(policy).double()
     verdicts = []
     with torch.no_grad():
         for start in range(0, episodes, CHUNK):
-            drawn = draw(task, CHUNK, generator(stream, seed, start // CHUNK), disturbances, torch.float64)
+            size = min(CHUNK, episodes - start)
+            drawn = draw(task, size, generator(stream, seed, start // CHUNK), disturbances, torch.float64)
             verdicts.append(judge(task, run(task, task.world, policy, drawn)))
-            progress(min(start + CHUNK, episodes))
+            progress(start + size)
     parts = {f.name: [getattr(v, f.name) for v in verdicts] for f in fields(Verdict)}
-    verdict = Verdict(**{name: torch.cat(part)[:episodes] for name, part in parts.items()})
+    verdict = Verdict(**{name: torch.cat(part) for name, part in parts.items()})
     return Evaluation(summarise(task, verdict), verdict)
 
 
@@ -76,8 +77,6 @@ def evaluate(
     if episodes < 1:
         raise ValueError(f"episodes is {episodes}; it must be at least 1")
     task = Insertion(folder.options.task.wide()) if wide else folder.task
-    if wide:  # observations as the policy knows them do not depend on ranges; the rest of the task is the same
-        assert torch.equal(task.features[1], folder.task.features[1])
     found = evaluate_policy(task, folder.policy, episodes, disturbances, seed=seed, progress=progress)
     point = folder.checkpoint()
     result = found.metrics.as_dict() | {

@@ -50,12 +50,14 @@ def write_tensors(path: Path, tensors: Mapping[str, torch.Tensor], note: Mapping
 
 def read_tensors(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
     """Tensors and note of a file of `write_tensors`."""
-    from safetensors import SafetensorError, safe_open
+    from safetensors import SafetensorError
+    from safetensors.torch import load
 
+    data = path.read_bytes()
     try:
-        with safe_open(path, "pt") as file:
-            note = json.loads((file.metadata() or {}).get("note", "{}"))
-            return {name: file.get_tensor(name) for name in file.keys()}, note  # noqa: SIM118  (not a dict)
+        tensors = load(data)  # checks the whole file
+        header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+        return tensors, json.loads(header.get("__metadata__", {}).get("note", "{}"))
     except (SafetensorError, ValueError) as error:
         raise ValueError(f"{path} is damaged: {error}") from error
 

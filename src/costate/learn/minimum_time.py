@@ -6,6 +6,7 @@ Each horizon is a run folder of its own, h29, h28, ..., inside the first one, an
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -20,11 +21,13 @@ Curve = list[dict[str, Any]]
 
 
 def minimum_time(
-    folder: Run, watch: Callable[[Run], Watch] = lambda stage: lambda row: None, found: Watch = lambda row: None
+    folder: Run,
+    watch: Callable[[Run], AbstractContextManager[Watch]] = lambda stage: nullcontext(lambda row: None),
+    found: Watch = lambda row: None,
 ) -> Curve:
     """Shrink the horizon of a trained run. Writes horizon.json after each; one that is there already is not trained again.
 
-    watch: makes what is given the metrics of a stage. found: is given each row of the curve: horizon, seconds (of the motion),
+    watch: makes what watches the training of a stage. found: is given each row of the curve: horizon, seconds (of the motion),
     run (the folder), met (whether success is enough), and the fields of `costate.tasks.insertion.Metrics`.
     """
     options, curve, stage = folder.options.horizons, [], folder
@@ -38,7 +41,8 @@ def minimum_time(
         if following is None:
             return curve
         stage = following
-        train(stage, watch(stage))
+        with watch(stage) as seen:
+            train(stage, seen)
 
 
 def fastest(curve: Curve) -> dict[str, Any] | None:

@@ -21,11 +21,12 @@ Row = dict[str, Any]
 class Screen:
     """Shows rows of metrics of a training; a context manager."""
 
-    def __init__(self, run: Run, title: str = ""):
+    def __init__(self, run: Run):
         from rich.console import Console
 
         self.console = Console()
-        self.title, self.total, self.first = title, run.options.iterations, run.checkpoint().iteration
+        self.total, self.first = run.options.iterations, run.checkpoint().iteration
+        self.title = f"{run.path.name}: {run.options.task.horizon} control steps"
         self.success: float | None = None
         self.begun = self.said = time.monotonic()
         self.live = None
@@ -69,18 +70,19 @@ class Screen:
         }
 
     def line(self, row: Row) -> str:
-        return self.title + "  ".join(f"{name} {value}" for name, value in self.facts(row).items())
+        return "  ".join(f"{name} {value}" for name, value in self.facts(row).items())
 
     def _table(self, row: Row) -> Any:
         from rich.console import Group
         from rich.progress_bar import ProgressBar
         from rich.table import Table
+        from rich.text import Text
 
         table = Table.grid(padding=(0, 2))
         for name, value in self.facts(row).items():
             table.add_row(name, value)
         table.add_row("terms", "  ".join(f"{name} {row[name]:.3f}" for name in TERMS if name in row))
-        return Group(self.title, ProgressBar(total=self.total, completed=row["iteration"], width=60), table)
+        return Group(Text(self.title), ProgressBar(total=self.total, completed=row["iteration"], width=60), table)
 
 
 class Board:

@@ -19,7 +19,7 @@ import shutil
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -101,7 +101,7 @@ class Run:
 
     @cached_property
     def task(self) -> Insertion:
-        return Insertion(self.options.task)
+        return _task(self.options.task)
 
     @property
     def policy(self) -> Policy:
@@ -121,6 +121,13 @@ class Run:
     def finish(self, **more: Any) -> None:
         """Note that the training is complete."""
         write_json(self.path / "run.json", self.note | {"finished": _now()} | more)
+
+    def differences(self) -> list[str]:
+        """What is not as it was when the run was begun, and may change the last bits."""
+        then, now = self.note, _origin(self.options)
+        before = then["versions"] | {"cpu": then["cpu"]}
+        after = now["versions"] | {"cpu": now["cpu"]}
+        return [f"{name} {after[name]} (was {before.get(name)})" for name in after if after[name] != before.get(name)]
 
     @property
     def finished(self) -> bool:
@@ -162,6 +169,10 @@ class Run:
         """What `--minimum-time` found: a row per horizon, longest first."""
         path = self.path / "horizon.json"
         return read_json(path) if path.exists() else None
+
+
+_task = lru_cache(maxsize=4)(Insertion)
+"""Runs of the same task share it: its worlds take seconds to set up."""
 
 
 def _initial(options: TrainOptions) -> dict[str, Tensor]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import time
 from collections.abc import Callable
+from io import FileIO
 from typing import Any
 
 import torch
@@ -35,21 +37,46 @@ def train(folder: Run, watch: Watch = lambda row: None) -> None:
     learning_rate, funnel_factor, contact, control_steps and seconds (of training, in total), steps_per_second; and every
     `watch_interval` success and success_error_mm, of a few episodes in the world with contact.
     """
-    with lock(folder.path):
+    with lock(folder.path), _open_metrics(folder) as metrics:
         trainer = Trainer(folder)
-        with open(folder.path / "metrics.jsonl", "ab") as metrics:
-            metrics.truncate(trainer.metrics_bytes)  # rows from after the checkpoint come again
-            while trainer.done < folder.options.iterations:
-                row = trainer.interval()
-                metrics.write((json.dumps(row) + "\n").encode())
-                metrics.flush()
-                os.fsync(metrics.fileno())
-                trainer.metrics_bytes = metrics.tell()
-                trainer.save()
-                watch(row)
+        while trainer.done < folder.options.iterations:
+            row = trainer.interval()
+            _append(metrics, row, folder)
+            trainer.metrics_bytes = metrics.tell()
+            trainer.save()
+            watch(row)
         save_policy(folder)
         if not folder.finished:
             folder.finish(seconds=trainer.seconds, control_steps=trainer.control_steps)
+
+
+def _open_metrics(folder: Run) -> FileIO:
+    """metrics.jsonl, without what is later than the checkpoint: those rows come again. Remains of a killed process are removed."""
+    for name in (".checkpoint.*", ".policy.*", ".run.*"):
+        for remains in folder.path.glob(name):
+            remains.unlink()
+    metrics = open(folder.path / "metrics.jsonl", "ab", buffering=0)  # noqa: SIM115  (the caller closes it)
+    length = folder.checkpoint().metrics_bytes
+    if metrics.tell() < length:
+        metrics.close()
+        raise ValueError(f"{folder.path}/metrics.jsonl is damaged: it is shorter than when the checkpoint was written")
+    metrics.truncate(length)
+    metrics.seek(length)
+    return metrics
+
+
+def _append(metrics: FileIO, row: dict[str, Any], folder: Run) -> None:
+    data = (json.dumps(row) + "\n").encode()
+    try:
+        if metrics.write(data) < len(data):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        os.fsync(metrics.fileno())
+    except OSError as error:
+        raise OSError(
+            error.errno,
+            f"cannot write {folder.path}/metrics.jsonl: {error.strerror}; the last checkpoint is unharmed: "
+            f"make room, then go on with --resume {folder.path}",
+        ) from error
 
 
 class Trainer:
