@@ -13,7 +13,8 @@ from casadi import DM, SX
 import costate as cs
 from costate.physics import shapes as solids
 from costate.physics.contact import Placed, candidates, tangents
-from costate.physics.shapes import FAR, Solid, resized, sizes, solid_of
+from costate.physics.shapes import FAR, Solid, resized, sizes
+from costate.physics.solids import solid_of
 
 mujoco = pytest.importorskip("mujoco")
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from costate.draw.mesh import UNIT, Floats, Mesh, mesh_from_file, socket
+from costate.draw.mesh import UNIT, Floats, Mesh, heights_mesh, mesh_from_file, socket
 from costate.model import Link, Model, ModelError, Shape, Transform
 
 Color = tuple[float, float, float, float]
@@ -169,6 +169,13 @@ def _socket(sketch: _Sketch, k: int, link: Link, s: Shape, color: Color) -> None
     sketch.add(key, k, s.pose, 1.0, color)
 
 
+def _heightfield(sketch: _Sketch, k: int, link: Link, s: Shape, color: Color) -> None:
+    assert s.heights is not None
+    key = f"heights {len(sketch.meshes)}"
+    sketch.meshes[key] = heights_mesh(s.heights, float(s.size[0]), float(s.size[1]))
+    sketch.add(key, k, s.pose, 1.0, color)
+
+
 def _mesh(sketch: _Sketch, k: int, link: Link, s: Shape, color: Color) -> None:
     key = f"file {s.mesh}"
     try:
@@ -216,5 +223,6 @@ SHAPES: dict[str, Callable[[_Sketch, int, Link, Shape, Color], None]] = {
     "plane": _plane,
     "socket": _socket,
     "mesh": _mesh,
+    "heightfield": _heightfield,
 }
 """Shape kind -> how it is drawn."""

@@ -129,6 +129,18 @@ def socket(bore: float, radius: float, depth: float, floor: float) -> Mesh:
     return lathe([(0, -depth), (bore, -depth), (bore, 0), (radius, 0), (radius, bottom), (0, bottom)], 48)
 
 
+def heights_mesh(heights: Floats, length_x: float, length_y: float) -> Mesh:
+    """A surface through heights (nx, ny) over a rectangle around the origin [m], seen from both sides."""
+    nx, ny = heights.shape
+    x, y = np.meshgrid(np.linspace(-0.5, 0.5, nx) * length_x, np.linspace(-0.5, 0.5, ny) * length_y, indexing="ij")
+    vertices = np.stack([x, y, heights], -1).reshape(-1, 3)
+    k = np.arange(nx * ny).reshape(nx, ny)
+    corners = [k[:-1, :-1], k[1:, :-1], k[1:, 1:], k[:-1, 1:]]
+    a, b, c, d = (part.ravel() for part in corners)
+    faces = np.concatenate([np.stack([a, b, c], 1), np.stack([a, c, d], 1)])
+    return creased(vertices, np.concatenate([faces, faces[:, ::-1]]))
+
+
 UNIT: dict[str, Callable[[], Mesh]] = {
     "sphere": unit_sphere,
     "cylinder": unit_cylinder,

@@ -14,6 +14,7 @@ from costate.model.surface import Softness, Surface
 # mjtGeom -> (our kind, our sizes from MuJoCo's half sizes)
 _KINDS: dict[int, tuple[str, Any]] = {
     0: ("plane", lambda s: s[:0]),
+    1: ("heightfield", lambda s: 2 * s[:2]),
     2: ("sphere", lambda s: s[:1]),
     3: ("capsule", lambda s: s[:2] * (1, 2)),
     4: ("ellipsoid", lambda s: s),
@@ -33,7 +34,7 @@ def read_geoms(mj: Any, body: int, assumed: Assumptions) -> tuple[tuple[Shape, .
     for g in range(first, first + int(mj.body_geomnum[body])):
         name = mj.geom(g).name or f"geom{g}"
         if int(mj.geom_type[g]) not in _KINDS:
-            assumed.note("height fields and distance fields, left out", name)
+            assumed.note("distance fields, left out", name)
             continue
         shape = _shape(mj, g)
         if int(mj.geom_group[g]) < _HIDDEN_GROUP:
@@ -46,9 +47,11 @@ def read_geoms(mj: Any, body: int, assumed: Assumptions) -> tuple[tuple[Shape, .
 def _shape(mj: Any, g: int) -> Shape:
     kind, sizes = _KINDS[int(mj.geom_type[g])]
     pose = Transform(from_wxyz(mj.geom_quat[g]), np.array(mj.geom_pos[g]))
-    path = None
+    path, heights = None, None
     if kind == "mesh":
         size, pose, path = _mesh(mj, int(mj.geom_dataid[g]), pose)
+    elif kind == "heightfield":
+        size, heights = _heights(mj, int(mj.geom_dataid[g]))
     else:
         size = sizes(np.array(mj.geom_size[g]))
     return Shape(
@@ -61,6 +64,7 @@ def _shape(mj: Any, g: int) -> Shape:
         uri=path,
         friction=float(mj.geom_friction[g, 0]),
         surface=_surface(mj, g),
+        heights=heights,
     )
 
 
@@ -80,6 +84,14 @@ def _surface(mj: Any, g: int) -> Surface:
 
 def softness(solref: Array, solimp: Array) -> Softness:
     return Softness(tuple(map(float, solref)), tuple(map(float, solimp)))
+
+
+def _heights(mj: Any, f: int) -> tuple[Array, Array]:
+    """Lengths and heights of a height field, whose rows go along y and whose values are shares of its height."""
+    start, rows, columns = int(mj.hfield_adr[f]), int(mj.hfield_nrow[f]), int(mj.hfield_ncol[f])
+    shares = np.array(mj.hfield_data[start : start + rows * columns], float).reshape(rows, columns)
+    half_x, half_y, height, _ = mj.hfield_size[f]
+    return np.array([2 * half_x, 2 * half_y]), height * shares.T
 
 
 def _mesh(mj: Any, m: int, pose: Transform) -> tuple[Array, Transform, str | None]:

@@ -43,6 +43,7 @@ SHAPE_SIZES: dict[str, int] = {
     "mesh": 3,
     "plane": 0,
     "socket": 4,
+    "heightfield": 2,
 }
 
 
@@ -95,6 +96,7 @@ class Shape:
     size: Array
     """sphere: (radius,); box: full edge lengths (3,); cylinder, capsule: (radius, length), a capsule's length without
     its caps; ellipsoid: semi-axes (3,); mesh: scale factors (3,); plane: ();
+    heightfield: lengths along x and y (2,);
     socket: (radius of the bore, outer radius, depth of the bore, thickness of the floor), its origin at the mouth, z up. [m]"""
     pose: Transform = field(default_factory=Transform)
     """In the link frame."""
@@ -109,6 +111,10 @@ class Shape:
     """Sliding friction coefficient, where the file gives one."""
     surface: Surface | None = None
     """How it touches others, where the file says so (MJCF)."""
+    heights: Array | None = None
+    """Of a heightfield [m], evenly over its rectangle around the origin, edges included, shape (nx, ny); solid below."""
+    contact: str = "hull"
+    """What others touch of a mesh: "hull", its convex hull, or "grid", its distance sampled on a grid."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "size", np.atleast_1d(np.asarray(self.size, float)))

@@ -72,6 +72,8 @@ def candidates(a: Placed, b: Placed) -> list[Candidate]:
             return [c.flipped() for c in pair(b, a)]
     if isinstance(b.solid, Sphere):  # one exact point instead of many
         return [c.flipped() for c in points_against(b, a)]
+    if is_field(a.solid) or is_field(b.solid):
+        return []
     found = points_against(a, b)
     return found if isinstance(a.solid, Sphere) else found + [c.flipped() for c in points_against(b, a)]
 
@@ -79,8 +81,10 @@ def candidates(a: Placed, b: Placed) -> list[Candidate]:
 def by_program(a: Solid, b: Solid) -> bool:
     """Whether a pair is a program of narrow.py: convex solids, unless there is a formula."""
     kinds = {type(a), type(b)}
+    if is_field(a) or is_field(b):
+        return is_convex(a) or is_convex(b)
     if not (is_convex(a) and is_convex(b)):
-        return is_field(a) or is_field(b)
+        return False
     formula = any(kinds == set(row) for row in PAIRS)
     return not formula and not (Sphere in kinds and kinds <= {Sphere, Capsule, Box, Cylinder})
 

@@ -14,7 +14,7 @@ from costate.physics.shapes import Number, Solid
 
 Points = NDArray[np.float64]
 
-VERTICES = 64
+VERTICES = 32
 """Most corners of a hull: what contact costs grows with them."""
 POLYGON = 8
 """Most corners of a face that take part in contact."""
@@ -64,22 +64,16 @@ def hull_of(points: Points, limit: int = VERTICES, name: str = "") -> Hull:
     """Hull of points (n, 3) [m]. One with more corners than the limit is replaced by one within it, with a warning that says how
     far it is inside of the other."""
     corners, loops, normals = hull_faces(within_limit(np.asarray(points, float), limit, name))
-    m = min(POLYGON, max(map(len, loops)))
+    m = 4 if max(map(len, loops)) <= 4 else POLYGON
     polygons = np.array([_padded(corners[loop], m) for loop in loops])
-    return Hull(*(SX(ca.DM(x.ravel())) for x in (corners, normals, polygons)))
-
-
-def padded_hull(hull: Hull, corners: int, faces: int, polygon: int) -> Hull:
-    """The same hull with corners and faces repeated up to given counts."""
-    points = np.array([np.array(ca.DM(p)).ravel() for p in hull.corners])
-    normals = np.array([np.array(ca.DM(n)).ravel() for n in hull.normals])
-    polygons = np.array([[np.array(ca.DM(p)).ravel() for p in q] for q in hull.polygons])
-    polygons = np.concatenate([polygons, np.repeat(polygons[:, -1:], polygon - polygons.shape[1], 1)], 1)
-    grown = [_repeated(points, corners), _repeated(normals, faces), _repeated(polygons, faces)]
-    return Hull(*(SX(ca.DM(x.ravel())) for x in grown))
+    columns = (_repeated(corners, 8), _repeated(normals, 8), _repeated(polygons, 8))
+    return Hull(*(SX(ca.DM(x.ravel())) for x in columns))
 
 
 def _repeated(rows: Points, count: int) -> Points:
+    """The last row again up to a count that is doubled until it is enough: hulls of few different counts share programs."""
+    while count < len(rows):
+        count *= 2
     return np.concatenate([rows, np.repeat(rows[-1:], count - len(rows), 0)])
 
 
@@ -156,7 +150,7 @@ def within_limit(points: Points, limit: int, name: str = "") -> Points:
     _, missing = _furthest_outside(corners, chosen)
     warnings.warn(
         f"the hull of {name or 'a mesh'} has {len(corners)} corners; contact uses {limit} of them and is up to {missing:.2g} m "
-        "inside of it. Give shapes.mesh(..., vertices=) more of them, or a simpler mesh",
+        "inside of it. Where that matters give a simpler mesh, convex parts (shapes.decomposition), or contact='grid'",
         stacklevel=2,
     )
     return corners[chosen]

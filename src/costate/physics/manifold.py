@@ -34,7 +34,7 @@ class Place:
 
     valid: SX
     at: SX
-    """x, y, height of a, height of b [m], (4,)."""
+    """x, y, height of a, height of b [m], and whatever else belongs to the place."""
 
     @property
     def gap(self) -> SX:
@@ -159,7 +159,7 @@ def pick(found: list[Place], nearest: Place | None = None) -> list[Place]:
 
 def _best(found: list[Place], value) -> tuple[SX, SX]:
     """The valid place with the largest value, and that value; -FAR if there is none."""
-    best, most = SX.zeros(4), SX(-FAR)
+    best, most = SX.zeros(found[0].at.numel() if found else 4), SX(-FAR)
     for p in found:
         score = ca.if_else(p.valid, value(p), -FAR)
         best, most = ca.if_else(score > most, p.at, best), ca.fmax(score, most)

@@ -12,14 +12,16 @@ from dataclasses import fields
 from functools import cache
 
 import casadi as ca
+import numpy as np
 from casadi import SX
 
 from costate.kernel import ProgramBuilder
 from costate.kernel.program import Program
 from costate.physics.features import is_convex
+from costate.physics.field_pairs import field_program
 from costate.physics.manifold import POINTS, manifold
 from costate.physics.separation import pair_symbols, search_program
-from costate.physics.shapes import Solid
+from costate.physics.shapes import Field, Solid
 
 POSE, PLACE = 12, 7
 
@@ -35,6 +37,8 @@ def pair_key(a: Solid, b: Solid) -> tuple[Hashable, Hashable]:
 
 
 def _kind(solid: Solid) -> Hashable:
+    if isinstance(solid, Field):
+        return type(solid), solid.key
     return type(solid), *(SX(getattr(solid, f.name)).numel() for f in fields(solid))  # type: ignore[arg-type]
 
 
@@ -45,8 +49,26 @@ def pair_program(a: Solid, b: Solid) -> Program:
     """The program of a pair, made once for all pairs of the same key."""
     key = pair_key(a, b)
     if key not in _programs:
-        _programs[key] = convex_program(a, b)
+        _programs[key] = _make(a, b)
     return _programs[key]
+
+
+def _make(a: Solid, b: Solid) -> Program:
+    if isinstance(b, Field):
+        return field_program(a, b)
+    return _flipped(field_program(b, a)) if isinstance(a, Field) else convex_program(a, b)
+
+
+def _flipped(program: Program) -> Program:
+    """The same pair the other way round."""
+    b = ProgramBuilder("flipped")
+    n = program.in_sizes
+    args = [b.input(f"i{k}", m) for k, m in enumerate((n[1], n[0], n[3], n[2]))]
+    (found,) = b.call(program, args[1], args[0], args[3], args[2])
+    x = SX.sym("x", found.size)
+    signs = np.tile([1, 1, 1, 1, -1, -1, -1], found.size // PLACE)
+    b.output("places", b.call(ca.Function("signs", [x], [x * SX(signs)]), found)[0])
+    return b.program()
 
 
 def convex_program(a: Solid, b: Solid) -> Program:

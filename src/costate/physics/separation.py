@@ -4,8 +4,8 @@
 
 Apart, it is found by GJK (Gilbert, Johnson and Keerthi, 1988): the point of A - B nearest to the origin. Overlapping, a ray from
 the origin is followed to the portal (a triangle of A - B, as in Snethen's XenoCollide, 2008) where it leaves A - B; the portal's
-normal is the next ray, and the depth along it never grows. Both are loops of a fixed state, one sample per lane. The direction is then
-polished: tried as the normal of faces, of pairs of edges, and by Newton's method where surfaces are round.
+normal is the next ray, and the depth along it never grows. Both are loops of a fixed state, one sample per lane. The direction is
+then polished: tried as the normal of faces, of pairs of edges, and by Newton's method where surfaces are round.
 
 The search itself is not differentiated. It says which features touch; what follows from them (`polished`) is.
 """
@@ -23,7 +23,7 @@ from costate.kernel.program import Program
 from costate.physics.features import features
 from costate.physics.hull import Hull
 from costate.physics.orient import tangents
-from costate.physics.shapes import TINY, Solid, length, resized, sizes
+from costate.physics.shapes import TINY, Cylinder, Ellipsoid, Solid, length, resized, sizes
 
 OVERLAP = 1e-7
 """Cores nearer than this overlap [m]."""
@@ -62,6 +62,16 @@ class Pair:
     def difference(self, d: SX) -> SX:
         """The point of A - B furthest in a direction."""
         return self.support_a(d) - self.support_b(-d)
+
+    def curvature(self, n: SX) -> SX:
+        """How that point moves with n, (3, 3); flat solids do not take part."""
+        total = SX(3, 3)
+        for solid, R, way in ((self.a, self.R, -1), (self.b, SX.eye(3), 1)):
+            if isinstance(solid, Ellipsoid | Cylinder):
+                x = SX.sym("x", 3)
+                bend = ca.jacobian(features(solid).support(solid, x), x)
+                total = total - R @ ca.substitute(bend, x, way * (R.T @ n)) @ R.T
+        return total
 
     def separation(self, n: SX) -> SX:
         return ca.dot(n, self.difference(-n))
@@ -307,7 +317,7 @@ def _polish(pair: Pair, symbols: list[SX]) -> ca.Function:
     wanted = [2, 2, 2, 1, 1, 0]
     best, most, flats = n, SX(-1e6), (none, none, none, none)
     for option, count in zip(options, wanted, strict=True):
-        trial, has = polished(pair, n, *option)
+        trial, has = polished(pair, n, *option, newton=count < 2)
         s = ca.if_else(has == count, pair.separation(trial), -1e9)
         better = s > most + TIE
         best, most = ca.if_else(better, trial, best), ca.if_else(better, s, most)
@@ -319,9 +329,9 @@ def _polish(pair: Pair, symbols: list[SX]) -> ca.Function:
     return ca.Function("polish", [*before, *symbols], kept)
 
 
-def polished(pair: Pair, n: SX, a1: SX, a2: SX, b1: SX, b2: SX) -> tuple[SX, SX]:
+def polished(pair: Pair, n: SX, a1: SX, a2: SX, b1: SX, b2: SX, newton: bool = True) -> tuple[SX, SX]:
     """The direction near n that is normal to the flats of a (in its axes) and of b and holds the solids furthest apart, and how
-    many flats it is normal to. Zeros are no flats; two flats say it all, with fewer one step of Newton is made."""
+    many flats it is normal to. Zeros are no flats; two flats say it all, with fewer one step of Newton is made, if wanted."""
     world = [pair.R @ a1, pair.R @ a2, b1, b2]
     there = [ca.dot(x, x) > 0.5 for x in (a1, a2, b1, b2)]
     first, has_first = ca.if_else(there[0], world[0], world[2]), ca.logic_or(there[0], there[2])
@@ -332,16 +342,14 @@ def polished(pair: Pair, n: SX, a1: SX, a2: SX, b1: SX, b2: SX) -> tuple[SX, SX]
     across = ca.if_else(skew, across, n)
     by_flats = _towards(across / length(across), n)
     count = ca.if_else(skew, 2, ca.if_else(ca.logic_or(two, ca.logic_or(there[1], there[3])), -1, has_first))
-    return ca.if_else(skew, by_flats, _newton(pair, n, first, has_first)), count
+    return ca.if_else(skew, by_flats, _newton(pair, n, first, has_first) if newton else n), count
 
 
 def _newton(pair: Pair, n: SX, flat: SX, has_flat: SX) -> SX:
     """A step to the largest separation among unit vectors (normal to the flat, if there is one)."""
     within = n - ca.if_else(has_flat, ca.dot(n, flat), 0) * flat
     n = within / length(within)
-    x = SX.sym("x", 3)
-    hessian, gradient = ca.hessian(pair.separation(x), x)
-    hessian, gradient = ca.substitute([hessian, gradient], [x], [n])
+    gradient, hessian = pair.difference(-n), pair.curvature(n)  # a support function's gradient is its point
     t1, t2 = tangents(n)
     across = ca.cross(ca.if_else(has_flat, flat, t2), n)
     t1 = across / length(across)

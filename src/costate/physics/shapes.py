@@ -16,6 +16,7 @@ import casadi as ca
 import numpy as np
 from casadi import SX
 
+from costate.kernel.program import Program
 from costate.model.model import Shape, Transform
 
 TINY = 1e-24
@@ -249,11 +250,26 @@ def sizes(solid: Solid) -> list[float]:
 
 
 class Field(Solid):
-    """A solid known by sampled values, which only a program can look up."""
+    """A solid known by sampled values, which only a program can look up (see field_pairs.py)."""
+
+    key: str
+    """Digest of the samples."""
+
+    def distance(self, p: SX) -> SX:
+        raise ValueError(f"{type(self).__name__} cannot be part of a composition: it is looked up by a program")
+
+    @abstractmethod
+    def lookup(self) -> Program:
+        """(point (3,) in its frame, its sizes) -> (distance [m], unit normal (3,))."""
 
 
 def is_field(solid: Solid) -> bool:
     return isinstance(solid, Field)
+
+
+def _is_size(f: Any, value: Any) -> bool:
+    """Whether a field of a solid is lengths, not a pose nor samples."""
+    return not isinstance(value, Transform | np.ndarray) and f.name != "spacing"
 
 
 def size_symbols(solid: Solid) -> SX:
@@ -263,7 +279,7 @@ def size_symbols(solid: Solid) -> SX:
         value = getattr(solid, f.name)
         if isinstance(value, Solid):
             parts.append(size_symbols(value))
-        elif not isinstance(value, Transform):
+        elif _is_size(f, value):
             parts.append(ca.vec(SX(value)))
     return ca.vertcat(*parts)
 
@@ -274,7 +290,7 @@ def resized(solid: Solid, values: SX) -> Solid:
     at = 0
     for f in fields(solid):  # type: ignore[arg-type]
         value = getattr(solid, f.name)
-        if isinstance(value, Transform):
+        if not isinstance(value, Solid) and not _is_size(f, value):
             continue
         n = len(sizes(value)) if isinstance(value, Solid) else SX(value).numel()
         part = values[at : at + n]
@@ -285,6 +301,7 @@ def resized(solid: Solid, values: SX) -> Solid:
 
 SOLIDS = {
     "sphere": lambda s: Sphere(s[0]),
+    "ellipsoid": lambda s: Ellipsoid(s),
     "box": lambda s: Box(s),
     "cylinder": lambda s: Cylinder(s[0], s[1]),
     "capsule": lambda s: Capsule(s[0], s[1]),
@@ -294,12 +311,6 @@ SOLIDS = {
 """Shape kind -> solid from its sizes."""
 
 
-def solid_of(shape: Shape | Solid) -> Solid:
-    """The solid of a model's shape, in the shape's frame."""
-    if isinstance(shape, Solid):
-        return shape
-    if shape.kind not in SOLIDS:
-        raise ValueError(
-            f"shape '{shape.name}' of kind {shape.kind} cannot collide; use {', '.join(SOLIDS)}, or leave it out with collide="
-        )
+def plain_solid(shape: Shape) -> Solid:
+    """The solid of a shape that is told by its sizes."""
     return SOLIDS[shape.kind](SX(np.asarray(shape.size, float)))

@@ -11,7 +11,10 @@ import numpy as np
 from costate.model import Inertia, Joint, Link, Model, Shape, Transform
 from costate.model.merge import WORLD, merge
 from costate.model.surface import Surface
-from costate.physics.shapes import Solid, solid_of
+from costate.physics.hull import mass_properties
+from costate.physics.meshes import load_triangles
+from costate.physics.shapes import Solid
+from costate.physics.solids import solid_of
 from costate.robot import Robot
 
 
@@ -27,7 +30,7 @@ class Body:
     inertia: np.ndarray | None = None
     """About the centre of mass, in the body's axes [kg m^2], shape (3, 3); None: that of the first shape, solid and even."""
     com: Sequence[float] = (0.0, 0.0, 0.0)
-    """Centre of mass in the body's frame [m]."""
+    """Centre of mass in the body's frame [m]; without an inertia, that of a mesh's hull is taken."""
     joint: str = "floating"
     """How it may move in the world: a joint kind, "floating", "planar", "prismatic", ..."""
     axis: Sequence[float] = (0.0, 0.0, 1.0)
@@ -40,12 +43,21 @@ class Body:
     def model(self) -> Model:
         if self.inertia is None and not self.shapes:
             raise ValueError(f"body '{self.name}' has no shape to take its inertia from: give Body(..., inertia=)")
-        matrix = solid_inertia(self.shapes[0], self.mass) if self.inertia is None else np.asarray(self.inertia, float)
         shapes = tuple(s for s in self.shapes if isinstance(s, Shape))
-        link = Link("body", Inertia(self.mass, np.asarray(self.com, float), matrix), shapes, shapes)
+        link = Link("body", self._inertia(), shapes, shapes)
         axis = np.asarray(self.axis, float)
         joint = Joint("joint", self.joint, WORLD, "body", self.pose, axis / np.linalg.norm(axis))
         return Model(self.name, (Link(WORLD), link), (joint,))
+
+    def _inertia(self) -> Inertia:
+        com = np.asarray(self.com, float)
+        if self.inertia is not None:
+            return Inertia(self.mass, com, np.asarray(self.inertia, float))
+        first = self.shapes[0]
+        if isinstance(first, Shape) and first.kind == "mesh":
+            com, matrix = hull_inertia(first, self.mass)
+            return Inertia(self.mass, com, matrix)
+        return Inertia(self.mass, com, solid_inertia(first, self.mass))
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,12 +89,21 @@ def solid_inertia(shape: Shape | Solid, mass: float) -> np.ndarray:
     elif shape.kind == "cylinder":
         r, h = s
         local = mass * np.array([(3 * r**2 + h**2) / 12] * 2 + [r**2 / 2])
+    elif shape.kind == "ellipsoid":
+        local = mass / 5 * (np.sum(s**2) - s**2)
     elif shape.kind == "capsule":
         local = _capsule_inertia(float(s[0]), float(s[1]), mass)
     else:
         raise ValueError(f"the inertia of a {shape.kind} must be given: Body(..., inertia=...)")
     R = shape.pose.rotation
     return R @ np.diag(local) @ R.T
+
+
+def hull_inertia(shape: Shape, mass: float) -> tuple[np.ndarray, np.ndarray]:
+    """Centre of mass (3,) and inertia about it (3, 3) of an even solid that fills the hull of a mesh, in the axes of its link."""
+    com, matrix = mass_properties(load_triangles(shape.mesh_file())[0] * shape.size, mass)
+    R = shape.pose.rotation
+    return R @ com + shape.pose.translation, R @ matrix @ R.T
 
 
 def _capsule_inertia(r: float, h: float, mass: float) -> np.ndarray:

@@ -9,12 +9,16 @@ Lengths are in metres. Primitives are shapes of the model (drawn, with an inerti
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
 from costate.model import Shape, Transform
 from costate.model.rotation import from_rpy
-from costate.physics.shapes import Difference, Intersection, Moved, Offset, Solid, Union, solid_of
+from costate.physics.meshes import convex_parts
+from costate.physics.shapes import Difference, Intersection, Moved, Offset, Solid, Union
+from costate.physics.solids import solid_of
 
 Vector = Sequence[float]
 Color = tuple[float, float, float, float]
@@ -63,6 +67,71 @@ def capsule(
 ) -> Shape:
     """A cylinder along z with round ends; the length is without them."""
     return _shape("capsule", [radius, length], position, rpy, friction, color)
+
+
+def ellipsoid(
+    semi_axes: Vector,
+    position: Vector = (0, 0, 0),
+    rpy: Vector = (0, 0, 0),
+    *,
+    friction: float | None = None,
+    color: Color | None = None,
+) -> Shape:
+    """An ellipsoid of three semi-axes, centred."""
+    return _shape("ellipsoid", semi_axes, position, rpy, friction, color)
+
+
+def mesh(
+    path: str | Path,
+    scale: float | Vector = 1.0,
+    position: Vector = (0, 0, 0),
+    rpy: Vector = (0, 0, 0),
+    *,
+    contact: str = "hull",
+    friction: float | None = None,
+    color: Color | None = None,
+) -> Shape:
+    """A mesh file (STL, OBJ, DAE, PLY, glTF). contact: what others touch, "hull" (its convex hull, of at most 32 corners) or "grid"
+    (its distance sampled on a grid: any shape, but only convex shapes can touch it)."""
+    factors = np.broadcast_to(np.asarray(scale, float), 3)
+    shape = _shape("mesh", factors, position, rpy, friction, color)
+    return replace(shape, mesh=str(path), uri=str(path), contact=contact)
+
+
+def decomposition(
+    path: str | Path,
+    scale: float | Vector = 1.0,
+    position: Vector = (0, 0, 0),
+    rpy: Vector = (0, 0, 0),
+    *,
+    threshold: float = 0.05,
+    parts: int = -1,
+    friction: float | None = None,
+    color: Color | None = None,
+) -> list[Shape]:
+    """Convex parts that together make up a mesh, each a mesh of its own. Needs coacd.
+
+    threshold: concavity that is left, 0.01 (many parts) to 1; parts: at most so many, -1 for no limit.
+    """
+    found = convex_parts(Path(path), threshold, parts)
+    return [mesh(p, scale, position, rpy, friction=friction, color=color) for p in found]
+
+
+def heightfield(
+    heights: np.ndarray,
+    size: Vector,
+    position: Vector = (0, 0, 0),
+    rpy: Vector = (0, 0, 0),
+    *,
+    friction: float | None = None,
+    color: Color | None = None,
+) -> Shape:
+    """A smooth surface through heights [m] (nx, ny), spread evenly over a rectangle of two lengths [m] around the origin; solid
+    below, nothing beyond."""
+    values = np.asarray(heights, float)
+    if values.ndim != 2 or min(values.shape) < 2:
+        raise ValueError(f"heights have shape {values.shape}; expected (nx, ny), at least 2 x 2")
+    return replace(_shape("heightfield", size, position, rpy, friction, color), heights=values)
 
 
 def plane(
