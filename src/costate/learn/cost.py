@@ -42,7 +42,7 @@ class Point:
         return self.inputs[name]
 
     def position(self, link: str) -> SX:
-        """Of a link's origin in the world [m], (3,). Links are called "robot/link", "body/body"."""
+        """Of a link's origin in the world [m], (3,). Links are called "robot/link", "NAME/body"."""
         return self._pose(link)[1]
 
     def rotation(self, link: str) -> SX:
