@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from tests.browser import Browser, Page
+from tests.viewer.page_controls import press, slide
 
 import costate as cs
 from costate.draw.camera import Camera
@@ -78,21 +79,6 @@ def seen(page: Page, name: str, wanted: Any, seconds: float = 20.0) -> np.ndarra
         if wanted(image) or time.monotonic() > end:
             return image
         time.sleep(0.2)
-
-
-def slide(page: Page, label: str, part: float) -> None:
-    """Click on the slider beside a label, so far along."""
-    box = page.js(
-        f"""(() => {{ let e = [...document.querySelectorAll('label')].find((l) => l.innerText.trim() === {label!r});
-            while (!e.querySelector('[role=slider]')) e = e.parentElement;
-            const t = e.querySelector('[class*=Slider-track]'); t.scrollIntoView({{block: 'center'}});
-            const b = t.getBoundingClientRect(); return [b.x, b.y, b.width, b.height]; }})()"""
-    )
-    page.click(box[0] + part * box[2], box[1] + box[3] / 2)
-
-
-def press(page: Page, label: str) -> None:
-    page.js(f"[...document.querySelectorAll('button')].find((b) => b.innerText.trim() === {label!r}).click()")
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from costate.draw.recording import record
+from costate.learn.evaluate import CHUNK
 from costate.learn.plan import generator
 from costate.learn.run import Run
 from costate.report.insertion_evaluation import ALLOWED, evaluation_section, percent
@@ -20,7 +21,6 @@ from costate.tasks.insertion.task import ARM_Q, ARM_V
 
 EPISODES = 2000
 """Simulated for the histogram and the replays, out of those that training never saw."""
-EVALUATION_SEED = 0
 SLOW = 0.1
 """Speed of the replays: the motion takes a third of a second."""
 
@@ -43,6 +43,8 @@ class Episodes:
 
 def insertion_report(source: Run, episodes: int = EPISODES, title: str = "") -> Report:
     """Write up a run. Its policy is simulated for so many episodes that training never saw."""
+    if episodes < 1:
+        raise ValueError(f"episodes is {episodes}; it must be at least 1")
     task, found = source.task, _simulate(source, episodes)
     o = task.options
     belt = f"moving socket, up to {o.belt_speed:g} m/s" if o.moving else "socket at rest"
@@ -58,12 +60,16 @@ def insertion_report(source: Run, episodes: int = EPISODES, title: str = "") -> 
 
 
 def _simulate(source: Run, count: int) -> Episodes:
-    task = source.task
-    policy = source.policy.double()
-    with torch.no_grad():
-        drawn = draw(task, count, generator("held out", EVALUATION_SEED), dtype=torch.float64)
-        trajectory = run(task, task.world, policy, drawn)
-        verdict = judge(task, trajectory)
+    """The episodes that `costate evaluate` would judge, as many."""
+    task, policy, states, actions = source.task, source.policy.double(), [], []
+    for start in range(0, count, CHUNK):
+        size, numbers = min(CHUNK, count - start), generator("held out", 0, start // CHUNK)
+        with torch.no_grad():
+            part = run(task, task.world, policy, draw(task, size, numbers, dtype=torch.float64))
+        states.append(part.states)
+        actions.append(part.actions)
+    trajectory = Trajectory(torch.cat(states, 1), torch.cat(actions, 1))
+    verdict = judge(task, trajectory)
     # Failures count as worse than any success, whatever their error.
     order = torch.argsort(verdict.error.nan_to_num(1e9) + 1e9 * (~verdict.success))
     shown = {"best": int(order[0]), "median": int(order[count // 2]), "worst": int(order[-1])}

@@ -32,12 +32,13 @@ PUSHED = "ur5/wrist_1_link"
 TOLD = 0.2
 """How often the read-out changes [s]."""
 SPEED, DIRECTION = "belt speed [m/s]", "belt direction [degrees]"
-JOINT_NOISE, SOCKET_NOISE, PACE = "joint noise [mrad]", "socket noise [mm]", "pace"
+JOINT_NOISE, SOCKET_NOISE, FORCE, PACE = "joint noise [mrad]", "socket noise [mm]", "push [N]", "pace"
 OPTIONS: dict[str, Any] = {
     SPEED: (0.0, 0.0, 0.3),
     DIRECTION: (90.0, -180.0, 180.0),
     JOINT_NOISE: (0.0, 0.0, 5.0),
     SOCKET_NOISE: (0.0, 0.0, 2.0),
+    FORCE: (100.0, 0.0, 400.0),
     PACE: ("real time", "half", "quarter", "tenth"),
 }
 PACES = {"real time": 1.0, "half": 0.5, "quarter": 0.25, "tenth": 0.1}
@@ -72,7 +73,7 @@ class Play:
         self._since, self._told_at = 0, 0.0
         self._states: list[Tensor] = []
         with server.gui.add_folder("insertion"):
-            self._readout = server.gui.add_markdown("")
+            self.readout = server.gui.add_markdown("")
             push = server.gui.add_button("push the arm", hint="a knock sideways; or drag any link with the mouse")
         push.on_click(lambda _: self.push())
         self.goal = task.sample(1, self.random, torch.float64)[0]
@@ -93,10 +94,12 @@ class Play:
     def _steps(self) -> int:
         return self.task.options.horizon + self.task.options.hold
 
-    def push(self, speed: float = 3.0) -> None:
-        """A knock on the wrist, in a random direction of the plane: by so much it would be faster, were it alone [m/s]."""
+    def push(self, force: float | None = None) -> None:
+        """A knock on the wrist for a tenth of a second, in a random direction of the plane [N]; None: as strong as chosen."""
         angle = 2 * np.pi * float(torch.rand(1, generator=self.random))
-        self.live.hand.push(PUSHED, speed * np.array([np.cos(angle), np.sin(angle), 0.0]))
+        hand, force = self.live.hand, self.option(FORCE) if force is None else force
+        change = force * hand.PUSH_TIME / hand.model.link(PUSHED).inertia.mass
+        hand.push(PUSHED, change * np.array([np.cos(angle), np.sin(angle), 0.0]))
 
     def option(self, name: str) -> Any:
         """What the user has chosen."""
@@ -183,7 +186,7 @@ class Play:
         if time.monotonic() - self._told_at > TOLD:
             self._told_at = time.monotonic()
             self.error = float(self.task.errors(live.state)[0].norm())
-            self._readout.content = self.told()
+            self.readout.content = self.told()
 
     def told(self) -> str:
         """What stands on the page, as Markdown."""

@@ -1,0 +1,77 @@
+"""A UR5 learns to put a bottle into a socket: train a controller through the simulator, judge it, use it, export it.
+
+    python examples/10_insertion.py [--out FOLDER] [--iterations N]
+
+The training is short here, about two minutes on a quiet machine; `costate train insertion` does the same with more of it, and shows
+how it goes. Then try `costate report FOLDER` and `costate play insertion FOLDER`.
+"""
+
+import argparse
+import os
+import shutil
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+
+import costate as cs
+from costate.export import network_of, write_c_header
+from costate.export.network import raw_observation
+from costate.learn.evaluate import evaluate
+from costate.learn.plan import TrainOptions
+from costate.learn.run import Run
+from costate.learn.train import train
+
+QUICK = bool(os.environ.get("COSTATE_QUICK"))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=Path("out") / "10_insertion")
+    parser.add_argument("--iterations", type=int, default=80 if QUICK else 800)
+    arguments = parser.parse_args()
+    shutil.rmtree(arguments.out, ignore_errors=True)
+
+    # 1. Train: a folder, options, and back-propagation through every step of every episode.
+    options = TrainOptions(
+        iterations=arguments.iterations,
+        batch=32 if QUICK else 256,
+        hidden=64 if QUICK else 256,
+        warm_up=5 if QUICK else 50,
+        watch_interval=0,
+        interval=10 if QUICK else 25,
+    )
+    run = Run.create(arguments.out, options)
+    train(run, lambda row: print(f"{row['iteration']:5d}  loss {row['loss']:6.2f}  error {row['error_mm']:7.3f} mm"))
+
+    # 2. Judge: episodes it has never seen, in the world with contact.
+    found = evaluate(run, episodes=100 if QUICK else 2000)
+    print(
+        f"success {found['success']:.1%}, error {found['error_mean']:.2f} mm on average, {found['error_95']:.2f} mm (95 %)"
+    )
+
+    # 3. Use: no task, no simulator, no torch behind this.
+    policy = cs.load_policy(run.path)
+    state = np.zeros(18)  # q of the six joints and of the socket (x, y, angle), then the velocities of the same
+    state[:6], state[6:8] = run.task.start.numpy(), run.options.task.center
+    command = policy.action(state, step=0)
+    begun = time.perf_counter()
+    for step in range(1000):
+        policy.action(state, step % 30)
+    microseconds = 1e3 * (time.perf_counter() - begun)
+    print(f"first command {np.round(command, 3)} rad/s; one takes {microseconds:.0f} us")
+
+    # 4. Take it elsewhere: a C header (and, with `costate export`, an ONNX file) that takes measurements in SI units.
+    network = network_of(run.policy, run.task)
+    print("wrote", write_c_header(network, run.path / "costate_policy.h"))
+
+    first, last = run.metrics()[0], run.metrics()[-1]
+    assert last["error_mm"] < (0.7 if QUICK else 0.05) * first["error_mm"], "training should bring the bottle nearer"
+    assert QUICK or found["success"] > 0.5, "after 800 iterations most episodes should succeed"
+    measured = raw_observation(torch.from_numpy(state), 0).numpy()
+    assert np.allclose(network(measured), command, atol=1e-6), "what is exported does the same"
+
+
+if __name__ == "__main__":
+    main()
