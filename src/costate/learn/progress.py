@@ -26,7 +26,7 @@ class Screen:
 
         self.console = Console()
         self.total, self.first = run.options.iterations, run.checkpoint().iteration
-        self.title = f"{run.path.name}: {run.options.task.horizon} control steps"
+        self.title = f"{run.options.task.horizon} steps"
         self.success: float | None = None
         self.begun = self.said = time.monotonic()
         self.live = None
@@ -73,16 +73,15 @@ class Screen:
         return "  ".join(f"{name} {value}" for name, value in self.facts(row).items())
 
     def _table(self, row: Row) -> Any:
-        from rich.console import Group
         from rich.progress_bar import ProgressBar
         from rich.table import Table
-        from rich.text import Text
 
         table = Table.grid(padding=(0, 2))
+        table.add_row(self.title, ProgressBar(total=self.total, completed=row["iteration"], width=60))
         for name, value in self.facts(row).items():
             table.add_row(name, value)
         table.add_row("terms", "  ".join(f"{name} {row[name]:.3f}" for name in TERMS if name in row))
-        return Group(Text(self.title), ProgressBar(total=self.total, completed=row["iteration"], width=60), table)
+        return table
 
 
 class Board:
