@@ -39,6 +39,9 @@ class PGS:
     """Whether position limits of joints are enforced: one row per limited joint."""
     joint_friction: bool = True
     """Whether Coulomb friction of joints is a bound (one row per joint that has some); else it is smooth."""
+    warm_start: bool = False
+    """Whether a substep starts from the impulses of the one before. The first substep of a step starts from zero: a state does not
+    hold impulses."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +93,7 @@ class Newton:
     iterations: int = 50
     """Newton steps at most."""
     tolerance: float = 1e-14
-    """Of the decrease of the cost that a step promises, relative to the cost without constraint forces; that step is still taken."""
+    """Of the decrease of the cost that a step promises, relative to the cost without constraint forces; that last step is taken."""
     line_search: int = 20
     """Steps of the line search at most."""
     joint_limits: bool = True

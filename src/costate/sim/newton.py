@@ -26,7 +26,10 @@ from costate.sim.setup import Setup, Symbols
 
 
 def newton_step(setup: Setup) -> Program:
-    """One substep as a program: (x, u, parameters, wrenches) -> (x', impulses along the rows of all constraints)."""
+    """One substep as a program: (x, u, parameters, wrenches) -> (x', impulses along the rows of all constraints, residual).
+
+    residual: largest generalised force [N or N m] that is not balanced, (1,).
+    """
     contact = setup.contact
     assert isinstance(contact, Newton)
     s = Symbols(setup)
@@ -42,6 +45,7 @@ def newton_step(setup: Setup) -> Program:
         (a,) = b.call(_free(problem), *numbers)
     b.output("x", b.call(_finish(s, problem), *args, numbers[0], a)[0])
     b.output("impulses", b.call(_impulses(problem, setup.dt), *numbers, a)[0])
+    b.output("residual", b.call(_residual(problem), *numbers, a)[0])
     return b.program()
 
 
@@ -84,3 +88,9 @@ def _impulses(problem: Problem, dt: float) -> ca.Function:
     a = SX.sym("a", problem.nv)
     forces = problem.force(problem.deviations(a))[list(problem.order)] if problem.n else SX.zeros(1)
     return ca.Function("impulses", [*problem.inputs, a], [dt * ca.densify(forces)])
+
+
+def _residual(problem: Problem) -> ca.Function:
+    a = SX.sym("a", problem.nv)
+    left = problem.gradient(a, problem.deviations(a)) if problem.n else SX.zeros(1)
+    return ca.Function("residual", [*problem.inputs, a], [ca.mmax(ca.fabs(left))])

@@ -71,6 +71,16 @@ def resolved(s: Symbols) -> Options:
     return Options(cone, impratio, s.setup.dt)
 
 
+def row_kinds(s: Symbols, touches: list[Touch]) -> list[str]:
+    """What the rows of all constraints are."""
+    contact = s.setup.contact
+    assert isinstance(contact, Newton)
+    of_contact = ("normal", "tangent", "tangent", "torsion", "rolling", "rolling")
+    kinds = [k for t in touches if t.surface for k in of_contact[: t.surface.condim]]
+    kinds += ["limit"] * len(limit_rows(s, s.q)) if contact.joint_limits else []
+    return kinds + (["friction"] * len(friction_rows(s, 1.0)) if contact.joint_friction else [])
+
+
 def blocks(s: Symbols, touches: list[Touch], options: Options) -> list[Block]:
     """All constraints at the state of the symbols: contacts, joint limits, joint friction."""
     contact = s.setup.contact
@@ -102,7 +112,7 @@ def _contact(s: Symbols, bodies: list, t: Touch, weights: InverseWeights, option
     surface, c = t.surface, t.candidate
     dim = surface.condim
     easy = sum(weights.links[x][0] for x in (t.link_a, t.link_b))
-    J = _frame_jacobian(s, bodies, t, dim, options)
+    J = _frame_jacobian(s, bodies, t, options)
     depth = c.gap - surface.margin
     sliding = ca.fmax(t.friction, LEAST_FRICTION)
     torsion, rolling = (SX(max(x, LEAST_FRICTION)) for x in surface.friction[1:])
@@ -121,7 +131,7 @@ def _group(s: Symbols, t: Touch) -> str:
     return f"{moving[0]} {'world' if len(moving) < 2 else 'others'}"
 
 
-def _frame_jacobian(s: Symbols, bodies: list, t: Touch, dim: int, options: Options) -> SX:
+def _frame_jacobian(s: Symbols, bodies: list, t: Touch, options: Options) -> SX:
     """Velocity of link a against link b at the contact, along normal and axes of friction, then about them, (dim, nv)."""
     J = SX(6, s.setup.nv)
     chains = [_chain(s, link) for link in (t.link_a, t.link_b)]
@@ -133,12 +143,20 @@ def _frame_jacobian(s: Symbols, bodies: list, t: Touch, dim: int, options: Optio
     for k in shared:
         J[:, k] = SX(6, 1)
     J = ca.sparsify(J)
+    slides, turns = friction_axes(t, options.cone)
+    rows = [d.T @ J[:3, :] for d in (t.candidate.normal, *slides)] + [d.T @ J[3:, :] for d in turns]
+    return ca.sparsify(ca.vertcat(*rows))
+
+
+def friction_axes(t: Touch, cone: str) -> tuple[tuple[SX, ...], tuple[SX, ...]]:
+    """Axes of a contact along which it slides, and about which it turns (torsion, rolling), world axes (3,)."""
+    assert t.surface is not None
+    if t.surface.condim == 1:
+        return (), ()
     n = t.candidate.normal
-    if dim == 1:
-        return ca.sparsify(n.T @ J[:3, :])
     # A round cone does not ask which way its axes point.
-    frame = ca.horzcat(n, *axes(n, t.along if options.cone == "pyramidal" else None)).T
-    return ca.sparsify(ca.vertcat(frame @ J[:3, :], frame @ J[3:, :])[:dim, :])
+    slides = axes(n, t.along if cone == "pyramidal" else None)
+    return slides, (n, *slides)[: t.surface.condim - 3]
 
 
 def _chain(s: Symbols, link: str) -> set[int]:

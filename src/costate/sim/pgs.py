@@ -38,15 +38,21 @@ class Problem:
     """Further right-hand sides like c, by what their solution is for."""
 
 
-def pgs_step(setup: Setup) -> Program:
-    """One substep as a program: (x, u, parameters, wrenches) -> (x', impulses)."""
+def pgs_step(setup: Setup, warm: bool = False) -> Program:
+    """One substep as a program: (x, u, parameters, wrenches) -> (x', impulses, residual).
+
+    warm: The program has one more input after x, the impulses to start from. residual: largest speed [m/s or rad/s] by which one
+    more sweep would change a row, (1,).
+    """
     options = setup.contact
     assert isinstance(options, PGS)
     s = Symbols(setup)
     free = free_motion(s, s.q, s.v, s.u, joint_friction=not options.joint_friction)
     rows = constraint_rows(s, s.q, s.contacts(), setup.dt)
     b = ProgramBuilder("step")
-    args = [b.input(f"i{k}", x.numel()) for k, x in enumerate(s.inputs)]
+    args = [b.input("i0", setup.nx)]
+    (start,) = [b.input("start", max(len(rows), 1))] if warm else b.call(_zeros(max(len(rows), 1)))
+    args += [b.input(f"i{k}", x.numel()) for k, x in enumerate(s.inputs) if k]
     if not rows:
         return _without_rows(b, s, args, free.velocity)
     problem = make_problem(s, options, rows, free)
@@ -55,12 +61,18 @@ def pgs_step(setup: Setup) -> Program:
     outputs += problem.more.values()
     v_free, w, system, bounds, *found = s.call(b, "prepare", outputs, args)
     sides = found[len(rest) :]
-    solved = [_solve(b, problem.sweep, options.sweeps, len(rows), [system, c, bounds]) for c in sides]
+    carry = _first(b, problem, start, w)
+    ends = [_sweeps(b, problem.sweep, options.sweeps, carry, [system, sides[0], bounds])]
+    zero = b.call(_zeros(problem.sweep.carry_size))[0] if sides[1:] else carry
+    ends += [_sweeps(b, problem.sweep, options.sweeps, zero, [system, c, bounds]) for c in sides[1:]]
+    solved = [b.slice(end, 0, len(rows)) for end in ends]
     finish = _finish(setup, s, problem, list(problem.more))
     (x,) = b.call(finish, args[0], v_free, w, *solved, *found[: len(rest)])
     impulses = solved[0]
     b.output("x", x)
     b.output("impulses", impulses)
+    (again,) = b.call(problem.sweep.function, ends[0], system, sides[0], bounds)
+    b.output("residual", b.call(_residual(problem.sweep, len(rows)), ends[0], again, system)[0])
     return b.program()
 
 
@@ -69,16 +81,32 @@ def _without_rows(b: ProgramBuilder, s: Symbols, args: list[Var], velocity: SX) 
     after = advance(s.setup.scene.model, s.q, used, velocity, s.setup.dt)
     (x,) = b.call(ca.Function("free", s.inputs, [after]), *args)
     b.output("x", x)
-    b.output("impulses", b.call(ca.Function("none", [s.x], [SX.zeros(1)]), args[0])[0])
+    for name in ("impulses", "residual"):
+        b.output(name, b.call(_zeros(1))[0])
     return b.program()
 
 
-def _solve(b: ProgramBuilder, sweep: Sweep, sweeps: int, n: int, shared: list[Var]) -> Var:
-    size = sweep.carry_size
-    (start,) = b.call(ca.Function("start", [], [SX.zeros(size)]))
-    carry = b.scan(sweep.function, sweeps, start, shared=shared)[0][0]
-    x = SX.sym("carry", size)
-    return carry if size == n else b.call(ca.Function("impulses", [x], [x[:n]]), carry)[0]
+def _zeros(n: int) -> ca.Function:
+    return ca.Function("zeros", [], [SX.zeros(n)])
+
+
+def _first(b: ProgramBuilder, problem: Problem, start: Var, w: Var) -> Var:
+    """What the sweeps carry where they start from impulses."""
+    if problem.sweep.carry_size == start.size:
+        return start
+    impulse, entries = SX.sym("lambda", start.size), SX.sym("w", w.size)
+    carry = ca.vertcat(impulse, SX(problem.W.sparsity(), entries) @ impulse)
+    return b.call(ca.Function("carry", [impulse, entries], [ca.densify(carry)]), start, w)[0]
+
+
+def _sweeps(b: ProgramBuilder, sweep: Sweep, sweeps: int, start: Var, shared: list[Var]) -> Var:
+    return b.scan(sweep.function, sweeps, start, shared=shared)[0][0]
+
+
+def _residual(sweep: Sweep, n: int) -> ca.Function:
+    before, after = SX.sym("before", sweep.carry_size), SX.sym("after", sweep.carry_size)
+    system = SX.sym("system", sweep.system.numel())
+    return ca.Function("residual", [before, after, system], [ca.mmax(ca.fabs(after - before)[:n] / system[-n:])])
 
 
 def make_problem(s: Symbols, options: PGS, rows: list[Row], free: Free) -> Problem:

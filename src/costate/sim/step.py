@@ -20,8 +20,9 @@ from costate.physics.integrate import difference, integrate
 from costate.sim.compliant import smooth_step
 from costate.sim.contact_models import PGS, Newton
 from costate.sim.newton import newton_step
+from costate.sim.newton_rows import friction_axes, resolved
 from costate.sim.pgs import pgs_step
-from costate.sim.setup import Setup, Symbols
+from costate.sim.setup import Setup, Symbols, Touch
 
 
 def substep_program(setup: Setup) -> Program:
@@ -32,6 +33,8 @@ def substep_program(setup: Setup) -> Program:
 
 def step_program(setup: Setup) -> Program:
     """(x, u, parameters, wrenches) -> x' after all substeps."""
+    if isinstance(setup.contact, PGS) and setup.contact.warm_start and setup.substeps > 1:
+        return _warm_steps(setup)
     substep = substep_program(setup)
     b = ProgramBuilder("step")
     x, *rest = (b.input(f"i{k}", n) for k, n in enumerate(substep.in_sizes))
@@ -40,6 +43,18 @@ def step_program(setup: Setup) -> Program:
         return b.program()
     only_x = Program(substep.inputs, substep.stages, substep.outputs[:1])
     (final,), _, _ = b.scan(only_x, setup.substeps, x, shared=rest)
+    b.output("x", final)
+    return b.program()
+
+
+def _warm_steps(setup: Setup) -> Program:
+    """Substeps that hand their impulses on."""
+    whole = pgs_step(setup, warm=True)
+    substep = Program(whole.inputs, whole.stages, whole.outputs[:2])
+    b = ProgramBuilder("step")
+    x, *rest = (b.input(f"i{k}", n) for k, n in enumerate(n for k, n in enumerate(substep.in_sizes) if k != 1))
+    (start,) = b.call(ca.Function("zeros", [], [SX.zeros(substep.in_sizes[1])]))
+    (final, _), _, _ = b.scan(substep, setup.substeps, [x, start], shared=rest)
     b.output("x", final)
     return b.program()
 
@@ -106,31 +121,43 @@ def linearization_kernel(setup: Setup) -> Kernel:
 
 
 def contact_kernel(setup: Setup) -> Kernel:
-    """Where shapes may touch: points, normals, gaps, and the forces of one substep, normal and tangential."""
+    """Where shapes may touch: points, normals, gaps, and the forces of one substep: normal, of friction, torques; then what its
+    solver left."""
     s = Symbols(setup)
     touches = s.contacts()
     b = ProgramBuilder("world.contacts")
     args = _inputs(b, setup)
-    impulses = b.call(substep_program(setup), *args)[1]
+    _, impulses, *left = b.call(substep_program(setup), *args)
     impulse = SX.sym("impulse", impulses.size)
     row_forces = impulse / setup.dt
-    columns: list[list[SX]] = [[], [], [], [], []]
+    columns: list[list[SX]] = [[] for _ in range(6)]
     at = 0
     for t in touches:
         c = t.candidate
-        rubs = t.rubs and setup.contact is not None
-        along = tangents(c.normal) if rubs else ()
-        rub = sum((d * row_forces[at + 1 + k] for k, d in enumerate(along)), SX.zeros(3))
-        normal_force = SX(0) if setup.contact is None else row_forces[at]
-        for column, value in zip(columns, (c.point, c.normal, c.gap, normal_force, rub), strict=True):
+        slides, turns = _axes(s, t)
+        force, rub, twist = SX(0), SX.zeros(3), SX.zeros(3)
+        if setup.contact is not None:
+            force = row_forces[at]
+            rub = sum((d * row_forces[at + 1 + k] for k, d in enumerate(slides)), rub)
+            twist = sum((d * row_forces[at + 1 + len(slides) + k] for k, d in enumerate(turns)), twist)
+        for column, value in zip(columns, (c.point, c.normal, c.gap, force, rub, twist), strict=True):
             column.append(value)
-        at += 3 if rubs else 1
+        at += 1 + len(slides) + len(turns)
     results = s.call(b, "where", [ca.vertcat(*x) for x in columns], args, {impulses: impulse})
     n = len(touches)
-    shapes = {"points": (n, 3), "normals": (n, 3), "gaps": n, "forces": n, "friction": (n, 3)}
+    shapes = {"points": (n, 3), "normals": (n, 3), "gaps": n, "forces": n, "friction": (n, 3), "torques": (n, 3)}
     for (name, shape), value in zip(shapes.items(), results, strict=True):
         b.output(name, value, shape)
+    b.output("residual", left[0] if left else b.call(ca.Function("none", [], [SX.zeros(1)]))[0])
     return b.kernel()
+
+
+def _axes(s: Symbols, t: Touch) -> tuple[tuple[SX, ...], tuple[SX, ...]]:
+    """Axes along which friction acts, and about which torques do, world axes."""
+    if isinstance(s.setup.contact, Newton):
+        return friction_axes(t, resolved(s).cone)
+    rubs = t.rubs and s.setup.contact is not None
+    return (tangents(t.candidate.normal) if rubs else ()), ()
 
 
 def gap_kernel(setup: Setup) -> Kernel:

@@ -18,6 +18,7 @@ from costate.sim.contact_models import PGS, Compliant, ContactModel, Newton
 from costate.sim.divergence import SimulationError, check_states
 from costate.sim.drives import Actuators, drives
 from costate.sim.inputs import Inputs, Params, Wrenches
+from costate.sim.newton_rows import row_kinds
 from costate.sim.scene import Body, Collide, Static, make_scene
 from costate.sim.setup import INTEGRATORS, Setup, Symbols, Touch
 from costate.sim.step import (
@@ -52,6 +53,11 @@ class Contacts:
     """Normal forces [N] during the next substep, (..., n); along the normal on the first link, against it on the second."""
     friction: Tensor
     """Friction forces [N] on the first link, world axes, (..., n, 3)."""
+    torques: Tensor
+    """Torques of torsional and rolling friction [N m] on the first link, world axes, (..., n, 3); only `Newton` has them."""
+    residual: Tensor
+    """What the solver left, (...,). PGS: largest speed [m/s or rad/s] by which one more sweep would change a row; Newton: largest
+    generalised force [N or N m] that is not balanced; else 0."""
 
 
 class World:
@@ -70,10 +76,10 @@ class World:
         scenery: Shapes that do not move.
         actuators: One for all joints, or name of a joint ("robot/joint", or "joint"), robot or body -> actuator; joints without one
             are free. None: torques on all joints of the robots.
-        contact: PGS(), Compliant(), or None for no contact and no joint limits.
+        contact: PGS(), Compliant(), Newton(), or None for no contact and no joint limits.
         integrator: "semi_implicit", "explicit", "implicit" (in joint damping and springs), "rk4" (smooth worlds).
         substeps: Physics steps per control step.
-        dt: Control step [s].
+        dt: Control step [s]; None: with Newton the timestep of the robots' MJCF times the substeps, else 0.01.
         gravity: [m/s^2].
         poses: Robot name -> pose of its root.
         self_collision: True, or names of robots whose own links may touch.
@@ -91,7 +97,7 @@ class World:
         contact: ContactModel | None = PGS(),  # noqa: B008  (frozen)
         integrator: str = "semi_implicit",
         substeps: int = 1,
-        dt: float = 0.01,
+        dt: float | None = None,
         gravity: Sequence[float] = (0.0, 0.0, -9.81),
         poses: Mapping[str, Transform] | None = None,
         self_collision: bool | Iterable[str] = False,
@@ -100,6 +106,7 @@ class World:
         check: bool = True,
     ):
         named = _named(robots)
+        dt = _default_step(named, contact, substeps) if dt is None else dt
         _check_options(integrator, contact, substeps, dt)
         scene = make_scene(named, poses or {}, bodies, scenery, gravity, self_collision, collide)
         self.dt, self.check = dt, check
@@ -277,7 +284,9 @@ class World:
         """Where shapes may touch, and the forces of the next substep."""
         touches = self._touching()
         found = self._call("contacts", contact_kernel, state, control, params, wrenches)
-        return Contacts([(t.link_a, t.link_b) for t in touches], [t.shapes for t in touches], *found)
+        points, normals, gaps, forces, friction, torques, residual = found
+        links, shapes = [(t.link_a, t.link_b) for t in touches], [t.shapes for t in touches]
+        return Contacts(links, shapes, points, normals, gaps, forces, friction, torques, residual.squeeze(-1))
 
     def gaps(self, state: Tensor, params: Params = None) -> Tensor:
         """Distances of all candidates [m], negative where shapes overlap, (..., n); differentiable, also when apart."""
@@ -288,8 +297,11 @@ class World:
     def report(self) -> str:
         """What the world is made of and what a step costs."""
         s = Symbols(self.setup)
-        rows = [] if self.setup.contact is None else constraint_rows(s, s.q, self._touches, self.setup.dt)
-        kinds = [r.kind for r in rows]
+        kinds: list[str] = []
+        if isinstance(self.setup.contact, Newton):
+            kinds = row_kinds(s, self._touches)
+        elif self.setup.contact is not None:
+            kinds = [r.kind for r in constraint_rows(s, s.q, self._touches, self.setup.dt)]
         counts = ", ".join(f"{kinds.count(k)} {k}" for k in dict.fromkeys(kinds)) or "none"
         bodies = len([j for j in self.setup.scene.model.joints if j.nv])
         step = self._kernel("step", self._inputs.setup_for(None), step_kernel)
@@ -297,7 +309,7 @@ class World:
         return (
             f"world: {bodies} joints, {self.nq} coordinates, {self.nv} velocities, {self.nu} controls\n"
             f"  {len(self.setup.scene.pairs)} pairs of shapes may touch, at {len(self._touches)} places\n"
-            f"  {len(rows)} constraint rows: {counts}\n"
+            f"  {len(kinds)} constraint rows: {counts}\n"
             f"  {self.setup.substeps} substeps of {1e3 * self.setup.dt:g} ms, {self.setup.integrator}, {model}\n{step.report()}"
         )
 
@@ -355,6 +367,16 @@ def _named(robots: Sequence[Robot] | Mapping[str, Robot]) -> dict[str, Robot]:
     return named
 
 
+def _default_step(robots: Mapping[str, Robot], contact: ContactModel | None, substeps: int) -> float:
+    """Control step where none is given [s]."""
+    told = {r.model.physics.timestep for r in robots.values() if r.model.physics is not None}
+    if not isinstance(contact, Newton) or not told:
+        return 0.01
+    if len(told) > 1:
+        raise ValueError(f"the robots' files have time steps {sorted(told)}: choose one with World(dt=...)")
+    return substeps * told.pop()
+
+
 def _check_options(integrator: str, contact: ContactModel | None, substeps: int, dt: float) -> None:
     if integrator not in INTEGRATORS:
         raise ValueError(f"unknown integrator '{integrator}': use one of {', '.join(INTEGRATORS)}")
@@ -366,6 +388,10 @@ def _check_options(integrator: str, contact: ContactModel | None, substeps: int,
         raise ValueError(f"dt must be positive and substeps at least 1, got dt={dt}, substeps={substeps}")
     if contact is not None and not isinstance(contact, PGS | Compliant | Newton):
         raise TypeError(f"contact must be PGS(...), Compliant(...), Newton(...) or None, not {contact!r}")
+    if isinstance(contact, Newton) and contact.cone not in (None, "pyramidal", "elliptic"):
+        raise ValueError(f"unknown cone '{contact.cone}': use 'pyramidal' or 'elliptic'")
+    if isinstance(contact, Newton) and contact.condim not in (1, 3, 4, 6):
+        raise ValueError(f"condim must be 1, 3, 4 or 6, not {contact.condim}")
     if isinstance(contact, Newton) and integrator != "semi_implicit":
         raise ValueError(f"Newton has an integrator of its own: leave integrator='semi_implicit', not '{integrator}'")
 
