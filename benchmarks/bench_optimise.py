@@ -161,7 +161,8 @@ def crocoddyl_table(chosen: Options) -> list[Table]:
         best = interleaved(ours(problem), rounds // 3)
         again = crocoddyl(problem, rounds)
         theirs = {k: min(theirs[k], again[k]) if k in PARTS else theirs[k] for k in theirs}
-        found = ilqr(problem.world, problem.cost, problem.start, problem.guess(), ILQROptions(iterations=50))
+        known = problem.world, problem.cost, problem.start, problem.guess()
+        found = ilqr(*known, ILQROptions(iterations=50), states0=problem.still())
         side = {"Costate": (best, found.iterations, float(found.loss))}
         side["Crocoddyl"] = (theirs, int(theirs["iterations"]), theirs["cost"])
         for name, (times, iterations, cost) in side.items():

@@ -18,6 +18,7 @@ import pinocchio
 def main() -> None:
     task = json.loads(sys.stdin.read())
     model = pinocchio.buildModelFromUrdf(task["urdf"])
+    in_their_order(model, task)
     # The second result keeps the models alive: the problem refers to some of them only.
     problem, _models = reach(model, task) if not task["feet"] else stand(model, task)
     solver = crocoddyl.SolverFDDP(problem)
@@ -25,8 +26,7 @@ def main() -> None:
     steps = task["steps"]
     x0 = np.array(task["state"])
     u = [np.array(task["control"])] * steps
-    warm = problem.rollout(u)
-    solver.solve(warm, u, task["iterations"], False, task["regularization"])
+    solver.solve([x0] * (steps + 1), u, task["iterations"], False, task["regularization"])
     found = {"iterations": solver.iter, "cost": solver.cost, "version": crocoddyl.__version__}
     problem.calc(solver.xs, solver.us)
     found |= {
@@ -36,6 +36,17 @@ def main() -> None:
         "dimensions": [model.nv, len(u[0]), len(x0)],
     }
     print(json.dumps(found))
+
+
+def in_their_order(model, task) -> None:
+    """Pinocchio sorts joints by name: put states and controls of the task into that order."""
+    names = [n for n in model.names if n in task["joints"]]
+    order = [task["joints"].index(n) for n in names]
+    q, v = model.nq - len(order), model.nv - len(order)  # of the floating base, which comes first
+    take = [*range(q), *(q + k for k in order), *range(model.nq, model.nq + v), *(model.nq + v + k for k in order)]
+    for key in ("state", "wanted"):
+        task[key] = [task[key][k] for k in take]
+    task["control"] = [task["control"][k] for k in order]
 
 
 def best(run, task) -> float:
@@ -104,10 +115,11 @@ def stand(model, task):
 
 
 def add_regularisation(costs, state, nu, task) -> None:
+    """Costs of every step. Crocoddyl multiplies them by the step's length; here they are a plain sum."""
     wanted = np.array(task["control"])
     control = crocoddyl.CostModelResidual(state, crocoddyl.ResidualModelControl(state, wanted))
-    costs.addCost("control", control, task["weights"]["control"])
-    costs.addCost("state", state_cost(state, nu, task), task["weights"]["state"])
+    costs.addCost("control", control, task["weights"]["control"] / task["dt"])
+    costs.addCost("state", state_cost(state, nu, task), task["weights"]["state"] / task["dt"])
 
 
 def state_cost(state, nu, task):

@@ -66,17 +66,25 @@ class Problem:
     def guess(self) -> Tensor:
         return self.holding.expand(self.steps, -1)
 
+    def still(self) -> Tensor:
+        """Guess of the states: the start, all the time. It is no motion where the guessed controls do not hold it."""
+        return self.start.expand(self.steps + 1, -1)
+
     def motions(self) -> Motions:
         """What iLQR works on, at the start."""
-        return Motions(self.world, self.cost, self.start[None], self.guess()[:, None], None, {}, None, ILQROptions())
+        state, controls, still = self.start[None], self.guess()[:, None], self.still()[:, None]
+        return Motions(self.world, self.cost, state, controls, still, {}, None, ILQROptions())
 
     def task(self, urdf: Path, **more: Any) -> dict[str, Any]:
         """The same problem as plain numbers, with the robot in a file."""
         model = self.robot.model  # without shapes: meshes are of no use there
         bare = tuple(replace(link, visuals=(), collisions=()) for link in model.links)
-        write_urdf(replace(model, links=bare), urdf)
+        # Crocoddyl knows a floating base by the name of its joint.
+        joints = tuple(replace(j, name="root_joint") if j.kind == "floating" else j for j in model.joints)
+        write_urdf(replace(model, links=bare, joints=joints), urdf)
         return {
             "urdf": str(urdf),
+            "joints": [j.name for j in model.joints if j.nv == 1],
             "steps": self.steps,
             "dt": self.world.dt,
             "state": self.start.tolist(),
@@ -101,7 +109,7 @@ def arm(steps: int = 100) -> Problem:
 
 
 def quadruped(steps: int = 50) -> Problem:
-    """A Laikago crouches by 5 cm: four feet on the ground, 50 sweeps."""
+    """A Laikago bends its knees by 0.4 rad within half a second: four feet on the ground, 50 sweeps."""
     robot = cs.load_robot("laikago")
     ground = cs.Static("ground", cs.shapes.plane())
     toes = [name for name in robot.link_names if "toe" in name]
@@ -115,11 +123,26 @@ def quadruped(steps: int = 50) -> Problem:
     )
     start = world.initial_state()
     start[2] -= world.gaps(start).min()  # the feet touch
-    wanted = start.clone()
-    wanted[2] -= 0.05
+    wanted = _crouched(robot, start, toes)
     return Problem(
         "Laikago, crouching", world, steps, start, wanted, _holding(robot, start[: world.nq], toes), feet=tuple(toes)
     )
+
+
+def _crouched(robot: cs.Robot, state: Tensor, feet: list[str]) -> Tensor:
+    """The same stance with bent knees, the feet where they were on average."""
+
+    def middle(q: Tensor) -> Tensor:
+        return torch.stack([robot.forward_kinematics(q, foot).position for foot in feet]).mean(0)
+
+    bent = state.clone()
+    first = 7 - 6  # quaternions count four in q and three in v
+    for k, joint in enumerate(robot.model.joints):
+        if "lower_leg" in joint.name or "upper_leg" in joint.name:
+            turn = -0.4 if joint.name.split("_2_")[0].endswith("lower_leg") else 0.2
+            bent[first + robot.model.v_index[k]] += turn
+    bent[:3] += middle(state[: robot.nq]) - middle(bent[: robot.nq])
+    return bent
 
 
 def _holding(robot: cs.Robot, q: Tensor, feet: list[str]) -> Tensor:
