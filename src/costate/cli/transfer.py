@@ -34,7 +34,7 @@ def run(options: Options) -> None:
         error = f"{m.error_mean:8.3f} mm  {m.error_95:8.3f} mm  {m.penetration_worst:11.3f} mm"
         print(f"{name:<31}  {100 * m.success:7.1f} %  {error}")
     print(f"\n{options.episodes} episodes; the same verdict in {100 * found.agree:.1f} % of them")
-    print(f"bottle apart by at most {found.apart:.1e} mm while nothing touches")
+    print(f"bottle apart by at most {found.apart:.1e} mm until it reaches the mouth")
     written = [options.run / "transfer.json"]
     if options.mjcf:
         written.append(options.run / "scene.xml")

@@ -12,6 +12,7 @@ from costate.learn.plan import generator
 from costate.learn.run import Run
 from costate.tasks.insertion import Insertion, Metrics, Policy, draw, judge, run, summarise
 from costate.tasks.insertion.mujoco_scene import MujocoScene, run_in_mujoco
+from costate.tasks.insertion.scene import BOTTLE_RADIUS, DEPTH
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class Transfer:
     agree: float
     """Fraction of the episodes that succeed in both engines or in none, at the same step."""
     apart: float
-    """Largest difference of the bottle's position between the engines while nothing touches [mm]."""
+    """Largest difference of the bottle's position between the engines until it reaches the socket's mouth [mm]."""
 
     def as_dict(self) -> dict:
         return asdict(self)
@@ -42,14 +43,15 @@ def transfer_of(task: Insertion, policy: Policy, episodes: int = 200, seed: int 
         a, b, c = (judge(task, trajectory) for trajectory in (ours, theirs, fine))
         found = (summarise(task, verdict) for verdict in (a, b, c))
         agree = float((a.success == b.success).double().mean())
-    return Transfer(*found, agree, apart_before_touching(task, ours.states, theirs.states))
+    return Transfer(*found, agree, apart_above(task, ours.states, theirs.states))
 
 
-def apart_before_touching(task: Insertion, a: torch.Tensor, b: torch.Tensor) -> float:
-    """Largest distance between the bottle's positions in two runs of the same episodes while nothing has touched yet [mm]."""
-    free = (task.world.gaps(a).amin(-1) > 0).long().cumprod(0).bool()
-    apart = (task.errors(a)[0] - task.errors(b)[0]).norm(dim=-1)
-    return 1e3 * float(apart[free].max())
+def apart_above(task: Insertion, a: torch.Tensor, b: torch.Tensor) -> float:
+    """Largest distance between the bottle's positions in two runs of the same episodes while it is above the mouth [mm]."""
+    position, tilt, _ = task.errors(a)
+    above = position[..., 2] - BOTTLE_RADIUS * tilt.sin() > DEPTH
+    apart = (position - task.errors(b)[0]).norm(dim=-1)
+    return 1e3 * float(apart[above.long().cumprod(0).bool()].max())
 
 
 def transfer(folder: Run, episodes: int = 200, seed: int = 0) -> Transfer:
