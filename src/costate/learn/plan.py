@@ -55,6 +55,8 @@ class TrainOptions:
     """Steps of Adam."""
     batch: int = 256
     """Episodes per iteration."""
+    spread: float = 1.1
+    """Training draws from ranges this much wider than those of the task: what lies at their edge is then no edge case."""
     learning_rate: float = 6e-3
     """The highest, after the warm-up; then it falls along a cosine to zero."""
     warm_up: int = 50

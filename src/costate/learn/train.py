@@ -132,7 +132,7 @@ class Trainer:
     def _iterate(self, plan: Iteration) -> tuple[dict[str, Tensor], Trajectory, float]:
         """One step of Adam. Returns the terms of the loss, the episodes, and the length of the gradient before clipping."""
         o, task = self.options, self.task
-        episodes = draw(task, plan.batch, generator("episodes", o.seed, plan.number), o.disturbances)
+        episodes = draw(task, plan.batch, generator("episodes", o.seed, plan.number), o.disturbances, spread=o.spread)
         world = task.world if plan.contact else task.smooth_payload if o.disturbances.payload else task.smooth
         self.adam.zero_grad()
         terms, trajectory = _backward(task, world, self.policy, episodes, o.weights, plan.funnel)

@@ -86,10 +86,11 @@ def draw(
     generator: torch.Generator,
     disturbances: Disturbances = Disturbances(),  # noqa: B008  (frozen)
     dtype: torch.dtype = torch.float32,
+    spread: float = 1.0,
 ) -> Episodes:
-    """Random episodes."""
+    """Random episodes, with start poses, targets and belt speeds from ranges `spread` times those of the task."""
     d = disturbances
-    state = task.sample(batch, generator, dtype)
+    state = task.sample(batch, generator, dtype, spread)
 
     def uniform(*shape: int) -> Tensor:
         return 2 * torch.rand(*shape, generator=generator, dtype=dtype) - 1

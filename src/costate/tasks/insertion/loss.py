@@ -32,13 +32,13 @@ class InsertionWeights:
     """Distance of the bottle's foot from its seat."""
     tilt: float = 0.5
     """Angle of the bottle against the socket's axis."""
-    rest: float = 0.3
+    rest: float = 0.5
     """Speed against the socket."""
     far: float = 0.02
     """The same three without the logarithm: pulls in what is far off."""
     funnel: float = 4.0
     """Non-penetration: leaving the funnel around the socket's axis."""
-    floor: float = 0.2
+    floor: float = 0.4
     """Non-penetration: the bottle's foot below the seat."""
     smoothness: float = 1e-3
     """Squared joint velocities."""
@@ -46,11 +46,11 @@ class InsertionWeights:
     """Joint velocities above 97 % of their limits."""
     start: float = 1e-3
     """Squared joint velocities after the first step: start gently."""
-    tail: float = 0.3
+    tail: float = 0.5
     """Of the worst twentieth of the batch, beside the mean."""
     margin: float = 6e-4
     """Of the clearance, kept free [m]."""
-    aim: float = 1e-4
+    aim: float = 1.5e-4
     """Height above the seat that is aimed at [m]: a bottle pressed onto the floor is pushed aside."""
     slope: float = 1.0
     """Of the funnel above the mouth: lateral distance allowed per height."""

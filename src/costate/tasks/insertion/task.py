@@ -155,12 +155,14 @@ class Insertion:
 
     # --- episodes -------------------------------------------------------------------------------------------------
 
-    def sample(self, batch: int, generator: torch.Generator, dtype: torch.dtype = torch.float32) -> Tensor:
-        """Random initial states (batch, 18)."""
+    def sample(
+        self, batch: int, generator: torch.Generator, dtype: torch.dtype = torch.float32, spread: float = 1.0
+    ) -> Tensor:
+        """Random initial states (batch, 18), from ranges `spread` times those of the options."""
         o = self.options
 
         def uniform(*shape: int) -> Tensor:
-            return 2 * torch.rand(*shape, generator=generator, dtype=torch.float64) - 1
+            return spread * (2 * torch.rand(*shape, generator=generator, dtype=torch.float64) - 1)
 
         state = torch.zeros(batch, 18, dtype=torch.float64)
         state[:, ARM_Q] = self.start + o.start_range * uniform(batch, 6)
