@@ -23,8 +23,10 @@ from costate.sim.newton_problem import Group, Problem
 
 LINE_TOLERANCE = 0.1
 """Slope at which a line search stops, relative to the slope at its start."""
-EXACT = 1e-9
+EXACT = 1e-13
 """How well the slope after a full step, and its change, are what one quadratic makes them, if it was one; relative."""
+SINGLE = 1e-12
+"""Tolerance that float32 can reach."""
 FAR = 1e10
 """Upper end of a line search that has not found one."""
 
@@ -49,11 +51,13 @@ class Solver:
         first = [self._per_group(b, g, flags, self._deviation(g), self._parts(b, data, g, "jdtm", a)) for g in p.groups]
         x = b.concat(*(part[0] for part in first))
         costs = b.concat(*(part[1] for part in first))
-        scale, busy = b.call(self._scale(costs.size), f, a, costs)
+        # Two stages, so that the sum is rounded as the kernel's numbers are: in float32 it is 1.
+        (probe,) = b.call(ca.Function("probe", [], [SX(1 + 2**-40)]))
+        least, busy = b.call(self._scale(costs.size), f, a, costs, probe)
         going = SX.sym("busy")
-        symbols = [SX.sym("a", p.nv), SX.sym("x", p.n), going, SX.sym("scale"), SX.sym("flags", flags.size), *p.inputs]
+        symbols = [SX.sym("a", p.nv), SX.sym("x", p.n), going, SX.sym("least"), SX.sym("flags", flags.size), *p.inputs]
         condition = ca.Function("going", symbols, [going])
-        (a, _, _), _ = b.while_loop(condition, self._iteration(), self.iterations, [a, x, busy], [scale, flags, *data])
+        (a, _, _), _ = b.while_loop(condition, self._iteration(), self.iterations, [a, x, busy], [least, flags, *data])
         b.output("a", a)
         return b.program()
 
@@ -98,21 +102,23 @@ class Solver:
         return ca.Function("first", [*own.inputs("jdtm"), a], [x, cost])
 
     def _scale(self, groups: int) -> ca.Function:
-        """Scale of the cost, and whether there is anything to do."""
+        """Decrease of the cost that is negligible, and whether there is anything to do."""
         p = self.problem
-        f, a, costs = SX.sym("f", p.nv), SX.sym("a", p.nv), SX.sym("costs", groups)
+        f, a, costs, probe = SX.sym("f", p.nv), SX.sym("a", p.nv), SX.sym("costs", groups), SX.sym("probe")
         cost = ca.sum1(costs)
-        return ca.Function("scale", [f, a, costs], [ca.dot(f, a) + cost, ca.if_else(cost > 0, 1, 0)])
+        tolerance = ca.if_else(probe > 1, self.tolerance, max(self.tolerance, SINGLE))
+        least = tolerance * (ca.dot(f, a) + cost)
+        return ca.Function("scale", [f, a, costs, probe], [least, ca.if_else(cost > 0, 1, 0)])
 
     # --- an iteration ---------------------------------------------------------------------------------------------
 
     def _iteration(self) -> Program:
-        """(a, x, busy, scale, flags, data) -> (a, x, busy)."""
+        """(a, x, busy, least, flags, data) -> (a, x, busy)."""
         p = self.problem
         b = ProgramBuilder("iteration")
         a, x = b.input("a", p.nv), b.input("x", p.n)
         b.input("busy", 1)
-        scale, flags = b.input("scale", 1), b.input("flags", len(p.groups))
+        least, flags = b.input("least", 1), b.input("flags", len(p.groups))
         data = [b.input(f"d{k}", s.numel()) for k, s in enumerate(p.inputs)]
         xs = [_rows(b, x, g) for g in p.groups]
         terms = [
@@ -123,7 +129,7 @@ class Solver:
         ys = [self._per_group(b, g, flags, self._along(g), self._parts(b, data, g, "j", step))[0] for g in p.groups]
         y = b.concat(*ys)
         state = self._line_search(b, data, flags, x, y, smooth)
-        after = b.call(self._finish(), a, x, step, y, state, smooth, scale)
+        after = b.call(self._finish(), a, x, step, y, state, smooth, least)
         for name, value in zip(("a", "x", "busy"), after, strict=True):
             b.output(f"{name}_after", value)
         return b.program()
@@ -204,11 +210,11 @@ class Solver:
         """Take the step; go on unless it was the last."""
         p = self.problem
         a, x, step, y = (SX.sym(*v) for v in (("a", p.nv), ("x", p.n), ("p", p.nv), ("y", p.n)))
-        state, smooth, scale = SX.sym("state", 5), SX.sym("smooth", 3), SX.sym("scale")
-        small = -smooth[2] <= self.tolerance * scale
+        state, smooth, least = SX.sym("state", 5), SX.sym("smooth", 3), SX.sym("least")
+        small = -smooth[2] <= least
         busy = ca.if_else(ca.logic_or(state[4] > 0, small), 0, 1)
         return ca.Function(
-            "finish", [a, x, step, y, state, smooth, scale], [a + state[0] * step, x + state[0] * y, busy]
+            "finish", [a, x, step, y, state, smooth, least], [a + state[0] * step, x + state[0] * y, busy]
         )
 
 
