@@ -1,4 +1,4 @@
-"""Edges against edges: the contact of boxes, cylinders and capsules that points against faces do not see.
+"""Edges against edges: the contact of capsules and boxes that points against faces do not see.
 
 For an edge of a and one of b the normal is their cross product; the two edges that stand out most along it are the ones that
 can touch. They do where their closest points lie on both, and where no face keeps the solids further apart (separating axes:

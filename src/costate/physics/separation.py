@@ -102,10 +102,10 @@ def search_program(a: Solid, b: Solid) -> Program:
     search = ProgramBuilder("search")
     args = [search.input(f"i{k}", s.numel()) for k, s in enumerate(symbols)]
     start = search.call(ca.Function("seed", symbols, _start(pair)), *args)
-    (w, c, _), _ = search.while_loop(*_gjk(pair, symbols), GJK_STEPS, start, shared=args)
-    portal = search.call(_enter(pair, symbols), w, c, *args)
+    (_, c, last, _), _ = search.while_loop(*_gjk(pair, symbols), GJK_STEPS, start, shared=args)
+    portal = search.call(_enter(pair, symbols), c, last, *args)
     portal, _ = search.while_loop(*_portal(pair, symbols), PORTAL_STEPS, portal, shared=args)
-    n = search.call(_direction(), c, portal[1], portal[3])
+    n = search.call(_direction(), c, portal[1])
     none = search.call(ca.Function("none", [], [SX.zeros(6), SX.zeros(6), SX(0)]))
     found, _, _ = search.scan(_polish(pair, symbols), POLISH, [*n, *none], shared=args)
     for k, x in enumerate(found):
@@ -132,15 +132,15 @@ RUNNING, DONE = 0, 1
 
 
 def _start(pair: Pair) -> list[SX]:
-    """A simplex of one point, three times; the point of it nearest to the origin; the state."""
+    """A simplex of one point, three times; the point of it nearest to the origin, which is also the last one; the state."""
     w = pair.difference(-pair.between())
-    return [ca.vertcat(w, w, w), w, SX(RUNNING)]
+    return [ca.vertcat(w, w, w), w, w, SX(RUNNING)]
 
 
 def _gjk(pair: Pair, symbols: list[SX]) -> tuple[ca.Function, ca.Function]:
     """While running: add the point of A - B that is furthest towards the origin, keep the triangle that comes nearest."""
-    simplex, c, state = SX.sym("w", 9), SX.sym("c", 3), SX.sym("state")
-    carry = [simplex, c, state, *symbols]
+    simplex, c, last, state = SX.sym("w", 9), SX.sym("c", 3), SX.sym("last", 3), SX.sym("state")
+    carry = [simplex, c, last, state, *symbols]
     old = [simplex[3 * k : 3 * k + 3] for k in range(3)]
     w = pair.difference(-c)
     square = ca.dot(c, c)
@@ -156,7 +156,7 @@ def _gjk(pair: Pair, symbols: list[SX]) -> tuple[ca.Function, ca.Function]:
     nearest = ca.if_else(inside, 0, nearest)
     kept = ca.logic_or(optimal, ca.logic_and(stuck, ca.logic_not(inside)))
     touches = ca.logic_or(inside, ca.dot(nearest, nearest) < OVERLAP**2)
-    after = [ca.if_else(kept, simplex, best), ca.if_else(kept, c, nearest), ca.logic_or(kept, touches)]
+    after = [ca.if_else(kept, simplex, best), ca.if_else(kept, c, nearest), c, ca.logic_or(kept, touches)]
     return ca.Function("running", carry, [state == RUNNING]), ca.Function("gjk", carry, after)
 
 
@@ -205,10 +205,11 @@ FIRST, SECOND, THIRD, REFINE, LEFT = 0, 1, 2, 3, 4
 
 
 def _enter(pair: Pair, symbols: list[SX]) -> ca.Function:
-    """Of those that overlap: the first ray, along the direction of least depth among faces and the line of centres."""
-    w, c = SX.sym("w", 9), SX.sym("c", 3)
+    """Of those that overlap: the first ray, along the direction of least depth among faces, crossed edges, the line of centres and
+    what GJK last looked at."""
+    c, last = SX.sym("c", 3), SX.sym("last", 3)
     between = pair.between()
-    seeds = [between / length(between)]
+    seeds = [between / length(between), last / length(last)]
     a, b = features(pair.a), features(pair.b)
     middle_b = pair.R.T @ (centre(pair.b) - pair.t)
     seeds += [-(pair.R @ n) for n in a.normals(pair.a, middle_b)]
@@ -224,7 +225,7 @@ def _enter(pair: Pair, symbols: list[SX]) -> ca.Function:
         ray, most = ca.if_else(s > most, n, ray), ca.fmax(s, most)
     # The rays of A - B go the other way: it is left where -n . x is largest.
     phase = ca.if_else(ca.dot(c, c) < OVERLAP**2, FIRST, LEFT)
-    return ca.Function("enter", [w, c, *symbols], [SX.zeros(9), ray, -ray, phase, SX(0)])
+    return ca.Function("enter", [c, last, *symbols], [SX.zeros(9), ray, -ray, phase, SX(0)])
 
 
 def _portal(pair: Pair, symbols: list[SX]) -> tuple[ca.Function, ca.Function]:
@@ -291,9 +292,10 @@ def _narrow(v1: SX, v2: SX, v3: SX, x: SX, d: SX) -> SX:
 
 def _direction() -> ca.Function:
     """The result of GJK where it found a distance, else that of the portals."""
-    c, n, phase = SX.sym("c", 3), SX.sym("n", 3), SX.sym("phase")
+    c, n = SX.sym("c", 3), SX.sym("n", 3)
     apart = ca.dot(c, c) >= OVERLAP**2
-    return ca.Function("direction", [c, n, phase], [ca.if_else(apart, c / length(ca.if_else(apart, c, 1)), n)])
+    way = ca.if_else(apart, c / length(ca.if_else(apart, c, 1)), n)
+    return ca.Function("direction", [c, n], [way / length(way)])  # portals can be tiny, and their normals inexact
 
 
 # --- polishing --------------------------------------------------------------------------------------------------------
