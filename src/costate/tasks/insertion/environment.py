@@ -17,7 +17,7 @@ import torch
 
 from costate.tasks.insertion.episode import Trajectory
 from costate.tasks.insertion.judge import judge
-from costate.tasks.insertion.loss import BELOW_FROM, InsertionWeights, below, goal_terms, outside
+from costate.tasks.insertion.loss import BELOW_FROM, InsertionWeights, below, goal_terms, outside, too_fast
 from costate.tasks.insertion.task import ACTION, ARM_V, OBSERVATION, Insertion, InsertionOptions
 
 Tensor = torch.Tensor
@@ -83,8 +83,10 @@ class Batch:
             cost += self.funnel * outside(position, tilt, w) / (o.horizon + 1)
         if t >= o.horizon - BELOW_FROM:
             cost += self.funnel * below(position, tilt, w) / (o.hold + BELOW_FROM + 1)
-        speeds = state[..., ARM_V].square().sum(-1)
-        return cost + speeds * (w.smoothness / (self.length + 1) + (w.start if t == 1 else 0.0))
+        joints = state[..., ARM_V]
+        speeds = joints.square().sum(-1)
+        always = w.smoothness * speeds + w.limits * too_fast(self.task, joints)
+        return cost + always / (self.length + 1) + (w.start * speeds if t == 1 else 0.0)
 
     def trajectory(self) -> Trajectory:
         return Trajectory(torch.stack(self.states), torch.stack(self.actions))
