@@ -1,7 +1,8 @@
-"""Makes the pictures of the README and the pages beside it: python docs/pictures/make.py"""
+"""Makes the pictures of the README and the pages beside it: python docs/pictures/make.py [NAME...]"""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from PIL import Image
 import costate as cs
 from costate.draw.camera import Camera, framing
 from costate.model import Transform
+from costate.tasks.insertion import Insertion, InsertionOptions
 
 HERE = Path(__file__).parent
 COLORS = 224
@@ -54,6 +56,30 @@ def gradient() -> None:
     shrink(path)
 
 
+def insertion() -> None:
+    """Four moments of an insertion, by a trained controller."""
+    task = Insertion(InsertionOptions())
+    policy = cs.load_policy(HERE.parent.parent / "tests" / "data" / "insertion")
+    state = task.sample(1, torch.Generator().manual_seed(4), torch.float64)[0]
+    states = [state]
+    for step in range(task.options.horizon + task.options.hold):
+        state = task.shown.step(state, policy.action(state, step))
+        states.append(state)
+    camera = Camera(np.array([1.35, -1.0, 0.62]), np.array([0.36, 0.06, 0.24]), np.radians(25))
+    pictures = []
+    for frame in (0, 9, 15, 40):
+        path = cs.render(
+            task.shown, torch.stack(states), HERE / "insertion.png", size=(330, 400), camera=camera, frame=frame
+        )
+        pictures.append(np.asarray(Image.open(path).convert("RGB")))
+    gap = np.full((400, 6, 3), 255, np.uint8)
+    strip = np.concatenate([x for picture in pictures for x in (picture, gap)][:-1], 1)
+    Image.fromarray(strip).save(HERE / "insertion.png")
+    shrink(HERE / "insertion.png")
+
+
+PICTURES = {"robots": robots, "gradient": gradient, "insertion": insertion}
+
 if __name__ == "__main__":
-    robots()
-    gradient()
+    for name in sys.argv[1:] or PICTURES:
+        PICTURES[name]()

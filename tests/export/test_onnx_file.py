@@ -35,14 +35,14 @@ def test_onnxruntime_gives_the_commands_of_the_policy(path: Path, policy: Policy
             wanted = task.control(policy.double()(task.observe(state.double(), step))).numpy()
         policy.float()
         assert found.shape == (batch, 6) and found.dtype == np.float32
-        assert (np.abs(found - wanted) / task.max_velocity.numpy()).max() < TOLERANCE["float64"]
+        assert (np.abs(found - wanted) / task.action_scale[1].numpy()).max() < TOLERANCE["float64"]
 
 
 def test_the_file_says_what_it_takes_and_gives(path: Path, task: Insertion) -> None:
     notes = {p.key: p.value for p in onnx.load(str(path)).metadata_props}
     inputs, outputs = json.loads(notes["measurement"]), json.loads(notes["command"])
     assert len(inputs) == 19 and len(outputs) == 6
-    assert [o["scale"] for o in outputs] == pytest.approx(task.max_velocity.tolist())
+    assert [o["scale"] for o in outputs] == pytest.approx(task.action_scale[1].tolist())
     assert inputs[0]["middle"] == pytest.approx(float(task.start[0]))
     assert "0.3 s" in notes["about"]
 

@@ -64,7 +64,7 @@ def network_of(policy: Policy, task: Insertion) -> Network:
     """The exported network of an insertion policy."""
     matrix, offset = (x.numpy() for x in task.features)
     gain = matrix.sum(0)  # one measurement per observation
-    middle = np.divide(-offset, gain, out=np.zeros(OBSERVATION), where=gain != 0)
+    middle = 0.0 - np.divide(offset, gain, out=np.zeros(OBSERVATION), where=gain != 0)
     gain[-1], top = 1 / task.options.horizon, np.full(OBSERVATION, np.inf)
     top[-1] = task.options.horizon
     zero, scale = (x.numpy() for x in task.action_scale)
