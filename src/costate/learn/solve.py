@@ -20,6 +20,10 @@ from costate.tasks.task import Problems, Task
 Tensor = torch.Tensor
 
 
+NEARLY = 1.05
+"""A cost has arrived when it is this many times its last value."""
+
+
 @dataclass(frozen=True)
 class Recipe:
     """How a task is solved."""
@@ -69,7 +73,7 @@ RECIPES: dict[str, Recipe] = {
         },
     ),
     **{
-        f"pendulum{n}": Recipe("pendulum:Pendulum", {"ilqr": ILQROptions(iterations=300)}, {"links": n})
+        f"pendulum{n}": Recipe("pendulum:Pendulum", {"ilqr": ILQROptions(iterations=500)}, {"links": n})
         for n in range(1, 8)
     },
     "push": Recipe(
@@ -111,7 +115,7 @@ class Outcome:
     error: Tensor
     """What the task is judged by, (B,)."""
     iterations: Tensor
-    """Until the target was met, or until the end, (B,)."""
+    """Until the target was met, or (iLQR) the cost was 5 % above its last value, or until the end, (B,)."""
     seconds: Tensor
     """Likewise, of all problems together where they are solved side by side, (B,)."""
     states: Tensor
@@ -238,7 +242,7 @@ def _by_search(task: Task, numbers: Sequence[int], options: SearchOptions) -> Ou
     )  # fmt: skip
 
 
-def _until(solution: Solution, target: float | None) -> tuple[Tensor, Tensor]:
+def _until(solution: Solution, target: float | Tensor | None) -> tuple[Tensor, Tensor]:
     """Iterations and seconds until the loss was at the target, or until the end, each (B,)."""
     losses = solution.losses()
     met = losses <= target if target is not None else torch.zeros_like(losses, dtype=torch.bool)
@@ -258,7 +262,7 @@ def _by_ilqr(task: Task, numbers: Sequence[int], options: ILQROptions) -> Outcom
     errors = motions.error(states, controls).unflatten(0, (len(numbers), motions.group))
     error, k = errors.min(-1)
     rows = torch.arange(len(numbers)) * motions.group + k
-    iterations, seconds = _until(solution, None)
+    iterations, seconds = _until(solution, NEARLY * solution.loss)
     return Outcome(
         task, "ilqr", tuple(numbers), solution, controls[:, rows].detach(), error.detach(), iterations[rows], seconds[rows],
         states[:, rows].detach(), {"tries at each problem": motions.group} if motions.group > 1 else {},

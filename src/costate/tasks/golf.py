@@ -1,8 +1,8 @@
-"""Golf: a linkage of three joints hits a ball, which rolls and comes to rest at the target.
+"""Golf: a linkage of three joints hits a ball, which comes to rest at the target.
 
 The linkage hangs from a stand above the ball: it turns about the vertical, swings at the shoulder, bends at the elbow, and
-carries a flat, smooth head. Torques act for `swing` steps, then it coasts into the ball. The ball slides, rolls, and is
-stopped by rolling friction.
+carries a flat, smooth head. Torques act for `swing` steps, then it coasts into the ball. The ball lies in long
+grass, which holds its spin: it skids, and friction brings it to rest.
 """
 
 from __future__ import annotations
@@ -44,7 +44,9 @@ RADIUS, MASS = 0.03, 0.1
 UPPER, LOWER = 0.5, 0.5
 """Lengths of the linkage [m]."""
 ROLLING = 0.02
-"""Largest torque of rolling friction [N m]: the ball slows down by 5 m/s^2."""
+"""Largest torque with which the grass holds the ball's spin [N m]: more than friction can overcome, so that the ball skids."""
+GRASS = 0.4
+"""Friction between ball and ground."""
 UNITS = (2.0, 5.0, 3.0)
 """What one unit of an unknown is [N m]."""
 HOME = (0.0, -1.0, -0.6)
@@ -71,7 +73,7 @@ def linkage() -> Model:
 
 
 def rolling_ball(friction: float = ROLLING) -> Model:
-    """A ball whose spin is resisted by a torque: that of rolling friction."""
+    """A ball whose spin is resisted by a torque."""
     links = [link("ground"), link("along"), link("across"), link("up")]
     links.append(link("ball", MASS, inertia=0.4 * MASS * RADIUS**2, shapes=[sphere(RADIUS, color=ORANGE)]))
     joints = [
@@ -107,7 +109,7 @@ class Golf(Task):
     def world(self) -> World:
         return World(
             robots={"linkage": Robot(linkage()), "ball": Robot(rolling_ball())},
-            scenery=[Static("ground", plane(), friction=0.4)],
+            scenery=[Static("ground", plane(), friction=GRASS)],
             actuators={"linkage": Torque(20.0)},
             contact=self.contact,
             collide=[("ball", "ground"), ("ball", "linkage/lower")],

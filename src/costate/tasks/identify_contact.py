@@ -84,6 +84,7 @@ def _bouncing() -> World:
         scenery=[Static("ground", plane())],
         actuators={"body/x": Torque()},
         contact=PGS(sweeps=10),
+        collide=[("body", "ground")],
         parameters=["friction", "restitution", "mass:body/body"],
         dt=0.01,
         substeps=20,

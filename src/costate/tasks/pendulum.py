@@ -34,7 +34,7 @@ class Pendulum(Task):
     """Largest angle of a link against upright during the last `balance` steps [rad]."""
     steps: int = 150
     balance: int = 25
-    strength: float = 0.5
+    strength: float = 0.8
     spread: float = 0.1
     """Standard deviation of the first angles [rad], and of the first torques against the strongest."""
 
@@ -69,6 +69,8 @@ class Pendulum(Task):
         n, strongest = self.links, self.strongest
         drawn = self.spread * normal(numbers, self.steps + 1, n)
         state0 = torch.cat([drawn[:, 0], torch.zeros_like(drawn[:, 0])], -1)
+        stands = torch.zeros(self.steps + 1, len(numbers), 1, dtype=torch.float64)
+        stands[-self.balance :] = 1.0
 
         def upright(s: Any) -> ca.SX:
             """Zero for links that stand: it has no slope where they hang exactly, which random starts never do."""
@@ -76,7 +78,9 @@ class Pendulum(Task):
             return ca.vertcat(ca.sin(absolute), 1 + ca.cos(absolute))
 
         def stage(s: Any) -> ca.SX:
-            return ca.vertcat(0.1 * upright(s), 0.02 * s.v, 0.05 * s.u / ca.DM(strongest.tolist()))
+            stands = s["stands"]
+            effort = 0.05 * s.u / ca.DM(strongest.tolist())
+            return ca.vertcat((0.05 + 2 * stands) * upright(s), (0.02 + 0.3 * stands) * s.v, effort)
 
         def final(s: Any) -> ca.SX:
             return ca.vertcat(20 * upright(s), 4 * s.v)
@@ -86,7 +90,7 @@ class Pendulum(Task):
             controls0=drawn[:, 1:].movedim(1, 0) * strongest,
             stage=stage,
             final=final,
-            inputs={},
+            inputs={"stands": stands},
             bounds=(-strongest, strongest),
             error=lambda states, controls: self.missed(states),
         )

@@ -56,7 +56,7 @@ class Motions:
     stage: Callable[..., Any]
     final: Callable[..., Any]
     inputs: Mapping[str, Tensor]
-    """Further inputs of the costs, name -> (B, n)."""
+    """Further inputs of the costs, name -> (B, n) or (T + 1, B, n)."""
     bounds: tuple[Any, Any] | None
     """Lowest and highest controls."""
     error: Callable[[Tensor, Tensor], Tensor]
