@@ -69,8 +69,9 @@ def _shape(mj: Any, g: int) -> Shape:
 
 
 def _surface(mj: Any, g: int) -> Surface:
+    sliding, torsion, rolling = map(float, mj.geom_friction[g])
     return Surface(
-        friction=tuple(map(float, mj.geom_friction[g])),
+        friction=(sliding, torsion, rolling),
         condim=int(mj.geom_condim[g]),
         softness=softness(mj.geom_solref[g], mj.geom_solimp[g]),
         margin=float(mj.geom_margin[g]),
@@ -83,7 +84,9 @@ def _surface(mj: Any, g: int) -> Surface:
 
 
 def softness(solref: Array, solimp: Array) -> Softness:
-    return Softness(tuple(map(float, solref)), tuple(map(float, solimp)))
+    time, ratio = map(float, solref)
+    low, high, width, middle, power = map(float, solimp)
+    return Softness((time, ratio), (low, high, width, middle, power))
 
 
 def _heights(mj: Any, f: int) -> tuple[Array, Array]:
