@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +23,7 @@ from costate.learn.minimum_time import fastest, minimum_time
 from costate.learn.plan import STREAMS, HorizonOptions, TrainOptions, generator, iteration
 from costate.learn.run import Run
 from costate.learn.train import DivergedError, train
-from costate.tasks.insertion import Disturbances, Insertion, draw
+from costate.tasks.insertion import Disturbances, Insertion, InsertionOptions, InsertionWeights, draw
 
 SMALL = TrainOptions(hidden=16, batch=8, iterations=40, interval=4, watch_interval=20, watch_episodes=4, seed=2)
 
@@ -71,6 +71,12 @@ def test_impossible_options_are_refused() -> None:
         TrainOptions(contact_fraction=2)
     with pytest.raises(ValueError, match="clip is 0"):
         TrainOptions(clip=0)
+
+
+def test_the_docs_name_every_option_of_task_and_loss() -> None:
+    page = (Path(__file__).parent.parent.parent / "docs" / "insertion.md").read_text()
+    names = [f.name.replace("_", "-") for kind in (InsertionOptions, InsertionWeights) for f in fields(kind)]
+    assert [name for name in names if f"`{name}`" not in page] == []
 
 
 # --- training -----------------------------------------------------------------------------------------------------------
