@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from costate import kernel as kernel
     from costate import learn as learn
     from costate import model as model
+    from costate.audit.gradcheck import gradcheck as gradcheck
     from costate.draw.render import render as render
     from costate.learn.controller import load_policy as load_policy
     from costate.learn.excite import excite as excite
@@ -43,6 +44,7 @@ _LAZY: dict[str, str] = {
     "learn": "costate.learn",
     "model": "costate.model",
     "render": "costate.draw.render:render",
+    "gradcheck": "costate.audit.gradcheck:gradcheck",
     "Pose": "costate.robot:Pose",
     "Robot": "costate.robot:Robot",
     "load_robot": "costate.robot:load_robot",

@@ -1,0 +1,282 @@
+"""One check for every differentiable function: value, JVP, VJP, duality, second order, float32 against float64.
+
+    report = cs.gradcheck(lambda q, v: robot.forward_dynamics(q, v, tau), (q, v), names=("q", "v"))
+    print(report)
+    assert report.ok
+
+Directions are random but the same in every run. A point on a manifold (a quaternion) is checked through its tangent:
+pass `lambda dq: f(retract(q, dq))` at dq = 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import torch
+
+from costate.audit.check import Check, GradientReport, Tolerances
+from costate.audit.finite_difference import differences, largest, one_sided
+
+Tensor = torch.Tensor
+Function = Callable[..., "Tensor | Sequence[Tensor]"]
+
+KINK = 1e-3
+"""Slopes to the left and right that differ by more than this, relative, at a step and at a hundredth of it, are a kink."""
+
+_NOT_SMOOTH = "the function is not smooth within {:g} of the point; choose another point or a smaller step"
+
+
+def gradcheck(
+    fn: Function,
+    inputs: Sequence[Tensor],
+    *,
+    names: Sequence[str] | None = None,
+    reference: Function | None = None,
+    step: float = 2e-2,
+    directions: int = 2,
+    forward_mode: bool = True,
+    second_order: bool = True,
+    float32: bool = True,
+    tolerances: Tolerances | None = None,
+) -> GradientReport:
+    """Check a function of tensors and its derivatives.
+
+    Args:
+        fn: Of float64 tensors (and float32 ones if `float32`) to a tensor or a sequence of them.
+        inputs: Where to check. Every input is differentiated.
+        names: Of the inputs, for messages.
+        reference: Independent computation of the value.
+        step: Largest step of the finite differences, in units of the inputs; directions have entries of size one.
+        directions: Random directions per input, and as many in all inputs together.
+        forward_mode: Whether fn supports `torch.func.jvp`.
+        second_order: Whether to check the derivative of the gradient too.
+        float32: Whether to run fn in float32 too.
+    """
+    names = list(names or (f"input {k}" for k in range(len(inputs))))
+    points = [x.detach().to(torch.float64).clone() for x in inputs]
+    audit = _Audit(fn, points, names, step, forward_mode, tolerances or Tolerances())
+    if not audit.is_finite():
+        return audit.report
+    if reference is not None:
+        audit.compare_values("reference", audit.value, _outputs(reference, points))
+    audit.first_order(directions)
+    if second_order and audit.report.ok:
+        audit.second_order()
+    if float32:
+        audit.float32()
+    return audit.report
+
+
+class _Audit:
+    """One function at one point, and what was found about it so far."""
+
+    def __init__(self, fn: Function, points, names, step: float, forward_mode: bool, tol: Tolerances):
+        self.fn, self.points, self.names, self.step, self.forward_mode, self.tol = (
+            fn, points, names, step, forward_mode, tol,
+        )  # fmt: skip
+        self.report = GradientReport()
+        self.random = torch.Generator().manual_seed(len(points))
+        self.value = _outputs(fn, points)
+        self.seeds = [_direction(self.random, y) for y in self.value]
+        self.grads: list[Tensor] = []
+        self.flat = set(names)
+        """Inputs along which nothing has changed so far."""
+
+    def note(self, kind: str, what: str, error: float, allowed: float, hint: str, wrt: str = "", switch=False) -> None:
+        self.report.checks.append(Check(kind, what, error, allowed, hint, wrt, switch))
+
+    def is_finite(self) -> bool:
+        bad = [k for k, y in enumerate(self.value) if not torch.isfinite(y).all()]
+        for k in bad:
+            hint = "choose a point where it is finite"
+            self.note("value", f"output {k} is not finite at the point given", float("inf"), 0.0, hint)
+        return not bad
+
+    def compare_values(self, what: str, found: list[Tensor], expected: list[Tensor]) -> None:
+        if [a.shape for a in found] != [b.shape for b in expected]:
+            shapes = [tuple(a.shape) for a in found], [tuple(b.shape) for b in expected]
+            self.note("type", f"{what}: shapes {shapes[0]} against {shapes[1]}", float("inf"), 0.0, "")
+            return
+        for k, (a, b) in enumerate(zip(found, expected, strict=True)):
+            error = _relative(a, b)
+            self.note("value", f"output {k} against {what}", error, self.tol.value, f"{_show(a)}, {_show(b)}")
+
+    # --- first derivatives ------------------------------------------------------------------------------------------
+
+    def first_order(self, directions: int) -> None:
+        self.grads = self.vjp(self.points, self.seeds)
+        for name, label, tangents in _tangents(self.random, self.points, self.names, directions):
+            self.direction(name, label, tangents)
+        for name, g in zip(self.names, self.grads, strict=True):
+            if name in self.flat and g.numel() and not bool(g.any()):
+                self.report.zeros[name] = ""
+
+    def direction(self, name: str, label: str, tangents: list[Tensor]) -> None:
+        """One direction v: J v against finite differences, and <u, J v> against <J^T u, v>."""
+
+        def along(t: float) -> list[Tensor]:
+            return _outputs(self.fn, [x + t * v for x, v in zip(self.points, tangents, strict=True)])
+
+        tol = self.tol.finite_difference
+        floor = [self.tol.noise / tol * largest(y) for y in self.value]
+        found = differences(along, self.step, lambda fd, sure: _settled(fd, sure, floor, tol))
+        if any(map(largest, found.slopes)):
+            self.flat.discard(name)
+        pushed = found.slopes
+        if self.forward_mode:
+            primal, pushed = _jvp(self.fn, self.points, tangents)
+            self.compare_values("the value under jvp", primal, self.value)
+        for k, (fd, jv, sure) in enumerate(zip(found.slopes, pushed, found.uncertain, strict=True)):
+            what, scale = f"d output {k} / d {label}", largest(fd) + floor[k]
+            error = largest(jv - fd) / scale if scale else largest(jv - fd)
+            if fd.numel() and sure > 0.5 * tol * scale:
+                hint = f"finite differences are uncertain by {sure / scale:.3g}: {_NOT_SMOOTH.format(found.step)}"
+                self.note("finite_difference", what, error, tol, hint, name, switch=True)
+                continue
+            kink = not error <= tol and self.between(along, k, jv, found.step)
+            hint = f"JVP {_show(jv)}, finite differences {_show(fd)}"
+            hint = (
+                "the point is on a kink; the derivative is one of the one-sided ones or between them" if kink else hint
+            )
+            self.note("finite_difference", what, error, tol, hint, name, switch=bool(kink))
+        self.duality(name, label, tangents, pushed, settled=self.forward_mode or self.is_settled())
+
+    def between(self, along: Callable[[float], list[Tensor]], k: int, jv: Tensor, step: float) -> bool:
+        """Whether output k has a kink right here, and jv is between its two slopes."""
+        pairs = [one_sided(along, self.value, h) for h in (step, step / 100)]
+        left, right = (side[k] for side in pairs[-1])
+        apart = [largest(b[k] - a[k]) for a, b in pairs]
+        scale = max(largest(left), largest(right))
+        if not min(apart) > KINK * scale > 0:
+            return False
+        low, high = torch.minimum(left, right) - KINK * scale, torch.maximum(left, right) + KINK * scale
+        return bool(((jv >= low) & (jv <= high)).all())
+
+    def is_settled(self) -> bool:
+        """Whether the differences just noted can stand in for J v."""
+        return not any(c.switch for c in self.report.checks[-len(self.value) :])
+
+    def duality(self, name: str, label: str, tangents: list[Tensor], pushed: list[Tensor], settled: bool) -> None:
+        if not settled:
+            return
+        left = sum(float((u * jv).sum()) for u, jv in zip(self.seeds, pushed, strict=True))
+        right = sum(float((g * v).sum()) for g, v in zip(self.grads, tangents, strict=True))
+        scale = sum(_norm(u) * _norm(jv) for u, jv in zip(self.seeds, pushed, strict=True))
+        scale += sum(_norm(g) * _norm(v) for g, v in zip(self.grads, tangents, strict=True))
+        error = abs(left - right) / scale if scale else abs(left - right)
+        allowed = self.tol.duality if self.forward_mode else self.tol.finite_difference
+        hint = f"JVP {left:.16g}, VJP {right:.16g}"
+        self.note("duality", f"<u, J v> = <J^T u, v> for {label}", error, allowed, hint, name)
+
+    # --- second derivatives -----------------------------------------------------------------------------------------
+
+    def second_order(self) -> None:
+        """H v, the derivative of J^T u along v, in all inputs together, against extrapolated differences of J^T u."""
+        tangents = [_direction(self.random, x) for x in self.points]
+        found = self.hvp(tangents)
+
+        def along(t: float) -> list[Tensor]:
+            return self.vjp([x + t * v for x, v in zip(self.points, tangents, strict=True)], self.seeds)
+
+        tol = self.tol.second_order
+        floor = [self.tol.noise / tol * max(map(largest, self.grads))] * len(self.grads)
+        fd = differences(along, self.step, lambda slopes, sure: _settled(slopes, sure, floor, tol))
+        for k, name in enumerate(self.names):
+            scale = largest(fd.slopes[k]) + floor[k]
+            error = largest(found[k] - fd.slopes[k]) / scale if scale else largest(found[k] - fd.slopes[k])
+            switch = fd.uncertain[k] > 0.5 * tol * scale
+            hint = f"AD {_show(found[k])}, finite differences {_show(fd.slopes[k])}"
+            hint = f"differences of the gradient do not settle within {fd.step:g} of the point" if switch else hint
+            self.note("second_order", f"derivative of the gradient of {name}", error, tol, hint, name, switch)
+
+    def hvp(self, tangents: list[Tensor]) -> list[Tensor]:
+        """By a backward pass through the backward pass."""
+        leaves = [x.detach().clone().requires_grad_() for x in self.points]
+        outputs = _outputs(self.fn, leaves)
+        first = torch.autograd.grad(outputs, leaves, self.seeds, allow_unused=True, create_graph=True)
+        pairs = [(g, v) for g, v in zip(first, tangents, strict=True) if g is not None and g.requires_grad]
+        if not pairs:
+            return [torch.zeros_like(x) for x in leaves]
+        second = torch.autograd.grad([g for g, _ in pairs], leaves, [v for _, v in pairs], allow_unused=True)
+        return [torch.zeros_like(x) if h is None else h for x, h in zip(leaves, second, strict=True)]
+
+    # --- number types -----------------------------------------------------------------------------------------------
+
+    def float32(self) -> None:
+        """The same function in float32: value and gradients near those of float64, and of type float32."""
+        # Rounded inputs, so that float64 is asked at the very point float32 sees.
+        narrow = [x.to(torch.float32) for x in self.points]
+        wide = [x.to(torch.float64) for x in narrow]
+        near, far = _outputs(self.fn, narrow), _outputs(self.fn, wide)
+        for k, (a, b) in enumerate(zip(near, far, strict=True)):
+            if a.dtype != torch.float32:
+                what = f"output {k} is {a.dtype} for float32 inputs; expected torch.float32"
+                self.note("type", what, float("inf"), 0.0, "")
+                return
+            hint = f"{_show(a)}, {_show(b)}"
+            self.note("float32", f"output {k} in float32", _relative(a.double(), b), self.tol.float32, hint)
+        seeds = [u.to(torch.float32) for u in self.seeds]
+        near_grads = self.vjp(narrow, seeds)
+        far_grads = self.vjp(wide, [u.to(torch.float64) for u in seeds])
+        for name, a, b in zip(self.names, near_grads, far_grads, strict=True):
+            error, hint = _relative(a.double(), b), f"{_show(a)}, {_show(b)}"
+            self.note("float32", f"gradient of {name} in float32", error, self.tol.float32, hint, name)
+
+    def vjp(self, points: Sequence[Tensor], seeds: Sequence[Tensor]) -> list[Tensor]:
+        """J^T u by backward; every gradient has the shape and type of its input."""
+        leaves = [x.detach().clone().requires_grad_() for x in points]
+        pairs = [(y, u) for y, u in zip(_outputs(self.fn, leaves), seeds, strict=True) if y.requires_grad]
+        if not pairs:
+            what = "no output depends on the inputs: there is no gradient to check"
+            self.note("type", what, float("inf"), 0.0, "something on the way detaches them")
+            return [torch.zeros_like(x) for x in leaves]
+        found = torch.autograd.grad([y for y, _ in pairs], leaves, [u for _, u in pairs], allow_unused=True)
+        for name, x, g in zip(self.names, leaves, found, strict=True):
+            if g is not None and (g.shape, g.dtype) != (x.shape, x.dtype):
+                what = f"the gradient of {name} is {g.dtype} {tuple(g.shape)}; expected {x.dtype} {tuple(x.shape)}"
+                self.note("type", what, float("inf"), 0.0, "", name)
+        return [torch.zeros_like(x) if g is None else g.detach() for x, g in zip(leaves, found, strict=True)]
+
+
+def _settled(slopes: list[Tensor], uncertain: list[float], floor: list[float], tol: float) -> bool:
+    return all(u <= 0.5 * tol * (largest(s) + f) for s, u, f in zip(slopes, uncertain, floor, strict=True) if s.numel())
+
+
+def _outputs(fn: Function, points: Sequence[Tensor]) -> list[Tensor]:
+    result = fn(*points)
+    return [result] if isinstance(result, Tensor) else list(result)
+
+
+def _jvp(fn: Function, points: list[Tensor], tangents: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+    result = torch.func.jvp(lambda *x: tuple(_outputs(fn, x)), tuple(points), tuple(tangents))
+    return list(result[0]), list(result[1])
+
+
+def _tangents(random: torch.Generator, points: list[Tensor], names: list[str], directions: int) -> Iterator:
+    """(input, label, direction) for each input alone, then for all together."""
+    for k, name in enumerate(names):
+        for n in range(directions):
+            chosen = [_direction(random, x) if i == k else torch.zeros_like(x) for i, x in enumerate(points)]
+            yield name, f"{name} (direction {n})", chosen
+    if len(points) > 1:
+        for n in range(directions):
+            yield "", f"all inputs (direction {n})", [_direction(random, x) for x in points]
+
+
+def _direction(random: torch.Generator, like: Tensor) -> Tensor:
+    return 2 * torch.rand(like.shape, generator=random, dtype=torch.float64) - 1
+
+
+def _norm(x: Tensor) -> float:
+    return float(x.detach().norm())
+
+
+def _relative(a: Tensor, b: Tensor) -> float:
+    scale = largest(b)
+    return largest(a.detach() - b.detach()) / (scale or 1.0)
+
+
+def _show(x: Tensor) -> str:
+    """The first few numbers."""
+    flat = x.detach().reshape(-1)
+    return "[" + ", ".join(f"{float(v):.9g}" for v in flat[:4]) + (", ...]" if flat.numel() > 4 else "]")
