@@ -97,8 +97,9 @@ class Play:
     def push(self, force: float | None = None) -> None:
         """A knock on the wrist for a tenth of a second, in a random direction of the plane [N]; None: as strong as chosen."""
         angle = 2 * np.pi * float(torch.rand(1, generator=self.random))
-        hand, force = self.live.hand, self.option(FORCE) if force is None else force
-        change = force * hand.PUSH_TIME / hand.model.link(PUSHED).inertia.mass
+        hand = self.live.hand
+        strength: float = self.option(FORCE) if force is None else force
+        change = strength * hand.PUSH_TIME / hand.model.link(PUSHED).inertia.mass
         hand.push(PUSHED, change * np.array([np.cos(angle), np.sin(angle), 0.0]))
 
     def option(self, name: str) -> Any:
