@@ -32,8 +32,8 @@ from costate.sim import Newton, World
 
 ASSETS = Path(gymnasium.__file__).parent / "envs/mujoco/assets"
 STATE = mujoco.mjtState.mjSTATE_FULLPHYSICS
-CASES = {"ant": 3.0, "humanoid": 1.5}
-"""Robot -> seconds it falls before the measurement."""
+CASES = {"ant": (3.0, 0.05), "humanoid": (1.5, 0.4)}
+"""Robot -> seconds it falls before the measurement, and size of the random controls: the ant's full ones toss it into the air."""
 BATCH = 256
 EPSILON = 1e-6
 """Of MuJoCo's finite differences."""
@@ -114,8 +114,9 @@ def scene(name: str, cone: str, batch: int, steps: int) -> Scene:
         data.qpos[7:] += 0.1 * random.normal(size=model.nq - 7)
         start.append(np.zeros(mujoco.mj_stateSize(model, STATE)))
         mujoco.mj_getState(model, data, start[-1], STATE)
-    fall = round(CASES[name] / model.opt.timestep)
-    u = random.uniform(-0.4, 0.4, (batch, fall + steps, model.nu))
+    seconds, size = CASES[name]
+    fall = round(seconds / model.opt.timestep)
+    u = random.uniform(-size, size, (batch, fall + steps, model.nu))
     theirs = np.asarray(mujoco.rollout.rollout(model, data, np.array(start), u[:, :fall])[0])[:, -1].copy()
     count = 0
     for x in theirs:
