@@ -51,7 +51,7 @@ class TrainOptions:
     """Of the terms of the loss."""
     disturbances: Disturbances = field(default_factory=Disturbances)
     """What the controller is trained against."""
-    iterations: int = 2500
+    iterations: int = 3500
     """Steps of Adam."""
     batch: int = 256
     """Episodes per iteration."""

@@ -40,11 +40,11 @@ class InsertionWeights:
     """Non-penetration: leaving the funnel around the socket's axis."""
     floor: float = 0.4
     """Non-penetration: the bottle's foot below the seat."""
-    smoothness: float = 1e-3
+    smoothness: float = 3e-3
     """Squared joint velocities."""
     limits: float = 1.0
     """Joint velocities above 97 % of their limits."""
-    start: float = 1e-3
+    start: float = 0.03
     """Squared joint velocities after the first step: start gently."""
     tail: float = 0.5
     """Of the worst twentieth of the batch, beside the mean."""
