@@ -17,7 +17,7 @@ from costate.physics.hull import VERTICES, Hull, hull_of
 
 Array = NDArray[np.float64]
 
-CELLS = 40
+CELLS = 24
 """Cells of a grid along its longest side, unless told."""
 AROUND = 3
 """Cells of a grid beyond the mesh on every side."""
@@ -63,7 +63,8 @@ def grid_of(vertices: Array, faces: NDArray[np.int64], cells: int = CELLS) -> Gr
 def _sampled(triangles: Array, origin: Array, counts: Array, spacing: float) -> Array:
     axes = [origin[k] + spacing * np.arange(counts[k]) for k in range(3)]
     points = np.stack(np.meshgrid(*axes, indexing="ij"), -1).reshape(-1, 3)
-    chunk = max(1, 4_000_000 // len(triangles))
+    # Small pieces stay in the cache of a core.
+    chunk = max(1, 50_000 // len(triangles))
     return np.concatenate(
         [signed_distance(points[k : k + chunk], triangles) for k in range(0, len(points), chunk)]
     ).reshape(*counts)
@@ -143,7 +144,9 @@ def _decompose(vertices: Array, faces: NDArray[np.int64], threshold: float, part
     except ImportError as error:
         raise ImportError("convex decomposition needs coacd: pip install 'costate[decompose]'") from error
     coacd.set_log_level("error")
-    found = coacd.run_coacd(coacd.Mesh(vertices, faces), threshold=threshold, max_convex_hull=parts, seed=0)
+    found = coacd.run_coacd(
+        coacd.Mesh(vertices, faces.astype(np.int32)), threshold=threshold, max_convex_hull=parts, seed=0
+    )
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     for k, (corners, triangles) in enumerate(found):
         lines = [f"v {x:.9g} {y:.9g} {z:.9g}" for x, y, z in corners]

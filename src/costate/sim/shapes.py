@@ -93,7 +93,7 @@ def mesh(
 ) -> Shape:
     """A mesh file (STL, OBJ, DAE, PLY, glTF). contact: what others touch, "hull" (its convex hull, of at most 32 corners) or "grid"
     (its distance sampled on a grid: any shape, but only convex shapes can touch it)."""
-    factors = np.broadcast_to(np.asarray(scale, float), 3)
+    factors = np.broadcast_to(np.asarray(scale, float), 3).tolist()
     shape = _shape("mesh", factors, position, rpy, friction, color)
     return replace(shape, mesh=str(path), uri=str(path), contact=contact)
 
