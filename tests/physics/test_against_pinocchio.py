@@ -7,9 +7,9 @@ import pinocchio as pin  # pyright: ignore[reportMissingImports]
 from casadi import SX
 from hypothesis import assume, given, settings
 from tests.physics.evaluate import call, evaluate
-from tests.physics.pinocchio_model import Oracle, to_pinocchio
 from tests.physics.strategies import SLOW, random_models, random_state
 
+from costate.audit.pinocchio_model import Oracle, to_pinocchio
 from costate.model.model import Model
 from costate.physics import FUNCTIONS, Parameters
 from costate.physics.aba import aba

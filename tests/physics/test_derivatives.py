@@ -9,9 +9,9 @@ import pytest
 from casadi import SX
 from hypothesis import assume, given, settings
 from tests.physics.evaluate import evaluate
-from tests.physics.pinocchio_model import to_pinocchio
 from tests.physics.strategies import SLOW, random_models, random_state, tree_of
 
+from costate.audit.pinocchio_model import to_pinocchio
 from costate.model.model import Model
 from costate.physics import Parameters, Passive, build, build_vjp
 from costate.physics.forward_dynamics import (

@@ -8,9 +8,9 @@ import pinocchio as pin  # pyright: ignore[reportMissingImports]
 from casadi import SX
 from hypothesis import assume, given, settings
 from tests.physics.evaluate import evaluate
-from tests.physics.pinocchio_model import to_pinocchio
 from tests.physics.strategies import SLOW, random_models, random_state
 
+from costate.audit.pinocchio_model import to_pinocchio
 from costate.model.model import Model
 from costate.physics.integrate import difference, integrate, neutral, velocity_map
 from costate.physics.kinematics import link_poses

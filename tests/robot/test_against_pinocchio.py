@@ -13,9 +13,10 @@ import pytest
 import torch
 from hypothesis import HealthCheck, Phase, assume, given, settings
 from tests.physics.strategies import random_models
-from tests.robot.reference import Reference, random_states, relative_error
+from tests.robot.reference import random_states, relative_error
 
 import costate as cs
+from costate.audit.pinocchio_reference import Reference
 from costate.model import Model, ModelWarning, load_model
 from costate.model.builtin import builtin_names
 

@@ -9,10 +9,10 @@ import pinocchio as pin  # pyright: ignore[reportMissingImports]
 import pytest
 import torch
 from tests.gradients import check_gradients
-from tests.physics.pinocchio_model import to_pinocchio
 from tests.robot.reference import random_states, relative_error
 
 import costate as cs
+from costate.audit.pinocchio_model import to_pinocchio
 from costate.model import Model
 
 TOLERANCE = 1e-9

@@ -1,4 +1,4 @@
-"""Convert a costate model, joint by joint, into a Pinocchio model: an oracle that shares no code with ours.
+"""A robot as a Pinocchio model, read by Pinocchio from a URDF or converted joint by joint: it shares no code with ours.
 
 Several of Pinocchio's algorithms expect the joints of a subtree to follow each other, so joints are added depth first;
 `Oracle` reorders what goes in and what comes out.
@@ -7,6 +7,7 @@ Several of Pinocchio's algorithms expect the joints of a subtree to follow each 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pinocchio as pin  # pyright: ignore[reportMissingImports]
@@ -31,12 +32,11 @@ class Oracle:
         return np.concatenate([np.arange(starts[i], starts[i] + sizes[i]) for i in self.joints]).astype(int)
 
     def configuration(self, q: np.ndarray) -> np.ndarray:
-        """Our q -> Pinocchio's: a planar joint has x, y, cos, sin there."""
+        """Our q -> Pinocchio's: where that has one coordinate more, an angle (the last one) is its cosine and sine."""
         parts = []
-        for i in self.joints:
+        for i, theirs in zip(self.joints, self.model.nqs[1:], strict=True):
             own = q[self.source.q_index[i] :][: self.source.joints[i].nq]
-            is_planar = self.source.joints[i].kind == "planar"
-            parts.append(np.array([*own[:2], np.cos(own[2]), np.sin(own[2])]) if is_planar else own)
+            parts.append(own if len(own) == theirs else np.array([*own[:-1], np.cos(own[-1]), np.sin(own[-1])]))
         return np.concatenate(parts)
 
     def back(self, x: np.ndarray) -> np.ndarray:
@@ -77,6 +77,23 @@ def to_pinocchio(source: Model) -> Oracle:
         model.addFrame(pin.Frame(name, index, 0, pose, pin.FrameType.OP_FRAME))
     model.armature = np.array(armature)
     return Oracle(source, model, model.createData(), order)
+
+
+def read_urdf(source: Model, path: str | Path) -> Oracle:
+    """The file as Pinocchio reads it; joints are matched by name. Mimic joints are free there, and must be in source."""
+    root = pin.JointModelFreeFlyer() if source.floating_base else None
+    names = [j.name for j in source.joints]
+    model = pin.buildModelFromUrdf(str(path)) if root is None else pin.buildModelFromUrdf(str(path), root)
+    theirs = [names[0] if n == "root_joint" else n for n in list(model.names)[1:]]
+    moving = [j.name for j in source.joints if j.nv]
+    odd = [j.name for j in source.joints if j.kind in ("planar", "spherical")]
+    if sorted(theirs) != sorted(moving) or odd:
+        raise ValueError(f"Pinocchio reads other joints from {Path(path).name}: {', '.join(odd or theirs)}")
+    model.gravity.linear = source.gravity
+    joints = [names.index(n) for n in theirs]
+    # A URDF has no place for rotor inertias that Pinocchio would read.
+    model.armature = np.concatenate([np.full(source.joints[i].nv, source.joints[i].armature) for i in joints])
+    return Oracle(source, model, model.createData(), joints)
 
 
 def _depth_first(source: Model) -> list[int]:
