@@ -51,7 +51,7 @@ class TrainOptions:
     """Of the terms of the loss."""
     disturbances: Disturbances = field(default_factory=Disturbances)
     """What the controller is trained against."""
-    iterations: int = 3500
+    iterations: int = 3200
     """Steps of Adam."""
     batch: int = 256
     """Episodes per iteration."""
@@ -73,7 +73,7 @@ class TrainOptions:
     """Units of the controller's hidden layer."""
     seed: int = 0
     """Of initial weights and episodes."""
-    threads: int = 1
+    threads: int = 2
     """Of torch and the kernels. Sums over a batch may differ in the last bit with another number."""
     interval: int = 25
     """Iterations from one row of metrics, and one checkpoint, to the next."""
