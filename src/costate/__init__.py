@@ -26,11 +26,15 @@ if TYPE_CHECKING:
     from costate.sim import PGS as PGS
     from costate.sim import Body as Body
     from costate.sim import Compliant as Compliant
+    from costate.sim import Connect as Connect
+    from costate.sim import Couple as Couple
+    from costate.sim import Distance as Distance
     from costate.sim import Newton as Newton
     from costate.sim import PositionServo as PositionServo
     from costate.sim import Static as Static
     from costate.sim import Torque as Torque
     from costate.sim import VelocityServo as VelocityServo
+    from costate.sim import Weld as Weld
     from costate.sim import World as World
     from costate.sim import shapes as shapes
     from costate.viewer.view import view as view
@@ -51,11 +55,15 @@ _LAZY: dict[str, str] = {
     "PGS": "costate.sim:PGS",
     "Body": "costate.sim:Body",
     "Compliant": "costate.sim:Compliant",
+    "Connect": "costate.sim:Connect",
+    "Couple": "costate.sim:Couple",
+    "Distance": "costate.sim:Distance",
     "Newton": "costate.sim:Newton",
     "PositionServo": "costate.sim:PositionServo",
     "Static": "costate.sim:Static",
     "Torque": "costate.sim:Torque",
     "VelocityServo": "costate.sim:VelocityServo",
+    "Weld": "costate.sim:Weld",
     "World": "costate.sim:World",
     "shapes": "costate.sim.shapes",
     "load_policy": "costate.learn.controller:load_policy",

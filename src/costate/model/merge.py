@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from costate.model.constraint import Constraint
 from costate.model.model import Array, Joint, Link, Mimic, Model, Shape, Transform
 
 WORLD = "world"
@@ -18,12 +19,15 @@ def merge(name: str, parts: Sequence[tuple[str, Model, Transform]], scenery: Seq
     links = [Link(WORLD, collisions=tuple(scenery), visuals=tuple(scenery))]
     joints: list[Joint] = []
     home: list[Array] = []
+    constraints: list[Constraint] = []
     for part, model, pose in parts:
         own_links, own_joints = _renamed(part, model, pose)
         links += own_links
         joints += own_joints
         home.append(_home(model))
-    return Model(name, tuple(links), tuple(joints), gravity, home=np.concatenate([np.zeros(0), *home]))
+        constraints += _constraints(part, model, pose)
+    start = np.concatenate([np.zeros(0), *home])
+    return Model(name, tuple(links), tuple(joints), gravity, home=start, constraints=tuple(constraints))
 
 
 def _renamed(part: str, model: Model, pose: Transform) -> tuple[list[Link], list[Joint]]:
@@ -44,6 +48,22 @@ def _renamed(part: str, model: Model, pose: Transform) -> tuple[list[Link], list
             )
         )
     return links, joints
+
+
+def _constraints(part: str, model: Model, pose: Transform) -> list[Constraint]:
+    root = model.links[0].name
+    moved = not (np.array_equal(pose.rotation, np.eye(3)) and not np.any(pose.translation))
+
+    def link(name: str) -> str:
+        if name != root or not model.floating_base:
+            return f"{part}/{name}"
+        if moved:
+            raise ValueError(
+                f"'{part}' is held to the world by a constraint of its file: it cannot be placed elsewhere by poses="
+            )
+        return WORLD
+
+    return [c.renamed(link, lambda name: f"{part}/{name}") for c in model.constraints]
 
 
 def _home(model: Model) -> Array:

@@ -17,6 +17,7 @@ import numpy as np
 from costate.model.base import WORLD, with_floating_base
 from costate.model.document import parse
 from costate.model.errors import Assumptions, ModelError
+from costate.model.mjcf_equality import read_constraints
 from costate.model.mjcf_geom import read_geoms, softness
 from costate.model.model import Actuator, Array, Inertia, Joint, Link, Model, Transform
 from costate.model.rotation import about_axis, from_wxyz
@@ -53,6 +54,7 @@ def read_mjcf(path: str | Path, floating_base: bool | None = None) -> Model:
         source=str(path),
         actuators=_actuators(mj, assumed),
         physics=_physics(mj),
+        constraints=read_constraints(mj, names(mj), lambda j: _joint_name(mj, j), assumed),
     )
     assumed.warn()
     return with_floating_base(replace(model, home=_home(mj)), floating_base)
@@ -71,14 +73,19 @@ def _compile(path: Path) -> Any:
         raise ModelError(f"{path}: MuJoCo refuses this file: {error}") from None
 
 
+def names(mj: Any) -> list[str]:
+    """Of the links that stand for the bodies."""
+    return [mj.body(b).name or f"body{b}" for b in range(mj.nbody)]
+
+
 def _links_and_joints(mj: Any, assumed: Assumptions) -> tuple[tuple[Link, ...], tuple[Joint, ...]]:
-    names = [mj.body(b).name or f"body{b}" for b in range(mj.nbody)]
+    called = names(mj)
     links, joints = [Link(WORLD, Inertia(), *read_geoms(mj, 0, assumed))], []
     for b in range(1, mj.nbody):
-        for joint in _body_joints(mj, b, names[b], names[mj.body_parentid[b]], assumed):
+        for joint in _body_joints(mj, b, called[b], called[mj.body_parentid[b]], assumed):
             joints.append(joint)
             links.append(Link(joint.child))
-        links[-1] = Link(names[b], _inertia(mj, b), *read_geoms(mj, b, assumed))
+        links[-1] = Link(called[b], _inertia(mj, b), *read_geoms(mj, b, assumed))
     return tuple(links), tuple(joints)
 
 
@@ -187,7 +194,6 @@ def _physics(mj: Any) -> Physics:
 def _note_left_out(mj: Any, assumed: Assumptions) -> None:
     contact_lists = ("listed and excluded contact pairs", mj.npair + mj.nexclude)
     for what, count in (
-        ("equality constraints", mj.neq),
         ("tendons", mj.ntendon),
         ("deformable bodies", mj.nflex),
         contact_lists,

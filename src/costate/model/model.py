@@ -11,13 +11,16 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from costate.model.errors import ModelError
 from costate.model.surface import Bounds, Physics, Surface
+
+if TYPE_CHECKING:
+    from costate.model.constraint import Constraint
 
 Array = NDArray[np.float64]
 
@@ -242,6 +245,8 @@ class Model:
     """The motors, where the source lists them."""
     physics: Physics | None = None
     """How the source wants it simulated, where it says so (MJCF)."""
+    constraints: tuple[Constraint, ...] = ()
+    """What holds beside the joints: worlds keep to it, functions of a robot alone do not."""
 
     def __post_init__(self) -> None:
         _check_tree(self)

@@ -1,5 +1,6 @@
 """Simulation: worlds of robots, bodies and scenery, stepped and rolled out with an adjoint."""
 
+from costate.model.constraint import Connect, Couple, Distance, Weld
 from costate.sim.actuators import PositionServo, Torque, VelocityServo
 from costate.sim.contact_models import PGS, Compliant, Newton
 from costate.sim.scene import Body, Static
@@ -9,12 +10,16 @@ __all__ = [
     "PGS",
     "Body",
     "Compliant",
+    "Connect",
     "Contacts",
+    "Couple",
+    "Distance",
     "Newton",
     "PositionServo",
     "SimulationError",
     "Static",
     "Torque",
     "VelocityServo",
+    "Weld",
     "World",
 ]

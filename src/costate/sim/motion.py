@@ -14,6 +14,7 @@ from costate.physics.passive import Passive
 from costate.physics.rnea import rnea
 from costate.sim.actuators import Torque
 from costate.sim.advance import turning
+from costate.sim.equality import Tied, tie
 from costate.sim.setup import Drive, Symbols
 
 
@@ -27,8 +28,8 @@ class Free:
     """After the step, in the axes of its start (see advance.py), (nv,)."""
     torque: SX
     """Of the actuators, (nv,)."""
-    factor: Factor
-    """Of the mass matrix that impulses act on."""
+    factor: Factor | Tied
+    """Of the mass matrix that impulses act on; motions keep to the constraints."""
 
 
 def free_motion(s: Symbols, q: SX, v: SX, u: SX, extra: SX | None = None, joint_friction: bool = True) -> Free:
@@ -46,7 +47,11 @@ def free_motion(s: Symbols, q: SX, v: SX, u: SX, extra: SX | None = None, joint_
     factored = factor(M)
     torque = actuate(s, q, v, u, M, bias)
     acceleration = factored.solve(torque - bias)
-    return Free(acceleration, v + dt * (acceleration + turning(model, v)), torque, factored)
+    velocity = v + dt * (acceleration + turning(model, v))
+    tied = tie(s, q, factored)
+    if tied is None:
+        return Free(acceleration, velocity, torque, factored)
+    return Free(tied.acceleration(s, q, v, acceleration), tied.velocity(velocity), torque, tied)
 
 
 def actuate(s: Symbols, q: SX, v: SX, u: SX, M: SX, bias: SX) -> SX:
@@ -69,7 +74,10 @@ def actuate(s: Symbols, q: SX, v: SX, u: SX, M: SX, bias: SX) -> SX:
         gain[d.v] = d.damping + setup.dt * d.stiffness
         pull[d.v] = _pull(d, u[k], q) + weight[d.actuator.gravity_compensation][d.v]  # type: ignore[union-attr]
     dt = setup.dt
-    ahead = v + dt * factor(M + dt * ca.diag(gain)).solve(torque + pull - gain * v - bias)
+    heavier = factor(M + dt * ca.diag(gain))
+    ahead = v + dt * heavier.solve(torque + pull - gain * v - bias)
+    tied = tie(s, q, heavier)
+    ahead = ahead if tied is None else tied.velocity(ahead)
     for _, d in servos:
         torque[d.v] = _clamp(pull[d.v] - gain[d.v] * ahead[d.v], d.limit)
     return torque

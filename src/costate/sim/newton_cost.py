@@ -19,7 +19,7 @@ class Cost:
     """Derivatives of a block's cost, both signs and patterns known beforehand."""
 
     kind: str
-    """contact | limit | friction."""
+    """contact | limit | friction | equality."""
     dim: int
     cone: str
     impratio: float
@@ -35,6 +35,8 @@ class Cost:
         return self.kind == "contact" and self.dim > 1 and self.cone == "elliptic"
 
     def value(self, x: Values, D: SX, mu: Values) -> SX:
+        if self.kind == "equality":
+            return sum((D / 2 * xk**2 for xk in x), SX(0))
         if self.kind == "friction":
             reach = mu[0] / D
             size = ca.fabs(x[0])
@@ -47,6 +49,8 @@ class Cost:
 
     def force(self, x: Values, D: SX, mu: Values) -> list[SX]:
         """-d value / dx, (dim,)."""
+        if self.kind == "equality":
+            return [-D * xk for xk in x]
         if self.kind == "friction":
             return [ca.fmin(ca.fmax(-D * x[0], -mu[0]), mu[0])]
         if self.is_elliptic:
@@ -59,6 +63,8 @@ class Cost:
 
     def hessian(self, x: Values, D: SX, mu: Values) -> SX:
         """d^2 value / dx^2, (dim, dim)."""
+        if self.kind == "equality":
+            return D * SX.eye(self.dim)
         if self.kind == "friction":
             return D * (ca.fabs(x[0]) * D < mu[0])
         if self.is_elliptic:

@@ -17,6 +17,7 @@ from costate.physics.kinematics import body_poses
 from costate.physics.tree import ROOT
 from costate.sim.constraints import friction_rows, limit_rows
 from costate.sim.contact_models import Newton
+from costate.sim.equality import Equation, drift, equations
 from costate.sim.newton_places import axes
 from costate.sim.newton_weights import InverseWeights, inverse_weights
 from costate.sim.setup import Symbols, Touch
@@ -32,7 +33,7 @@ class Block:
     """One contact, joint limit or joint friction."""
 
     kind: str
-    """contact | limit | friction."""
+    """contact | limit | friction | equality."""
     J: SX
     """Along its axes, (dim, nv). Contacts: normal, two of sliding, torsion, two of rolling."""
     target: SX
@@ -85,7 +86,9 @@ def blocks(s: Symbols, touches: list[Touch], options: Options) -> list[Block]:
     """All constraints at the state of the symbols: contacts, joint limits, joint friction."""
     contact = s.setup.contact
     assert isinstance(contact, Newton)
-    weights = inverse_weights(s.setup.scene.model, sorted({x for t in touches for x in (t.link_a, t.link_b)}))
+    ties = equations(s, s.q)
+    held = {x for t in touches for x in (t.link_a, t.link_b)} | {x for e in ties for x in e.links}
+    weights = inverse_weights(s.setup.scene.model, sorted(held))
     bodies = body_poses(s.tree, s.q)
     found = [_contact(s, bodies, t, weights, options) for t in touches]
     model = s.setup.scene.model
@@ -104,7 +107,22 @@ def blocks(s: Symbols, touches: list[Touch], options: Options) -> list[Block]:
             easy = float(weights.coordinates[row.J.sparsity().get_col()[0]])
             target, R = _soft(bounds[row.joint].friction, SX(0), row.J @ s.v, SX(easy), options.dt)
             found.append(Block("friction", row.J, target, 1 / R, (row.bound,)))
-    return found
+    return found + [_equality(s, e, ties, weights, options) for e in ties]
+
+
+def _equality(s: Symbols, e: Equation, ties: list[Equation], weights: InverseWeights, options: Options) -> Block:
+    """As MuJoCo has it: the impedance follows from the violation of all rows of a constraint together."""
+    contact = s.setup.contact
+    assert isinstance(contact, Newton)
+    whole = ca.vertcat(*(x.r for x in ties if x.constraint is e.constraint))
+    size = ca.fabs(whole) if whole.numel() == 1 else ca.sqrt(ca.dot(whole, whole) + 1e-30)
+    d, k, b = _reference(e.constraint.softness or contact.softness, size, options.dt)
+    easy = sum(weights.links[x][1 if e.is_angular else 0] for x in e.links)
+    easy += sum(float(weights.coordinates[i]) for i in e.coordinates)
+    target = -b * (e.J @ s.v) - k * d * e.r
+    if e.links:  # MuJoCo leaves the turning of coupled joints out
+        target = target - drift(s, e.J)
+    return Block("equality", e.J, target, 1 / ca.fmax((1 - d) / d * easy, LEAST_R))
 
 
 def _contact(s: Symbols, bodies: list, t: Touch, weights: InverseWeights, options: Options) -> Block:
@@ -174,6 +192,14 @@ def _chain(s: Symbols, link: str) -> set[int]:
 
 def _soft(softness: Softness, depth: SX, speed: SX, A: SX, dt: float) -> tuple[SX, SX]:
     """(aref (dim,), R). Only the first axis is pushed back."""
+    d, k, b = _reference(softness, depth, dt)
+    target = -b * speed
+    target[0] = target[0] - k * d * depth
+    return target, ca.fmax((1 - d) / d * A, LEAST_R)
+
+
+def _reference(softness: Softness, depth: SX, dt: float) -> tuple[SX, float, float]:
+    """Impedance d, stiffness k and damping b."""
     low, high = IMPEDANCES
     d0, d1, width, middle, power = softness.solimp
     d0, d1 = (min(max(d, low), high) for d in (d0, d1))
@@ -184,9 +210,7 @@ def _soft(softness: Softness, depth: SX, speed: SX, A: SX, dt: float) -> tuple[S
         k, b = 1 / (d1 * time * ratio) ** 2, 2 / (d1 * time)
     else:
         k, b = -time / d1**2, -ratio / d1
-    target = -b * speed
-    target[0] = target[0] - k * d * depth
-    return target, ca.fmax((1 - d) / d * A, LEAST_R)
+    return d, k, b
 
 
 def _impedance(d0: float, d1: float, width: float, middle: float, power: float, depth: SX) -> SX:

@@ -12,6 +12,7 @@ from casadi import SX
 
 from costate.kernel import ProgramBuilder
 from costate.kernel.program import Var
+from costate.model.constraint import Constraint
 from costate.model.surface import Surface, mix
 from costate.physics import Parameters
 from costate.physics.contact import Candidate, Placed, by_program, candidates
@@ -67,6 +68,8 @@ class Setup:
     """Parameters that are inputs of the step: see `default`."""
     wrenches: tuple[str, ...] = ()
     """Links with an external wrench as input."""
+    constraints: tuple[Constraint, ...] = ()
+    """What holds beside joints and contacts, names and numbers resolved."""
 
     @property
     def nq(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -11,12 +11,14 @@ import torch
 
 from costate.kernel import Kernel
 from costate.model import Transform
+from costate.model.constraint import Constraint
 from costate.physics.integrate import neutral
 from costate.robot import Robot
 from costate.sim.constraints import constraint_rows
 from costate.sim.contact_models import PGS, Compliant, ContactModel, Newton
 from costate.sim.divergence import SimulationError, check_states
 from costate.sim.drives import Actuators, drives
+from costate.sim.equality import equations, resolve
 from costate.sim.inputs import Inputs, Params, Wrenches
 from costate.sim.newton_rows import row_kinds
 from costate.sim.scene import Body, Collide, Static, make_scene
@@ -84,6 +86,7 @@ class World:
         poses: Robot name -> pose of its root.
         self_collision: True, or names of robots whose own links may touch.
         collide: Rule (link, link) -> whether they may touch, or the pairs of names that may, and no others.
+        constraints: Weld, Connect, Couple, Distance: what holds beside the joints, and beside the constraints of the robots' files.
         parameters: What else is an input of every step, given as params=: "friction", "restitution", "mass:LINK", "size:SHAPE", ...
         check: Raise an error when a state is not finite or diverges.
     """
@@ -104,6 +107,7 @@ class World:
         collide: Collide | None = None,
         parameters: Sequence[str] = (),
         check: bool = True,
+        constraints: Sequence[Constraint] = (),
     ):
         named = _named(robots)
         dt = _default_step(named, contact, substeps) if dt is None else dt
@@ -112,6 +116,8 @@ class World:
         self.dt, self.check = dt, check
         own = tuple(drives(scene.model, named, actuators))
         self.setup = Setup(scene, own, contact, integrator, dt / substeps, substeps, tuple(parameters))
+        ties = resolve(scene.model, (*scene.model.constraints, *constraints))
+        self.setup = replace(self.setup, constraints=ties)
         for p in parameters:
             self.setup.default(p)  # raises for unknown names
         self._inputs = Inputs(self.setup, named)
@@ -302,6 +308,7 @@ class World:
             kinds = row_kinds(s, self._touches)
         elif self.setup.contact is not None:
             kinds = [r.kind for r in constraint_rows(s, s.q, self._touches, self.setup.dt)]
+        kinds += ["equality" for e in equations(s, s.q) for _ in range(e.dim)]
         counts = ", ".join(f"{kinds.count(k)} {k}" for k in dict.fromkeys(kinds)) or "none"
         bodies = len([j for j in self.setup.scene.model.joints if j.nv])
         step = self._kernel("step", self._inputs.setup_for(None), step_kernel)

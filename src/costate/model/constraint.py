@@ -1,0 +1,110 @@
+"""Constraints beside the tree of joints: what closes loops, couples joints and holds bodies together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from costate.model.errors import ModelError
+from costate.model.model import Transform
+from costate.model.surface import Softness
+
+Rename = Callable[[str], str]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Held:
+    """How a constraint is kept."""
+
+    time_constant: float | None = None
+    """Time [s] in which a violation falls to 1/e of itself, where constraints are hard (all contact models but Newton); None: five
+    substeps. Not below one substep."""
+    softness: Softness | None = None
+    """Where they are soft (Newton); None: that of the contact model."""
+
+    def __post_init__(self) -> None:
+        if self.time_constant is not None and not self.time_constant > 0:
+            raise ModelError(f"time_constant must be positive [s], not {self.time_constant}")
+
+
+@dataclass(frozen=True, eq=False)
+class Connect(Held):
+    """A point of one link stays on a point of another: a ball joint that closes a loop."""
+
+    link_a: str
+    link_b: str
+    """ "world": what does not move."""
+    point_a: Sequence[float] = (0.0, 0.0, 0.0)
+    """In the frame of its link [m]."""
+    point_b: Sequence[float] | None = None
+    """None: where point_a is at home."""
+
+    def renamed(self, link: Rename, joint: Rename) -> Connect:
+        return replace(self, link_a=link(self.link_a), link_b=link(self.link_b))
+
+
+@dataclass(frozen=True, eq=False)
+class Distance(Held):
+    """Two points stay at a distance: a massless rod with ball joints."""
+
+    link_a: str
+    link_b: str
+    point_a: Sequence[float] = (0.0, 0.0, 0.0)
+    point_b: Sequence[float] = (0.0, 0.0, 0.0)
+    length: float | None = None
+    """[m], positive; None: that at home."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.length is not None and not self.length > 0:
+            raise ModelError(
+                f"Distance: length must be positive, not {self.length}; use Connect for a distance of zero"
+            )
+
+    def renamed(self, link: Rename, joint: Rename) -> Distance:
+        return replace(self, link_a=link(self.link_a), link_b=link(self.link_b))
+
+
+@dataclass(frozen=True, eq=False)
+class Weld(Held):
+    """One link keeps its pose in another."""
+
+    link_a: str
+    link_b: str
+    pose: Transform | None = None
+    """Of link b in link a; None: that at home."""
+    anchor: Sequence[float] = (0.0, 0.0, 0.0)
+    """Point of link b at which positions are compared [m]: where soft welds turn."""
+    torque_scale: float = 1.0
+    """Of the soft weld's angles against its distances [m]."""
+
+    def renamed(self, link: Rename, joint: Rename) -> Weld:
+        return replace(self, link_a=link(self.link_a), link_b=link(self.link_b))
+
+
+@dataclass(frozen=True, eq=False)
+class Couple(Held):
+    """A joint follows another: q = p(q of the other), p(x) = c0 + c1 x + c2 x^2 + ..."""
+
+    joint: str
+    other: str | None = None
+    """None: the joint stays at c0."""
+    polynomial: Sequence[float] = (0.0, 1.0)
+    """c0, c1, ... [rad or m]: (0, -2) is a gear that turns back twice as fast."""
+    reference: tuple[float, float] = field(default=(0.0, 0.0))
+    """Where the coordinates of both joints are counted from."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.polynomial) < 1 or not np.all(np.isfinite(np.asarray(self.polynomial, float))):
+            raise ModelError(
+                f"Couple: the polynomial of '{self.joint}' must be finite numbers c0, c1, ...; got {self.polynomial}"
+            )
+
+    def renamed(self, link: Rename, joint: Rename) -> Couple:
+        return replace(self, joint=joint(self.joint), other=None if self.other is None else joint(self.other))
+
+
+Constraint = Connect | Distance | Weld | Couple
