@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from costate import learn as learn
     from costate import model as model
     from costate.audit.gradcheck import gradcheck as gradcheck
+    from costate.audit.smoothness import diagnose as diagnose
     from costate.draw.render import render as render
     from costate.learn.controller import load_policy as load_policy
     from costate.learn.excite import excite as excite
@@ -28,7 +29,11 @@ if TYPE_CHECKING:
     from costate.sim import Compliant as Compliant
     from costate.sim import Connect as Connect
     from costate.sim import Couple as Couple
+    from costate.sim import DCMotor as DCMotor
     from costate.sim import Distance as Distance
+    from costate.sim import Lag as Lag
+    from costate.sim import Latency as Latency
+    from costate.sim import Motor as Motor
     from costate.sim import Newton as Newton
     from costate.sim import PositionServo as PositionServo
     from costate.sim import Static as Static
@@ -49,6 +54,7 @@ _LAZY: dict[str, str] = {
     "model": "costate.model",
     "render": "costate.draw.render:render",
     "gradcheck": "costate.audit.gradcheck:gradcheck",
+    "diagnose": "costate.audit.smoothness:diagnose",
     "Pose": "costate.robot:Pose",
     "Robot": "costate.robot:Robot",
     "load_robot": "costate.robot:load_robot",
@@ -58,6 +64,10 @@ _LAZY: dict[str, str] = {
     "Connect": "costate.sim:Connect",
     "Couple": "costate.sim:Couple",
     "Distance": "costate.sim:Distance",
+    "DCMotor": "costate.sim:DCMotor",
+    "Lag": "costate.sim:Lag",
+    "Latency": "costate.sim:Latency",
+    "Motor": "costate.sim:Motor",
     "Newton": "costate.sim:Newton",
     "PositionServo": "costate.sim:PositionServo",
     "Static": "costate.sim:Static",

@@ -23,7 +23,8 @@ MJCF = """
   <worldbody>
     <geom name="floor" type="plane" size="5 5 1"/>
     <body name="crank" pos="0 0 1"><joint name="a" axis="0 1 0"/><geom type="capsule" fromto="0 0 0 0.2 0 0.1" size=".02"/>
-      <body name="rod" pos="0.2 0 0.1"><joint name="b" axis="0 1 0"/><geom type="capsule" fromto="0 0 0 0.3 0 0" size=".02"/></body></body>
+      <body name="rod" pos="0.2 0 0.1"><joint name="b" axis="0 1 0"/>
+        <geom type="capsule" fromto="0 0 0 0.3 0 0" size=".02"/></body></body>
     <body name="slide" pos="0 0.5 1"><joint name="c" type="slide" axis="1 0 0" ref="0.1"/><geom size=".05"/>
       <body name="turn"><joint name="d" axis="0 0 1" ref="0.2"/><geom type="box" size=".1 .05 .02"/></body></body>
     <body name="one" pos="1 0 1"><freejoint/><geom type="box" size=".1 .05 .02"/></body>
@@ -186,7 +187,7 @@ def test_welded_boxes_fly_as_one():
     state = world.initial_state()
     spin = np.array([0.5, 2.0, 1.0])
     for name, arm in (("one", (0, 0, 0)), ("two", (0.3, 0, 0.1))):
-        q, v = world.coordinates(name)
+        _, v = world.coordinates(name)
         state[v] = torch.tensor(np.concatenate([np.cross(spin, arm), spin]))
     states = world.rollout(state, torch.zeros(2000, 0, dtype=D))
     (qa, va), (qb, vb) = (world.coordinates(n) for n in ("one", "two"))

@@ -1,8 +1,9 @@
 """Simulation: worlds of robots, bodies and scenery, stepped and rolled out with an adjoint."""
 
 from costate.model.constraint import Connect, Couple, Distance, Weld
-from costate.sim.actuators import PositionServo, Torque, VelocityServo
+from costate.sim.actuators import DCMotor, Motor, PositionServo, Torque, VelocityServo
 from costate.sim.contact_models import PGS, Compliant, Newton
+from costate.sim.delays import Lag, Latency
 from costate.sim.scene import Body, Static
 from costate.sim.world import Contacts, SimulationError, World
 
@@ -13,7 +14,11 @@ __all__ = [
     "Connect",
     "Contacts",
     "Couple",
+    "DCMotor",
     "Distance",
+    "Lag",
+    "Latency",
+    "Motor",
     "Newton",
     "PositionServo",
     "SimulationError",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 Compensation = bool | Literal["nominal"]
 """Whether a servo carries the robot's weight: as it is, also where masses are inputs of the world or learnt; or, "nominal", as the
@@ -50,4 +50,39 @@ class PositionServo:
     limit: float | None = None
 
 
-Actuator = Torque | VelocityServo | PositionServo
+@dataclass(frozen=True)
+class Motor:
+    """A geared motor: torque = gear * control, clamped to the effort limit."""
+
+    gear: float = 1.0
+    """[N m or N per unit of control]."""
+    armature: float = 0.0
+    """Inertia of the rotor [kg m^2]; the joint carries gear^2 times as much."""
+    limit: float | None = None
+
+
+@dataclass(frozen=True)
+class DCMotor:
+    """A motor under voltage: at its shaft, torque = stall_torque (control - speed / no_load_speed), control in [-1, 1] (clamped).
+
+    The torque at the joint is clamped to the effort limit, and solved implicitly as that of a velocity servo.
+    """
+
+    stall_torque: float
+    """At full voltage and standstill [N m]."""
+    no_load_speed: float
+    """At full voltage without load [rad/s]."""
+    gear: float = 1.0
+    """Turns of the motor per turn of the joint."""
+    armature: float = 0.0
+    """Inertia of the rotor [kg m^2]; the joint carries gear^2 times as much."""
+    limit: float | None = None
+
+    gravity_compensation: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if not (self.stall_torque > 0 and self.no_load_speed > 0 and self.gear > 0):
+            raise ValueError(f"a DC motor needs a positive stall torque, no-load speed and gear, not {self}")
+
+
+Actuator = Torque | Motor | DCMotor | VelocityServo | PositionServo

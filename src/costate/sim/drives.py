@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 
 import casadi as ca
 import numpy as np
@@ -11,7 +12,7 @@ from casadi import SX
 from costate.model import Joint, Model
 from costate.physics import Parameters
 from costate.physics.crba import crba
-from costate.sim.actuators import Actuator, PositionServo, Torque, VelocityServo
+from costate.sim.actuators import Actuator, DCMotor, Motor, PositionServo, Torque, VelocityServo
 from costate.sim.setup import Drive
 
 Actuators = Actuator | Mapping[str, Actuator] | None
@@ -26,11 +27,24 @@ def drives(model: Model, robots: Iterable[str], actuators: Actuators) -> Iterabl
         if actuator is None:
             continue
         limit = float(j.max_effort[0]) if actuator.limit is None else actuator.limit
-        if isinstance(actuator, Torque):
+        if isinstance(actuator, Torque | Motor):
             yield Drive(j.name, iq, iv, actuator, 0.0, 0.0, limit)
+            continue
+        if isinstance(actuator, DCMotor):
+            slope = actuator.gear**2 * actuator.stall_torque / actuator.no_load_speed
+            yield Drive(j.name, iq, iv, actuator, 0.0, slope, limit)
             continue
         inertia = _home_inertia(model) if inertia is None else inertia
         yield Drive(j.name, iq, iv, actuator, *_gains(actuator, inertia[iv]), limit)
+
+
+def with_rotors(model: Model, drives: Iterable[Drive]) -> Model:
+    """The model whose joints carry the rotors of their motors."""
+    motors = {d.joint: d.actuator for d in drives if isinstance(d.actuator, Motor | DCMotor)}
+    rotors = {name: m.gear**2 * m.armature for name, m in motors.items() if m.armature}
+    if not rotors:
+        return model
+    return replace(model, joints=tuple(replace(j, armature=j.armature + rotors.get(j.name, 0.0)) for j in model.joints))
 
 
 def _gains(actuator: VelocityServo | PositionServo, inertia: float) -> tuple[float, float]:

@@ -141,6 +141,7 @@ def _equations(s: Symbols, q: SX, bodies: list, c: Constraint) -> list[Equation]
     (pa, Ja, Ra), (pb, Jb, Rb) = (_point(s, bodies, name, x) for name, x in zip(links, at, strict=True))
     apart, J = pa - pb, ca.sparsify(Ja - Jb)
     if isinstance(c, Distance):
+        assert c.length is not None
         length = ca.sqrt(ca.dot(apart, apart) + 1e-300)
         return [Equation(c, links, (), False, length - c.length, ca.sparsify((apart / length).T @ J[:3, :]))]
     rows = [Equation(c, links, (), False, apart, J[:3, :])]

@@ -12,7 +12,7 @@ from costate.physics.crba import crba
 from costate.physics.ltl import Factor, factor
 from costate.physics.passive import Passive
 from costate.physics.rnea import rnea
-from costate.sim.actuators import Torque
+from costate.sim.actuators import DCMotor, Motor, Torque
 from costate.sim.advance import turning
 from costate.sim.equality import Tied, tie
 from costate.sim.setup import Drive, Symbols
@@ -62,10 +62,11 @@ def actuate(s: Symbols, q: SX, v: SX, u: SX, M: SX, bias: SX) -> SX:
     """
     setup = s.setup
     torque = SX.zeros(setup.nv)
-    servos = [(k, d) for k, d in enumerate(setup.drives) if not isinstance(d.actuator, Torque)]
+    servos = [(k, d) for k, d in enumerate(setup.drives) if not isinstance(d.actuator, Torque | Motor)]
     for k, d in enumerate(setup.drives):
-        if isinstance(d.actuator, Torque):
-            torque[d.v] = _clamp(u[k], d.limit)
+        if isinstance(d.actuator, Torque | Motor):
+            gear = d.actuator.gear if isinstance(d.actuator, Motor) else 1.0
+            torque[d.v] = _clamp(gear * u[k], d.limit)
     if not servos:
         return torque
     gain, pull = SX.zeros(setup.nv), SX.zeros(setup.nv)
@@ -95,6 +96,8 @@ def _weights(s: Symbols, q: SX) -> dict[bool | str, SX]:
 
 def _pull(d: Drive, target: SX, q: SX) -> SX:
     """The servo's torque at zero velocity."""
+    if isinstance(d.actuator, DCMotor):
+        return d.actuator.gear * d.actuator.stall_torque * _clamp(target, 1.0)
     return d.stiffness * (target - q[d.q]) if d.stiffness else d.damping * target
 
 

@@ -17,7 +17,7 @@ from costate.robot import Robot
 from costate.sim.constraints import constraint_rows
 from costate.sim.contact_models import PGS, Compliant, ContactModel, Newton
 from costate.sim.divergence import SimulationError, check_states
-from costate.sim.drives import Actuators, drives
+from costate.sim.drives import Actuators, drives, with_rotors
 from costate.sim.equality import equations, resolve
 from costate.sim.inputs import Inputs, Params, Wrenches
 from costate.sim.newton_rows import row_kinds
@@ -115,6 +115,7 @@ class World:
         scene = make_scene(named, poses or {}, bodies, scenery, gravity, self_collision, collide)
         self.dt, self.check = dt, check
         own = tuple(drives(scene.model, named, actuators))
+        scene = replace(scene, model=with_rotors(scene.model, own))
         self.setup = Setup(scene, own, contact, integrator, dt / substeps, substeps, tuple(parameters))
         ties = resolve(scene.model, (*scene.model.constraints, *constraints))
         self.setup = replace(self.setup, constraints=ties)
