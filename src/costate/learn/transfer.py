@@ -41,9 +41,9 @@ def transfer_of(task: Insertion, policy: Policy, episodes: int = 200, seed: int 
         theirs = run_in_mujoco(task, MujocoScene(task), policy, drawn)
         fine = run_in_mujoco(task, MujocoScene(task, 4 * task.options.substeps), policy, drawn)
         a, b, c = (judge(task, trajectory) for trajectory in (ours, theirs, fine))
-        found = (summarise(task, verdict) for verdict in (a, b, c))
+        found = [summarise(task, verdict) for verdict in (a, b, c)]
         agree = float((a.success == b.success).double().mean())
-    return Transfer(*found, agree, apart_above(task, ours.states, theirs.states))
+    return Transfer(found[0], found[1], found[2], agree, apart_above(task, ours.states, theirs.states))
 
 
 def apart_above(task: Insertion, a: torch.Tensor, b: torch.Tensor) -> float:

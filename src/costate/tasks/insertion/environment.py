@@ -124,4 +124,4 @@ class InsertionEnvironment(gymnasium.Env[np.ndarray, np.ndarray]):
         return observation[0].numpy(), float(reward[0]), over, False, info
 
 
-gymnasium.register("costate/Insertion-v0", entry_point=InsertionEnvironment)
+gymnasium.register("costate/Insertion-v0", entry_point=f"{__name__}:InsertionEnvironment")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -62,5 +62,5 @@ class InsertionVecEnv(VecEnv):
     def env_is_wrapped(self, wrapper_class: type, indices=None) -> list[bool]:
         return [False] * len(self._selected(indices))
 
-    def _selected(self, indices: int | Sequence[int] | None) -> Sequence[int]:
-        return range(self.num_envs) if indices is None else [indices] if isinstance(indices, int) else indices
+    def _selected(self, indices: int | Iterable[int] | None) -> list[int]:
+        return [indices] if isinstance(indices, int) else list(range(self.num_envs) if indices is None else indices)
