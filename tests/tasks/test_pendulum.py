@@ -11,7 +11,7 @@ from costate.tasks.pendulum import Pendulum
 
 @pytest.fixture(scope="module")
 def single() -> Outcome:
-    return solve("pendulum1", range(8), task=Pendulum(links=1))
+    return solve("pendulum1", range(8), task=Pendulum(links=1, strength=0.5))
 
 
 def test_motors_cannot_hold_a_level_chain() -> None:
@@ -32,10 +32,10 @@ def test_the_energy_in_the_end_is_that_of_a_rod_standing(single: Outcome) -> Non
 
 
 def test_it_has_to_swing_to_and_fro(single: Outcome) -> None:
-    # With 0.8 of the torque it cannot rise at once: it moves the other way first.
+    # Half of the level torque does at most 0.5 pi / 2 = 0.79 of the work of lifting it in half a turn.
     speeds = single.states[..., 1]
-    assert (speeds.max(0).values > 0.3).all()
-    assert (speeds.min(0).values < -0.3).all()
+    assert (speeds.max(0).values > 0.5).all()
+    assert (speeds.min(0).values < -0.5).all()
 
 
 @pytest.mark.study

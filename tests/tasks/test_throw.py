@@ -9,8 +9,8 @@ from tests.gradients import Tolerances, check_gradients
 from costate.learn.solve import Outcome, solve
 from costate.tasks.throw import HELD, Throw
 
-# Semi-implicit Euler with 2.5 ms falls 9.81 * t * 2.5 ms / 2 = 5 mm lower in 0.4 s than the parabola.
-EULER = 6e-3
+# Semi-implicit Euler with 2.5 ms falls 9.81 * t * 2.5 ms / 2 = 2.5 mm lower in 0.2 s than the parabola.
+EULER = 3e-3
 # A thousand substeps with 30 sweeps each, in and out of slip: finite differences agree to four digits.
 ROUGH = Tolerances(finite_difference=1e-4, duality=1e-9, value=1e-10)
 
@@ -43,9 +43,10 @@ def test_thrown_balls_hit_within_twenty_iterations(task: Throw, thrown: Outcome)
 
 def test_the_hit_follows_from_the_release_alone(task: Throw, thrown: Outcome) -> None:
     v = task.world.coordinates("ball")[1].start
-    free = task.swing + 5  # the fingers are away
+    free = task.swing + 20  # the ball may brush an open finger on its way out
+    assert (task.world.gaps(thrown.states[free:]) > 0).all()
     p, speed = thrown.states[free, :, 9:12], _world_velocity(thrown.states[free], v)
-    t = (task.flight - 5) * task.world.dt
+    t = (task.flight - 20) * task.world.dt
     landed = p + speed * t + torch.tensor([0, 0, -9.81 / 2], dtype=p.dtype) * t**2
     assert (landed - torch.tensor(task.goal, dtype=p.dtype)).norm(dim=-1).max() < task.tolerance + EULER
 

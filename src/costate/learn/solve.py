@@ -20,8 +20,8 @@ from costate.tasks.task import Problems, Task
 Tensor = torch.Tensor
 
 
-NEARLY = 1.05
-"""A cost has arrived when it is this many times its last value."""
+SETTLED = 0.05
+"""A cost has settled when it stays within this part of its last value."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,11 @@ RECIPES: dict[str, Recipe] = {
         },
     ),
     **{
-        f"pendulum{n}": Recipe("pendulum:Pendulum", {"ilqr": ILQROptions(iterations=500)}, {"links": n})
+        f"pendulum{n}": Recipe(
+            "pendulum:Pendulum",
+            {"ilqr": ILQROptions(iterations=500)},
+            {"links": n} | ({"strength": 0.5, "drawn": False} if n < 3 else {}),
+        )
         for n in range(1, 8)
     },
     "push": Recipe(
@@ -115,7 +119,7 @@ class Outcome:
     error: Tensor
     """What the task is judged by, (B,)."""
     iterations: Tensor
-    """Until the target was met, or (iLQR) the cost was 5 % above its last value, or until the end, (B,)."""
+    """Until the target was met, or (iLQR) the cost stayed within 5 % of its last value, or until the end, (B,)."""
     seconds: Tensor
     """Likewise, of all problems together where they are solved side by side, (B,)."""
     states: Tensor
@@ -242,7 +246,7 @@ def _by_search(task: Task, numbers: Sequence[int], options: SearchOptions) -> Ou
     )  # fmt: skip
 
 
-def _until(solution: Solution, target: float | Tensor | None) -> tuple[Tensor, Tensor]:
+def _until(solution: Solution, target: float | None) -> tuple[Tensor, Tensor]:
     """Iterations and seconds until the loss was at the target, or until the end, each (B,)."""
     losses = solution.losses()
     met = losses <= target if target is not None else torch.zeros_like(losses, dtype=torch.bool)
@@ -252,17 +256,31 @@ def _until(solution: Solution, target: float | Tensor | None) -> tuple[Tensor, T
     return first.double(), seconds[first]
 
 
+def _until_settled(solution: Solution) -> tuple[Tensor, Tensor]:
+    """Iterations and seconds from which on the loss stays near its last value, each (B,).
+
+    With multiple shooting the first losses may lie below the last one: that motion has gaps.
+    """
+    losses = solution.losses()
+    away = (losses - losses[-1]).abs() > SETTLED * losses[-1].abs()
+    first = (len(losses) - away.flip(0).double().argmax(0)) * away.any(0)
+    seconds = torch.tensor([r.seconds for r in solution.history])
+    return first.double(), seconds[first]
+
+
 def _by_ilqr(task: Task, numbers: Sequence[int], options: ILQROptions) -> Outcome:
     """All problems, and all tries at each, side by side; the try with the least error counts."""
     motions = task.motions(numbers)
     cost = Cost(task.world, motions.stage, motions.final, {k: v.shape[-1] for k, v in motions.inputs.items()})
     wanted = replace(options, bounds=motions.bounds)
-    solution = ilqr(task.world, cost, motions.state0, motions.controls0, wanted, inputs=motions.inputs)
+    solution = ilqr(
+        task.world, cost, motions.state0, motions.controls0, wanted, states0=motions.states0, inputs=motions.inputs
+    )
     states, controls = solution.extra["states"], solution.x
     errors = motions.error(states, controls).unflatten(0, (len(numbers), motions.group))
     error, k = errors.min(-1)
     rows = torch.arange(len(numbers)) * motions.group + k
-    iterations, seconds = _until(solution, NEARLY * solution.loss)
+    iterations, seconds = _until_settled(solution)
     return Outcome(
         task, "ilqr", tuple(numbers), solution, controls[:, rows].detach(), error.detach(), iterations[rows], seconds[rows],
         states[:, rows].detach(), {"tries at each problem": motions.group} if motions.group > 1 else {},

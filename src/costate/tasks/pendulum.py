@@ -1,6 +1,7 @@
-"""Pendulum: n links swing up from hanging and balance upright, with motors too weak to lift them straight up.
+"""Pendulum: n links swing up from hanging and balance upright, with motors too weak to hold them level.
 
-Joint k can give `strength` of the torque that holds everything below it stretched out level: a single link has to swing to and fro.
+Joint k can give `strength` of the torque that holds everything below it stretched out level. Below 2 / pi = 0.64 a single link
+has to swing to and fro: a constant torque cannot do the work of lifting it in half a turn.
 """
 
 from __future__ import annotations
@@ -37,6 +38,9 @@ class Pendulum(Task):
     strength: float = 0.8
     spread: float = 0.1
     """Standard deviation of the first angles [rad], and of the first torques against the strongest."""
+    drawn: bool = True
+    """Whether the guess is a drawing of the motion, the first joint turned evenly, which torques do not follow yet (multiple
+    shooting); else it is what the first torques do, from which long chains end in local minima."""
 
     @property
     def trails(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -91,6 +95,20 @@ class Pendulum(Task):
             stage=stage,
             final=final,
             inputs={"stands": stands},
+            states0=self._drawing(state0) if self.drawn else None,
             bounds=(-strongest, strongest),
             error=lambda states, controls: self.missed(states),
         )
+
+    def _drawing(self, state0: Tensor) -> Tensor:
+        """The chain straightens while its first joint turns by half a turn, (T + 1, B, nx)."""
+        n, moving = self.links, self.steps + 1 - self.balance
+        part = torch.cat(
+            [(1 - torch.linspace(0, torch.pi, moving).double().cos()) / 2, torch.ones(self.balance).double()]
+        )
+        start, goal = state0[:, :n], torch.zeros_like(state0[:, :n])
+        goal[:, 0] = torch.pi
+        q = start + part[:, None, None] * (goal - start)
+        v = torch.cat([q.diff(dim=0) / self.world.dt, torch.zeros_like(q[:1])])
+        v[0] = 0.0
+        return torch.cat([q, v], -1)

@@ -59,6 +59,8 @@ class Motions:
     """Further inputs of the costs, name -> (B, n) or (T + 1, B, n)."""
     bounds: tuple[Any, Any] | None
     """Lowest and highest controls."""
+    states0: Tensor | None = None
+    """Guess of the states, (T + 1, B, nx), which need not follow from the controls: multiple shooting."""
     error: Callable[[Tensor, Tensor], Tensor]
     """(states (T + 1, B, nx), controls (T, B, nu)) -> what the task is judged by, (B,)."""
     group: int = 1
