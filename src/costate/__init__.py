@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from costate.sim import VelocityServo as VelocityServo
     from costate.sim import Weld as Weld
     from costate.sim import World as World
+    from costate.sim import sensors as sensors
     from costate.sim import shapes as shapes
     from costate.viewer.view import view as view
 
@@ -75,6 +76,7 @@ _LAZY: dict[str, str] = {
     "VelocityServo": "costate.sim:VelocityServo",
     "Weld": "costate.sim:Weld",
     "World": "costate.sim:World",
+    "sensors": "costate.sim.sensors",
     "shapes": "costate.sim.shapes",
     "load_policy": "costate.learn.controller:load_policy",
     "excite": "costate.learn.excite:excite",

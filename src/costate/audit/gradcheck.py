@@ -21,7 +21,9 @@ Tensor = torch.Tensor
 Function = Callable[..., "Tensor | Sequence[Tensor]"]
 
 KINK = 1e-3
-"""Slopes to the left and right that differ by more than this, relative, at a step and at a hundredth of it, are a kink."""
+"""By how much a derivative may be outside of the two slopes at a kink, relative to their distance."""
+ROUNDING = 1e-2
+"""Of the output: gradients smaller than this are judged as if they were that large, since some are zero but for rounding."""
 
 _NOT_SMOOTH = "the function is not smooth within {:g} of the point; choose another point or a smaller step"
 
@@ -143,14 +145,15 @@ class _Audit:
 
     def between(self, along: Callable[[float], list[Tensor]], k: int, jv: Tensor, step: float) -> bool:
         """Whether output k has a kink right here, and jv is between its two slopes."""
-        pairs = [one_sided(along, self.value, h) for h in (step, step / 100)]
-        left, right = (side[k] for side in pairs[-1])
-        apart = [largest(b[k] - a[k]) for a, b in pairs]
-        scale = max(largest(left), largest(right))
-        if not min(apart) > KINK * scale > 0:
-            return False
-        low, high = torch.minimum(left, right) - KINK * scale, torch.maximum(left, right) + KINK * scale
-        return bool(((jv >= low) & (jv <= high)).all())
+        (far_left, far_right), (left, right) = (
+            (a[k], b[k]) for a, b in (one_sided(along, self.value, h) for h in (step, step / 100))
+        )
+        middle, scale = (left + right) / 2, max(largest(left), largest(right))
+        off = (jv - middle).abs() > self.tol.finite_difference * scale
+        # Of a smooth function the two slopes come together as the step shrinks; half of their distance bounds the error at a kink.
+        stays = (right - left).abs() > 0.5 * (far_right - far_left).abs()
+        inside = (jv - middle).abs() <= (0.5 + KINK) * (right - left).abs()
+        return bool((stays & inside)[off].all())
 
     def is_settled(self) -> bool:
         """Whether the differences just noted can stand in for J v."""
@@ -163,6 +166,8 @@ class _Audit:
         right = sum(float((g * v).sum()) for g, v in zip(self.grads, tangents, strict=True))
         scale = sum(_norm(u) * _norm(jv) for u, jv in zip(self.seeds, pushed, strict=True))
         scale += sum(_norm(g) * _norm(v) for g, v in zip(self.grads, tangents, strict=True))
+        # What rounding leaves of a derivative that is zero is no smaller in the one mode than in the other.
+        scale += ROUNDING * sum(_norm(u) * _norm(y) for u, y in zip(self.seeds, self.value, strict=True))
         error = abs(left - right) / scale if scale else abs(left - right)
         allowed = self.tol.duality if self.forward_mode else self.tol.finite_difference
         hint = f"JVP {left:.16g}, VJP {right:.16g}"
@@ -219,7 +224,8 @@ class _Audit:
         near_grads = self.vjp(narrow, seeds)
         far_grads = self.vjp(wide, [u.to(torch.float64) for u in seeds])
         for name, a, b in zip(self.names, near_grads, far_grads, strict=True):
-            error, hint = _relative(a.double(), b), f"{_show(a)}, {_show(b)}"
+            floor = ROUNDING * max(map(largest, self.value), default=0.0)
+            error, hint = _relative(a.double(), b, floor), f"{_show(a)}, {_show(b)}"
             self.note("float32", f"gradient of {name} in float32", error, self.tol.float32, hint, name)
 
     def vjp(self, points: Sequence[Tensor], seeds: Sequence[Tensor]) -> list[Tensor]:
@@ -271,8 +277,8 @@ def _norm(x: Tensor) -> float:
     return float(x.detach().norm())
 
 
-def _relative(a: Tensor, b: Tensor) -> float:
-    scale = largest(b)
+def _relative(a: Tensor, b: Tensor, floor: float = 0.0) -> float:
+    scale = max(largest(b), floor)
     return largest(a.detach() - b.detach()) / (scale or 1.0)
 
 

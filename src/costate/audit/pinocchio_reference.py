@@ -48,7 +48,8 @@ class Reference:
         return np.concatenate(parts)
 
     def __call__(self, x: dict[str, Array], link: str) -> dict[str, Array]:
-        """Quantities by the name of the method of Robot. x: q, v, a, tau, and a wrench (6,) on the link."""
+        """Quantities by the name of the method of Robot. x: q, v, a, tau, and possibly a wrench (6,) on the link."""
+        wrench = x.get("wrench", np.zeros(6))
         m, d, back, E = self.oracle.model, self.oracle.data, self.oracle.back, self.coupling
         q_free = self.free_q(x["q"])
         q, (v, a) = self.oracle.configuration(q_free), ((E @ x[k])[self.oracle.order] for k in "va")
@@ -71,11 +72,11 @@ class Reference:
             "link_acceleration": pin.getFrameClassicalAcceleration(m, d, frame, WORLD).vector,
             "mass_matrix": M,
             "inverse_dynamics": E.T @ back(pin.rnea(m, d, q, v, a)) + passive,
-            "inverse_dynamics_pushed": E.T @ back(pin.rnea(m, d, q, v, a)) + passive - J.T @ x["wrench"],
+            "inverse_dynamics_pushed": E.T @ back(pin.rnea(m, d, q, v, a)) + passive - J.T @ wrench,
             "bias_forces": bias,
             "gravity_torques": E.T @ back(pin.computeGeneralizedGravity(m, d, q)),
             "forward_dynamics": self._acceleration(q, v, x, M, bias),
-            "forward_dynamics_pushed": np.linalg.solve(M, x["tau"] + J.T @ x["wrench"] - bias),
+            "forward_dynamics_pushed": np.linalg.solve(M, x["tau"] + J.T @ wrench - bias),
             "center_of_mass": com,
             "com_jacobian": back(pin.jacobianCenterOfMass(m, d, q).reshape(3, -1)) @ E,
             "kinetic_energy": x["v"] @ M @ x["v"] / 2,

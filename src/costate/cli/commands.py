@@ -14,11 +14,11 @@ class Command:
 
     target: str
     """module:function. The function takes one argument, `options`: a frozen dataclass, or a union of them, each
-    of which is then a subcommand of its own."""
+    of which is then a subcommand of its own. It may return an exit code."""
     summary: str
     """One line for `costate --help`."""
 
-    def load(self) -> tuple[Callable[[Any], None], Any]:
+    def load(self) -> tuple[Callable[[Any], int | None], Any]:
         """The function, and the type of its options."""
         module, _, name = self.target.partition(":")
         run = getattr(import_module(module), name)
@@ -29,6 +29,7 @@ COMMANDS: dict[str, Command] = {
     "cache": Command("costate.cli.cache:run", "show or clear the cache of compiled kernels"),
     "evaluate": Command("costate.cli.evaluate:run", "judge a trained controller on episodes it has never seen"),
     "export": Command("costate.cli.export:run", "write a trained controller as an ONNX file and a C header"),
+    "gradcheck": Command("costate.cli.gradcheck:run", "check every gradient of a robot or world"),
     "identify": Command("costate.cli.identify:run", "find a robot's parameters from logged motion"),
     "play": Command("costate.cli.play:run", "watch a trained controller at work in the browser, and disturb it"),
     "render": Command("costate.cli.render:run", "draw a robot or a recording into a picture or film"),

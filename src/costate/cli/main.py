@@ -20,10 +20,11 @@ EXIT_BROKEN_PIPE = 141  # as a shell reports SIGPIPE
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code: 0, or 2 for a mistake in the call or in what it names."""
+    """Run one command and return its exit code: 0, what the command itself returns (1: it found something wrong), or 2 for a
+    mistake in the call or in what it names."""
     arguments, want_traceback = _split_traceback(sys.argv[1:] if argv is None else argv)
     try:
-        _dispatch(arguments)
+        code = _dispatch(arguments)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader, say `head`, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -35,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             traceback.print_exc()
         print(f"costate: error: {_one_line(error)}", file=sys.stderr)
         return EXIT_ERROR
-    return 0
+    return code
 
 
 def _split_traceback(argv: Sequence[str]) -> tuple[list[str], bool]:
@@ -44,13 +45,14 @@ def _split_traceback(argv: Sequence[str]) -> tuple[list[str], bool]:
     return [a for a in argv if a != "--traceback"], wanted
 
 
-def _dispatch(arguments: list[str]) -> None:
+def _dispatch(arguments: list[str]) -> int:
     if not arguments or arguments[0] in ("-h", "--help"):
         print(_help())
     elif arguments[0] == "--version":
         print(f"costate {__version__}")
     else:
-        _run(arguments[0], arguments[1:])
+        return _run(arguments[0], arguments[1:])
+    return 0
 
 
 def _help() -> str:
@@ -72,7 +74,7 @@ def _help() -> str:
     )
 
 
-def _run(name: str, arguments: list[str]) -> None:
+def _run(name: str, arguments: list[str]) -> int:
     if name not in COMMANDS:
         near = get_close_matches(name, COMMANDS, n=1)
         hint = f"did you mean {near[0]!r}?" if near else "the commands are " + ", ".join(COMMANDS)
@@ -81,7 +83,7 @@ def _run(name: str, arguments: list[str]) -> None:
 
     run, options_type = COMMANDS[name].load()
     # tyro prints its own message and exits with code 2 when the options are wrong.
-    run(tyro.cli(options_type, prog=f"costate {name}", description=COMMANDS[name].summary, args=arguments))
+    return run(tyro.cli(options_type, prog=f"costate {name}", description=COMMANDS[name].summary, args=arguments)) or 0
 
 
 def _one_line(error: BaseException) -> str:

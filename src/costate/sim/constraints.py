@@ -41,7 +41,7 @@ def constraint_rows(s: Symbols, q: SX, touches: list[Touch], dt: float) -> list[
     bodies = body_poses(s.tree, q)
     for t in touches:
         c = t.candidate
-        J = _relative_jacobian(s, bodies, t)
+        J = relative_jacobian(s, bodies, t)
         normal = len(rows)
         rows.append(Row("normal", c.normal.T @ J, c.gap, bounces=True))
         if t.rubs:
@@ -54,7 +54,7 @@ def constraint_rows(s: Symbols, q: SX, touches: list[Touch], dt: float) -> list[
     return rows
 
 
-def _relative_jacobian(s: Symbols, bodies: list, t: Touch) -> SX:
+def relative_jacobian(s: Symbols, bodies: list, t: Touch) -> SX:
     """Velocity of link a against link b, each at its own surface, (3, nv): an impact later in the step has the right levers."""
     J = SX(3, s.setup.nv)
     c = t.candidate

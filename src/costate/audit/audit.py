@@ -1,0 +1,116 @@
+"""The result of an audit: one row per function, as a table in the terminal and as a page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from costate.audit.check import KINDS, GradientReport
+from costate.report import Report
+
+SHOWN = ("value", "finite_difference", "duality", "second_order", "float32")
+"""Kinds of comparison that are columns."""
+
+
+@dataclass(frozen=True)
+class Audit:
+    """Functions that were checked."""
+
+    title: str
+    rows: Mapping[str, GradientReport]
+    """Function (at a point) -> what was found."""
+    notes: list[str] = field(default_factory=list)
+    """What was compared with what, and what could not be."""
+
+    @property
+    def ok(self) -> bool:
+        return all(report.ok for report in self.rows.values())
+
+    @property
+    def columns(self) -> list[str]:
+        return ["function", *(KINDS[kind] for kind in SHOWN), "verdict"]
+
+    def cells(self) -> list[list[str]]:
+        """Largest relative error of every kind, per function."""
+        return [
+            [name, *(number(report.worst(kind)) for kind in SHOWN), verdict(report)]
+            for name, report in self.rows.items()
+        ]
+
+    def remarks(self) -> list[str]:
+        """Errors, comparisons that a switch prevented, and gradients that are zero, in words."""
+        found = [*self.notes]
+        for name, report in self.rows.items():
+            found += [f"{name}: wrong: {c}" for c in report.failures]
+            found += [f"{name}: not comparable: {c}" for c in _first_per_input(report)]
+        return found + self._zeros()
+
+    def _zeros(self) -> list[str]:
+        found: list[str] = []
+        for name, report in self.rows.items():
+            for why in dict.fromkeys(report.zeros.values()):
+                inputs = ", ".join(wrt for wrt, w in report.zeros.items() if w == why)
+                found.append(f"{name}: exactly zero: the gradient of {inputs}{f': {why}' if why else ''}")
+        return found
+
+    def print(self) -> None:
+        from rich import box
+        from rich.console import Console
+        from rich.markup import escape
+        from rich.table import Column, Table
+
+        table = Table(
+            *(Column(c, no_wrap=True, min_width=8) for c in self.columns),
+            title=self.title,
+            box=box.SIMPLE,
+            title_justify="left",
+        )
+        for row in self.cells():
+            style = "red" if row[-1] == "wrong" else "yellow" if row[-1] != "right" else ""
+            table.add_row(*map(escape, row), style=style)
+        console = Console()
+        console.width = max(console.width, 110)  # a file or pipe has 80, which would cut numbers off
+        console.print(table)
+        for remark in self.remarks():
+            console.print(f"  {escape(remark)}", highlight=False)
+
+    def page(self) -> Report:
+        """As HTML: the table, the remarks, and the derivative of every function in every input."""
+        page = Report(self.title, "Largest relative errors; see docs/gradients.md for what is compared")
+        checks = [c for report in self.rows.values() for c in report.checks]
+        page.facts(
+            {
+                "verdict": "right" if self.ok else "wrong",
+                "functions": len(self.rows),
+                "comparisons": len(checks),
+                "wrong": sum(not c.ok for c in checks),
+                "at a switch": sum(c.switch for c in checks),
+            }
+        )
+        page.table(self.cells(), self.columns)
+        for remark in self.remarks():
+            page.text(remark)
+        page.section("Derivatives by input")
+        page.table(
+            [
+                {"function": name, "input": wrt, "derivative": number(report.worst("finite_difference", wrt)),
+                 "duality": number(report.worst("duality", wrt)), "second order": number(report.worst("second_order", wrt))}
+                for name, report in self.rows.items()
+                for wrt in dict.fromkeys(c.wrt for c in report.checks if c.wrt)
+            ]
+        )  # fmt: skip
+        return page
+
+
+def number(error: float | None) -> str:
+    return "-" if error is None else f"{error:.1e}"
+
+
+def verdict(report: GradientReport) -> str:
+    if not report.ok:
+        return "wrong"
+    return "at a switch" if report.switches else "right"
+
+
+def _first_per_input(report: GradientReport):
+    return {(c.kind, c.wrt): c for c in reversed(report.switches)}.values()
