@@ -1,0 +1,225 @@
+"""Sensors: what is measured of a state, differentiable, with noise where a generator is given.
+
+imu = cs.sensors.IMU("quad/base", pose, noise=cs.sensors.Noise(gaussian=0.02, bias=0.1))
+imu.read(world, state, control)                        # (..., 6), exact
+imu.read(world, state, control, generator)             # (..., 6), noisy
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import casadi as ca
+import numpy as np
+import torch
+from casadi import SX
+
+from costate.kernel import Kernel, ProgramBuilder
+from costate.model import Model
+from costate.physics import quaternion
+from costate.physics.kinematics import link_accelerations, link_poses, link_velocities
+from costate.physics.spatial import cross
+from costate.sim.advance import turning
+from costate.sim.setup import Setup, Symbols
+from costate.sim.step import substep_program
+from costate.sim.world import World
+
+Tensor = torch.Tensor
+
+
+@dataclass(frozen=True)
+class Noise:
+    """What a sensor adds to the truth, in the unit of the sensor: value + bias + white noise, rounded to the resolution."""
+
+    gaussian: float = 0.0
+    """Standard deviation of each reading."""
+    bias: float = 0.0
+    """Standard deviation of an offset, drawn once per call and constant in time."""
+    walk: float = 0.0
+    """Growth of that offset: standard deviation after one second of `record`, as its square root goes on."""
+    resolution: float = 0.0
+    """Readings are multiples of it; their gradient is that of the value (straight through)."""
+
+    def apply(self, values: Tensor, generator: torch.Generator, dt: float | None = None) -> Tensor:
+        """values (..., n), independent of each other; with dt (T, ..., n), one row after the other in time."""
+
+        def draw(*shape: int) -> Tensor:
+            return torch.randn(shape, dtype=values.dtype, generator=generator)
+
+        shape = values.shape
+        result = values + self.gaussian * draw(*shape) if self.gaussian else values
+        if self.bias:
+            result = result + self.bias * draw(*(shape if dt is None else shape[1:]))
+        if self.walk and dt is not None:
+            steps = self.walk * dt**0.5 * draw(*shape)
+            result = result + torch.cumsum(steps, 0) - steps[:1]
+        if self.resolution:
+            result = result + (torch.round(result / self.resolution) * self.resolution - result).detach()
+        return result
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sensor:
+    """Something that is measured."""
+
+    noise: Noise = field(default_factory=Noise)
+
+    def read(
+        self, world: World, state: Tensor, control: Tensor | None = None, generator: torch.Generator | None = None
+    ) -> Tensor:
+        """Readings (..., n) at states (..., nx); without a generator exact ones."""
+        values = self._values(world, state, control)
+        return values if generator is None else self.noise.apply(values, generator)
+
+    def record(
+        self, world: World, states: Tensor, controls: Tensor | None, generator: torch.Generator | None = None
+    ) -> Tensor:
+        """Readings (T, ..., n) along states (T, ..., nx), one per control step: biases stay and walk on."""
+        values = self._values(world, states, controls)
+        return values if generator is None else self.noise.apply(values, generator, world.dt)
+
+    def _values(self, world: World, state: Tensor, control: Tensor | None) -> Tensor:
+        (values,) = world._call(repr(self), self._kernel, state, control, None, None)  # type: ignore[arg-type]
+        return values
+
+    def _kernel(self, setup: Setup) -> Kernel:
+        s = Symbols(setup)
+        b = ProgramBuilder("world.sensor")
+        names = ["state", "control", *setup.parameters]
+        args = [b.input(name, x.numel()) for name, x in zip(names, s.inputs, strict=True)]
+        after = SX.sym("after", setup.nx)
+        more = [b.call(substep_program(setup), *args)[0]] if self._looks_ahead else []
+        reading = ca.densify(self._expression(s, after))
+        symbols = [*s.inputs, after] if more else s.inputs
+        b.output("reading", b.call(ca.Function("reading", symbols, [reading]), *args, *more)[0])
+        return b.kernel()
+
+    _looks_ahead = False
+
+    def _expression(self, s: Symbols, after: SX) -> SX:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class JointPosition(Sensor):
+    """Positions [rad or m] of joints with one coordinate, (..., number of joints)."""
+
+    joints: tuple[str, ...]
+
+    def _expression(self, s: Symbols, after: SX) -> SX:
+        return ca.vertcat(*(s.q[i] for i, _ in _places(s.setup.scene.model, self.joints)))
+
+
+@dataclass(frozen=True)
+class JointVelocity(Sensor):
+    """Velocities [rad/s or m/s] of joints with one coordinate, (..., number of joints)."""
+
+    joints: tuple[str, ...]
+
+    def _expression(self, s: Symbols, after: SX) -> SX:
+        return ca.vertcat(*(s.v[i] for _, i in _places(s.setup.scene.model, self.joints)))
+
+
+@dataclass(frozen=True)
+class LinkPose(Sensor):
+    """Position [m] and quaternion x, y, z, w of a link in the world, (..., 7)."""
+
+    link: str
+
+    def _expression(self, s: Symbols, after: SX) -> SX:
+        link = _link(s, self.link)
+        R, p = link_poses(s.setup.scene.model, s.params, s.q, [link])[link]
+        return ca.vertcat(p, quaternion.from_rotation(R))
+
+
+@dataclass(frozen=True)
+class LinkVelocity(Sensor):
+    """Velocity of a link's origin [m/s] and its angular velocity [rad/s], world axes, (..., 6)."""
+
+    link: str
+
+    def _expression(self, s: Symbols, after: SX) -> SX:
+        link = _link(s, self.link)
+        return ca.vertcat(*link_velocities(s.setup.scene.model, s.params, s.q, s.v, [link])[link])
+
+
+@dataclass(frozen=True)
+class IMU(Sensor):
+    """Accelerometer [m/s^2], then gyroscope [rad/s], in the axes of the sensor, (..., 6).
+
+    The acceleration is the mean over the next substep, contacts included, less gravity: at rest it points up.
+    """
+
+    link: str
+    position: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    """Of the sensor in its link [m]."""
+    quaternion: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 1.0)
+    """x, y, z, w of the sensor's axes in its link."""
+
+    _looks_ahead = True
+
+    def _expression(self, s: Symbols, after: SX) -> SX:
+        model, link = s.setup.scene.model, _link(s, self.link)
+        a = _mean_acceleration(s, after)
+        R, _ = link_poses(model, s.params, s.q, [link])[link]
+        _, omega = link_velocities(model, s.params, s.q, s.v, [link])[link]
+        linear, alpha = link_accelerations(model, s.params, s.q, s.v, a, [link])[link]
+        arm = R @ SX(list(self.position))
+        felt = linear + cross(alpha, arm) + cross(omega, cross(omega, arm)) - s.params["gravity", ""]
+        turn = np.asarray(self.quaternion, float)
+        axes = R @ quaternion.to_rotation(SX(list(turn / np.linalg.norm(turn))))
+        return ca.vertcat(axes.T @ felt, axes.T @ omega)
+
+
+@dataclass(frozen=True)
+class ContactForce(Sensor):
+    """Sum of all contact forces on a link during the next substep [N], world axes, (..., 3)."""
+
+    link: str
+
+    def _values(self, world: World, state: Tensor, control: Tensor | None) -> Tensor:
+        link = _known(world.link_names, self.link)
+        found = world.contacts(state, control)
+        signs = [float(a == link) - float(b == link) for a, b in found.pairs]
+        if not any(signs):
+            raise ValueError(f"nothing can touch '{link}' in this world")
+        forces = found.normals * found.forces.unsqueeze(-1) + found.friction
+        return (forces * torch.tensor(signs, dtype=state.dtype).unsqueeze(-1)).sum(-2)
+
+
+def _mean_acceleration(s: Symbols, after: SX) -> SX:
+    """Of the velocity coordinates over a substep, (nv,), from the state at its end: the way back through `advance`."""
+    model, nq = s.setup.scene.model, s.setup.nq
+    q, v = after[:nq], SX(after[nq:])
+    for j, iq, iv in zip(model.joints, model.q_index, model.v_index, strict=True):
+        if j.kind == "floating":
+            before, now = (quaternion.to_rotation(x[iq + 3 : iq + 7]) for x in (s.q, q))
+            v[iv : iv + 3] = before.T @ (now @ v[iv : iv + 3])
+        elif j.kind == "planar":
+            c, d = ca.cos(q[iq + 2] - s.q[iq + 2]), ca.sin(q[iq + 2] - s.q[iq + 2])
+            v[iv : iv + 2] = ca.vertcat(c * v[iv] - d * v[iv + 1], d * v[iv] + c * v[iv + 1])
+    return (v - s.v) / s.setup.dt - turning(model, s.v)
+
+
+def _places(model: Model, joints: Sequence[str]) -> list[tuple[int, int]]:
+    """Places in q and v."""
+    index = {j.name: (a, b) for j, a, b in zip(model.joints, model.q_index, model.v_index, strict=True) if j.nv == 1}
+    for name in joints:
+        if name not in index:
+            raise ValueError(f"no joint '{name}' with one coordinate to measure; there are {', '.join(index)}")
+    return [index[name] for name in joints]
+
+
+def _link(s: Symbols, name: str) -> str:
+    return _known([link.name for link in s.setup.scene.model.links], name)
+
+
+def _known(links: Sequence[str], name: str) -> str:
+    for full in (name, f"{name}/body"):
+        if full in links:
+            return full
+    raise ValueError(f"no link '{name}' to measure; links are {', '.join(links)}")
+
+
+__all__ = ["IMU", "ContactForce", "JointPosition", "JointVelocity", "LinkPose", "LinkVelocity", "Noise", "Sensor"]
