@@ -56,10 +56,7 @@ class Controller:
 
 def load_policy(run: str | Path) -> Controller:
     """The controller in a run folder (or any folder with its policy.safetensors and policy.json)."""
-    import json
-
-    from safetensors import SafetensorError
-    from safetensors.numpy import load_file
+    from costate.learn.files import read_json, read_tensors
 
     folder = Path(run)
     for name in (POLICY, NOTE):
@@ -69,8 +66,9 @@ def load_policy(run: str | Path) -> Controller:
                 f"(continue it with `costate train insertion --resume {folder}`)"
             )
     try:
-        return Controller(load_file(folder / POLICY), json.loads((folder / NOTE).read_text()))
-    except (SafetensorError, KeyError, ValueError) as error:
+        tensors, _ = read_tensors(folder / POLICY)
+        return Controller({name: t.numpy() for name, t in tensors.items()}, read_json(folder / NOTE))
+    except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{folder / POLICY} or {NOTE} is damaged: {error}") from error
 
 

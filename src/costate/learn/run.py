@@ -125,7 +125,10 @@ class Run:
     def differences(self) -> list[str]:
         """What is not as it was when the run was begun, and may change the last bits."""
         then, now = self.note, _origin(self.options)
-        before = then["versions"] | {"cpu": then["cpu"]}
+        versions = then.get("versions")
+        if not isinstance(versions, dict):
+            raise ValueError(f"{self.path}/run.json is damaged: it has no versions")
+        before = versions | {"cpu": then.get("cpu")}
         after = now["versions"] | {"cpu": now["cpu"]}
         return [f"{name} {after[name]} (was {before.get(name)})" for name in after if after[name] != before.get(name)]
 
@@ -155,8 +158,14 @@ class Run:
     def metrics(self) -> list[dict[str, Any]]:
         """One row per interval, see `costate.learn.train`. A row that is just being written is left out."""
         path = self.path / "metrics.jsonl"
-        lines = path.read_text().splitlines(keepends=True) if path.exists() else []
-        return [json.loads(line) for line in lines if line.endswith("\n")]
+        try:
+            lines = path.read_text().splitlines(keepends=True) if path.exists() else []
+            rows = [json.loads(line) for line in lines if line.endswith("\n")]
+        except ValueError as error:
+            raise ValueError(f"{path} is damaged: {error}") from error
+        if not all(isinstance(row, dict) for row in rows):
+            raise ValueError(f"{path} is damaged: every line must be the fields of a row")
+        return rows
 
     @property
     def evaluation(self) -> dict[str, Any] | None:

@@ -18,7 +18,7 @@ from costate.model.model import Array
 MAX_BYTES = 16 * 2**20
 """Robot files are below 1 MB; a hundred-fold is no robot. The parser itself bounds depth (256) and text length."""
 
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$", re.ASCII)
 # Declarations that parsers must refuse but files have: <?xml version="0.0"?>, or one after a blank line or comment.
 _DECLARATION = re.compile(rb"^\s*<\?xml version=.0\.0.[^>]*\?>|(?<=[\s>])<\?xml\s[^>]*\?>")
 _INFINITE = re.compile(r"[+-]?inf(inity)?$", re.IGNORECASE)

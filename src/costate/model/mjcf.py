@@ -28,6 +28,23 @@ from costate.model.tree import note_massless
 _KINDS = {0: "floating", 1: "spherical", 2: "prismatic", 3: "revolute"}
 _CONES = {0: "pyramidal", 1: "elliptic"}
 _INTEGRATORS = {0: "Euler", 1: "RK4", 2: "implicit", 3: "implicitfast"}
+_FINITE = (
+    *(
+        "gravity",
+        "qpos0",
+        "qpos_spring",
+        "body_pos",
+        "body_quat",
+        "body_ipos",
+        "body_iquat",
+        "body_mass",
+        "body_inertia",
+    ),
+    *("geom_pos", "geom_quat", "geom_size", "geom_friction", "geom_rgba", "geom_solref", "geom_solimp"),
+    *("jnt_pos", "jnt_axis", "jnt_range", "jnt_stiffness", "jnt_margin", "jnt_solref", "jnt_solimp", "jnt_actfrcrange"),
+    *("dof_damping", "dof_frictionloss", "dof_armature", "dof_solref", "dof_solimp"),
+    *("actuator_gear", "actuator_gainprm", "actuator_ctrlrange"),
+)
 _JOINT_TRANSMISSION, _NO_BIAS, _FIXED_GAIN, _NO_DYNAMICS = 0, 0, 0, 0
 
 
@@ -68,9 +85,13 @@ def _compile(path: Path) -> Any:
             f"{path}: MJCF files are read with mujoco; install it with: pip install costate[mjcf]"
         ) from None
     try:
-        return mujoco.MjSpec.from_file(str(path)).compile()  # pyright: ignore[reportAttributeAccessIssue]
+        mj = mujoco.MjSpec.from_file(str(path)).compile()  # pyright: ignore[reportAttributeAccessIssue]
     except ValueError as error:
         raise ModelError(f"{path}: MuJoCo refuses this file: {error}") from None
+    for name in _FINITE:  # MuJoCo only warns
+        if np.isnan(getattr(mj.opt if name == "gravity" else mj, name)).any():
+            raise ModelError(f"{path}: MuJoCo reads {name} that is not a number (NaN); look for nan in the file")
+    return mj
 
 
 def names(mj: Any) -> list[str]:

@@ -150,10 +150,13 @@ class Report:
 """
 
     def save(self, path: str | Path) -> Path:
-        """Write the page; returns its path."""
+        """Write the page, whole or not at all; returns its path."""
+        from costate.learn.files import write_atomically
+
         path = Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(self.html(), encoding="utf-8")
+        page = self.html()
+        write_atomically(path, lambda temporary: temporary.write_text(page, encoding="utf-8"))
         return path
 
 

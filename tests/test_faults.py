@@ -1,0 +1,104 @@
+"""Damaged inputs are answered or refused clearly: a sample of `make study-faults`, and the faults it has found."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from benchmarks.fault_inputs import KINDS, MJCF, URDF, make_run, try_case
+
+from costate.learn.controller import load_policy
+from costate.learn.files import read_tensors, write_tensors
+from costate.learn.run import Run
+from costate.model import load_model
+from costate.model.errors import ModelError
+from costate.report import Report
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("faults")
+    make_run(path / "sound")
+    return path
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_damaged_inputs_are_answered_or_refused(kind: str, folder: Path) -> None:
+    outcomes = [try_case(kind, number, folder) for number in range(1_000_000, 1_000_050)]
+    assert [o for o in outcomes if not o.sound] == []
+    assert {o.result for o in outcomes} == {"answer", "error"}  # the sample has both
+
+
+@pytest.mark.parametrize("suffix", ["urdf", "xml"])
+def test_the_undamaged_files_are_accepted(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"robot.{suffix}"
+    path.write_text(URDF if suffix == "urdf" else MJCF)
+    with pytest.warns(UserWarning):  # a mesh that is not there; an equality constraint
+        assert load_model(path).nv > 1
+
+
+def test_a_changed_bit_of_a_weight_is_noticed(folder: Path, tmp_path: Path) -> None:
+    path = tmp_path / "weights.safetensors"
+    write_tensors(path, {"a": torch.arange(5.0), "b": torch.tensor(2.0)}, {"iteration": 3})
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(ValueError, match="not what was written"):
+        read_tensors(path)
+    controller = load_policy(folder / "sound")
+    assert controller.action(np.zeros(18), 0).shape == (6,)
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "message"),
+    [
+        ("options.json", '"interval": 25', '"interval": Infinity', "TrainOptions.interval is inf; expected int"),
+        ("options.json", '"batch": 8', '"batch": {}', "TrainOptions.batch is {}; expected int"),
+        ("metrics.jsonl", '"loss": 1.0', '"loss": 1.0.0', "metrics.jsonl is damaged"),
+        ("run.json", '"versions"', '"conversions"', "has no versions"),
+    ],
+)
+def test_run_folders_with_wrong_values(
+    name: str, old: str, new: str, message: str, folder: Path, tmp_path: Path
+) -> None:
+
+    path = shutil.copytree(folder / "sound", tmp_path / "run")
+    text = (path / name).read_text()
+    assert old in text
+    (path / name).write_text(text.replace(old, new, 1))
+    with pytest.raises(ValueError, match=message):
+        run = Run.open(path)
+        run.metrics()
+        run.differences()
+
+
+def test_mjcf_with_nan_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "robot.xml"
+    path.write_text(MJCF.replace('pos="-0.2 0 0"', 'pos="-0.2 0 nan"'))
+    with pytest.raises(ModelError, match="body_pos that is not a number"):
+        load_model(path)
+
+
+def test_numbers_in_other_scripts_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "robot.urdf"
+    path.write_text(URDF.replace('value="2"', 'value="\u0663"'), encoding="utf-8")
+    with pytest.raises(ModelError, match="not a finite number"):
+        load_model(path)
+
+
+def test_a_report_that_cannot_be_written_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = Report("first").save(tmp_path / "report.html")
+    before = path.read_text()
+
+    def full(self: Path, text: str, **_: object) -> int:
+        with open(self, "w") as file:
+            file.write(text[:100])
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(OSError, match="the one there is unchanged"):
+        Report("second").save(path)
+    assert path.read_text() == before and list(tmp_path.iterdir()) == [path]
