@@ -25,7 +25,9 @@ from costate.learn.run import Run
 from costate.learn.train import DivergedError, train
 from costate.tasks.insertion import Disturbances, Insertion, InsertionOptions, InsertionWeights, draw
 
-SMALL = TrainOptions(hidden=16, batch=8, iterations=40, interval=4, watch_interval=20, watch_episodes=4, seed=2)
+SMALL = TrainOptions(
+    hidden=16, batch=8, iterations=40, interval=4, watch_interval=20, watch_episodes=4, seed=2, threads=1
+)
 
 
 @pytest.fixture(scope="module")
@@ -91,12 +93,27 @@ def test_metrics_tell_the_whole_story(trained: Run) -> None:
 
 
 def test_training_learns(tmp_path: Path) -> None:
-    options = replace(SMALL, hidden=64, batch=32, iterations=200, interval=10, learning_rate=0.02, watch_interval=0)
-    folder = Run.create(tmp_path / "run", options)
+    """From 120 mm to a few, in a hundred iterations; without a wall, above which so short a training would stop.
+
+    Every iteration has episodes of its own, so that the error is one of episodes that were not trained on.
+    """
+    options = replace(SMALL, hidden=64, batch=32, iterations=100, learning_rate=0.01, warm_up=5, watch_interval=0)
+    folder = Run.create(tmp_path / "run", replace(options, weights=InsertionWeights(funnel=0.0, floor=0.0)))
+    assert evaluate_policy(folder.task, folder.policy, 20).metrics.error_mean > 100
     train(folder)
-    rows = folder.metrics()
-    assert rows[0]["error_mm"] > 60  # it starts some 120 mm away
-    assert rows[-1]["error_mm"] < 0.35 * rows[0]["error_mm"]
+    assert folder.metrics()[-1]["error_mm"] < 6
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_training_twice_gives_the_same_bits(threads: int, tmp_path: Path) -> None:
+    """At the size that is trained by default, where matrix products are shared between threads."""
+    options = replace(SMALL, hidden=256, batch=256, iterations=3, watch_interval=0, threads=threads)
+    policies = []
+    for name in ("one", "other"):
+        train(folder := Run.create(tmp_path / name, options))
+        policies.append((folder.path / "policy.safetensors").read_bytes())
+    torch.set_num_threads(1)
+    assert policies[0] == policies[1]
 
 
 @pytest.mark.parametrize(("clip", "clipped"), [(1e-6, 1.0), (1e9, 0.0)])
@@ -108,7 +125,7 @@ def test_clipping_says_when_it_acts(clip: float, clipped: float, tmp_path: Path)
 
 
 def test_contact_and_payload_are_simulated_when_asked_for(tmp_path: Path) -> None:
-    losses = {}
+    errors = {}
     for name, payload in (("same", 0.0), ("heavier or lighter", 0.2)):
         options = replace(SMALL, iterations=2, interval=1, watch_interval=0, contact_fraction=0.5, contact_batch=3)
         folder = Run.create(tmp_path / name, replace(options, disturbances=Disturbances(payload=payload)))
@@ -116,9 +133,9 @@ def test_contact_and_payload_are_simulated_when_asked_for(tmp_path: Path) -> Non
         rows = folder.metrics()
         assert [row["contact"] for row in rows] == [False, True]
         assert [row["control_steps"] for row in rows] == [40 * 8, 40 * (8 + 3)]
-        losses[name] = [row["loss"] for row in rows]
-    for same, other in zip(*losses.values(), strict=True):
-        assert same != other and same == pytest.approx(other, rel=0.05)  # the servos hold either weight, nearly
+        errors[name] = [row["error_mm"] for row in rows]
+    for same, other in zip(*errors.values(), strict=True):
+        assert same != other and same == pytest.approx(other, rel=0.02)  # the servos hold either weight, nearly
 
 
 def test_a_diverged_training_says_where_and_keeps_the_checkpoint(tmp_path: Path) -> None:
@@ -193,7 +210,20 @@ def test_a_training_stopped_by_a_full_disk_ends_with_the_same_bits(trained: Run,
 def test_control_c_leaves_a_folder_to_go_on_with(tmp_path: Path) -> None:
     path = tmp_path / "run"
     command = [sys.executable, "-m", "costate.cli", "train", "insertion", "--out", str(path), "--no-tensorboard"]
-    command += ["--hidden", "16", "--batch", "8", "--iterations", "100000", "--interval", "4", "--watch-interval", "0"]
+    command += [
+        "--hidden",
+        "16",
+        "--batch",
+        "8",
+        "--iterations",
+        "100000",
+        "--interval",
+        "4",
+        "--watch-interval",
+        "0",
+        "--threads",
+        "1",
+    ]
     child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     while child.poll() is None and not (path / "metrics.jsonl").exists():
         time.sleep(0.01)
