@@ -67,7 +67,7 @@ def insertion() -> None:
         states.append(state)
     camera = Camera(np.array([1.35, -1.0, 0.62]), np.array([0.36, 0.06, 0.24]), np.radians(25))
     pictures = []
-    for frame in (0, 9, 15, 40):
+    for frame in (0, 12, 16, 40):
         path = cs.render(
             task.shown, torch.stack(states), HERE / "insertion.png", size=(330, 400), camera=camera, frame=frame
         )

@@ -99,7 +99,7 @@ def test_joints_against_their_limits(page: Page, plots: dict[str, dict[str, Any]
 
 
 def test_training_and_horizon_are_there(plots: dict[str, dict[str, Any]]) -> None:
-    assert [s["name"] for s in plots["Loss and its terms"]["series"]] == ["loss", "position", "tilt"]
+    assert [s["name"] for s in plots["Loss and its terms"]["series"]] == ["loss", "position", "tilt", "start"]
     assert plots["Success in new episodes"]["series"][0]["y"] == [50, 50, 50]
     assert plots["Success against horizon"]["x"] == [300, 200]
 

@@ -101,7 +101,7 @@ def test_the_page(browser: Browser, play: Play) -> None:
 def _reads_out(page: Page, play: Play) -> None:
     """Error in mm and time per action, as measured."""
     press(page, "pause")
-    until(lambda: not play.live.running)
+    until(lambda: not play.live.running and _stands(play))
     told = dict(re.findall(r"\| ([^|]+?) \| \**([^|*]+?)\** \|", play.readout.content))
     assert re.fullmatch(r"\d+\.\d\d mm", told["error when seated"])
     assert re.fullmatch(r"\d+ of \d+", told["success"])
@@ -110,6 +110,13 @@ def _reads_out(page: Page, play: Play) -> None:
         page.wait(f"document.body.innerText.includes({value!r})")
     press(page, "go on")
     until(lambda: play.live.running)
+
+
+def _stands(play: Play) -> bool:
+    """A pause begins when the steps that are due have been made."""
+    step = play.live.step_number
+    time.sleep(0.3)
+    return play.live.step_number == step
 
 
 def _drags_the_socket(page: Page, play: Play) -> None:

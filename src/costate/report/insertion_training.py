@@ -10,6 +10,9 @@ import numpy as np
 from costate.learn.run import Run
 from costate.report.report import Report
 
+SHOWN, SMALLEST = 7, 1e-4
+"""Terms in the plot of the loss, as many as there are colours beside its own, and what of them is too small to be drawn."""
+
 
 def training_section(report: Report, source: Run) -> None:
     rows = source.metrics()
@@ -17,7 +20,7 @@ def training_section(report: Report, source: Run) -> None:
         return
     report.section("Training")
     iteration, looked = [row["iteration"] for row in rows], [row for row in rows if "success" in row]
-    terms = {name: [row.get(name, np.nan) for row in rows] for name in _terms(rows[0])}
+    terms = _terms(rows)
     errors = {"position [mm]": [r["error_mm"] for r in rows], "tilt [degrees]": [r["tilt_deg"] for r in rows]}
     with report.row():
         report.plot(terms, iteration, title="Loss and its terms", x_label="iteration", log_y=True)
@@ -37,9 +40,12 @@ def training_section(report: Report, source: Run) -> None:
         )
 
 
-def _terms(row: dict[str, Any]) -> list[str]:
-    """The loss and what it is made of stand between the iteration and the errors; the last and least of them is left out."""
-    return list(row)[1 : list(row).index("error_mm") - 1]
+def _terms(rows: list[dict[str, Any]]) -> dict[str, list[float]]:
+    """The loss and the largest of what it is made of, which stand between the iteration and the errors of a row."""
+    names = list(rows[0])[2 : list(rows[0]).index("error_mm")]
+    largest = sorted(names, key=lambda name: -sum(row[name] for row in rows))[:SHOWN]
+    chosen = ["loss", *(name for name in names if name in largest)]
+    return {name: [row[name] if row[name] > SMALLEST else np.nan for row in rows] for name in chosen}
 
 
 def horizon_section(report: Report, source: Run) -> None:
