@@ -6,11 +6,8 @@ chooses the form of the residual; the fifth, on which all are compared, is looke
 
 import os
 from copy import deepcopy
-from pathlib import Path
 
 import torch
-import tyro
-from matplotlib.figure import Figure
 from torch import Tensor, nn
 
 import costate as cs
@@ -20,7 +17,7 @@ RATE, PERIOD = 100, 20.0  # samples per second, s
 EPOCHS = 30 if os.environ.get("COSTATE_QUICK") else 100
 STIFFNESS = torch.tensor([6e3, 6e3, 4e3, 4e3, 2e3, 2e3, 1e3]).double()  # of the gears, N m/rad
 FRICTION = torch.tensor([4.0, 4.0, 3.0, 3.0, 1.5, 1.0, 0.6]).double()  # N m
-COLORS = {"(a) network": "#edae49", "(b) identified": "#30638e", "(c) identified + residual": "#d1495b"}
+MODELS = ("(a) network", "(b) identified", "(c) identified + residual")
 
 
 def record(robot: cs.Robot, seed: int) -> dict[str, Tensor]:
@@ -82,23 +79,7 @@ def errors_on(log: dict[str, Tensor], model) -> tuple[Tensor, Tensor]:
     return tau, (tau - log["tau"]).std(0) / log["tau"].std(0)
 
 
-def plot(test: dict[str, Tensor], results: dict[str, tuple[Tensor, Tensor]], joints: list[str], path: Path):
-    figure = Figure(figsize=(10, 7), layout="constrained")
-    top, bottom = figure.subplots(2, 1, height_ratios=(2, 3))
-    joint, span = 4, slice(0, 8 * RATE)
-    bottom.plot(test["t"][span], test["tau"][span, joint], color="0.35", lw=2.2, label="measured")
-    for k, (name, (tau, error)) in enumerate(results.items()):
-        top.bar(torch.arange(len(joints)) + 0.27 * (k - 1), error, 0.25, color=COLORS[name])
-        bottom.plot(test["t"][span], tau[span, joint], color=COLORS[name], lw=1.1, label=name)
-    top.set(ylabel="error / spread", yscale="log", title="a motion that no model has seen")
-    top.set_xticks(range(len(joints)), joints, fontsize=8)
-    bottom.set(xlabel="time [s]", ylabel=f"torque of {joints[joint]} [N m]")
-    bottom.legend(frameon=False, ncols=4, fontsize=8)
-    figure.savefig(path, dpi=110)
-
-
-def main(out: Path = Path("out/structured_learning")) -> None:
-    out.mkdir(parents=True, exist_ok=True)
+def main() -> tuple[dict[str, Tensor], dict[str, tuple[Tensor, Tensor]], list[str]]:
     robot = cs.load_robot("iiwa7")
     torch.manual_seed(0)
     torch.set_num_threads(1)  # small networks: threads would wait for each other
@@ -106,13 +87,13 @@ def main(out: Path = Path("out/structured_learning")) -> None:
     log = {name: torch.cat([x[name] for x in logs]) for name in ("q", "v", "a", "tau")}
     identified = cs.identify(robot, {name: x.numpy() for name, x in log.items()}).model
     analytic, both = cs.Robot(identified).inverse_dynamics, with_residual(identified, log, validation)
-    results = {k: errors_on(test, f) for k, f in zip(COLORS, (network_only(log), analytic, both), strict=True)}
+    results = {k: errors_on(test, f) for k, f in zip(MODELS, (network_only(log), analytic, both), strict=True)}
     for name, (_, error) in results.items():
         print(f"{name:<26} error / spread " + " ".join(f"{e:6.3f}" for e in error) + f"   mean {error.mean():.3f}")
-    plot(test, results, robot.joint_names, out / "structured_learning.png")
     a, b, c = (error.mean() for _, error in results.values())
     assert c < 0.6 * b < 0.6 * a
+    return test, results, robot.joint_names
 
 
 if __name__ == "__main__":
-    tyro.cli(main)
+    main()

@@ -29,7 +29,7 @@ QUICK = bool(os.environ.get("COSTATE_QUICK"))
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("out") / "10_insertion")
-    parser.add_argument("--iterations", type=int, default=80 if QUICK else 800)
+    parser.add_argument("--iterations", type=int, default=250 if QUICK else 800)
     arguments = parser.parse_args()
     shutil.rmtree(arguments.out, ignore_errors=True)
 
