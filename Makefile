@@ -13,7 +13,7 @@ READY_TEST := $(VENV)/.ready-test
 DEMO := out/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check unit browser study study-rl study-optimise bench format clean
+.PHONY: help demo test check unit browser study study-rl study-optimise study-faults bench format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -51,6 +51,9 @@ study: $(READY_TEST) ## the studies: long runs that are tests too
 
 study-optimise: $(READY_TEST) ## every task from random starts, with gradients and without
 	$(PY) benchmarks/study_optimise.py --markdown docs/optimisation.md --plots docs/plots
+
+study-faults: $(READY_TEST) ## damaged inputs, kills, full disks, load: what happens when things go wrong
+	$(PY) benchmarks/study_faults.py --markdown docs/reliability.md
 
 study-rl: $(READY_TEST) ## reinforcement learning beside back-propagation; minutes of processor time for each: MINUTES=60
 	$(PIP_INSTALL) -e '.[rl]'

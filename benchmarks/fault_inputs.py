@@ -130,7 +130,7 @@ def broken_model(model: Model) -> str:
         if moments.min() < -1e-9 * max(abs(moments).max(), 1e-30):
             return f"{link.name} has principal moments {moments}"
         for shape in (*link.visuals, *link.collisions):
-            if shape.kind != "mesh" and np.any(shape.size <= 0):
+            if shape.kind != "mesh" and np.any(shape.size < 0):  # flat ones are drawn
                 return f"a {shape.kind} of {link.name} has sizes {shape.size}"
     return ""
 

@@ -78,7 +78,7 @@ def test_run_folders_with_wrong_values(
 def test_mjcf_with_nan_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "robot.xml"
     path.write_text(MJCF.replace('pos="-0.2 0 0"', 'pos="-0.2 0 nan"'))
-    with pytest.raises(ModelError, match="body_pos that is not a number"):
+    with pytest.raises(ModelError, match="body_pos is not finite"):
         load_model(path)
 
 

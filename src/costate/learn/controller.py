@@ -68,7 +68,7 @@ def load_policy(run: str | Path) -> Controller:
     try:
         tensors, _ = read_tensors(folder / POLICY)
         return Controller({name: t.numpy() for name, t in tensors.items()}, read_json(folder / NOTE))
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"{folder / POLICY} or {NOTE} is damaged: {error}") from error
 
 

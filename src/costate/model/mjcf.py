@@ -41,9 +41,9 @@ _FINITE = (
         "body_inertia",
     ),
     *("geom_pos", "geom_quat", "geom_size", "geom_friction", "geom_rgba", "geom_solref", "geom_solimp"),
-    *("jnt_pos", "jnt_axis", "jnt_range", "jnt_stiffness", "jnt_margin", "jnt_solref", "jnt_solimp", "jnt_actfrcrange"),
+    *("jnt_pos", "jnt_axis", "jnt_stiffness", "jnt_margin", "jnt_solref", "jnt_solimp"),
     *("dof_damping", "dof_frictionloss", "dof_armature", "dof_solref", "dof_solimp"),
-    *("actuator_gear", "actuator_gainprm", "actuator_ctrlrange"),
+    *("actuator_gear", "actuator_gainprm"),
 )
 _JOINT_TRANSMISSION, _NO_BIAS, _FIXED_GAIN, _NO_DYNAMICS = 0, 0, 0, 0
 
@@ -89,8 +89,8 @@ def _compile(path: Path) -> Any:
     except ValueError as error:
         raise ModelError(f"{path}: MuJoCo refuses this file: {error}") from None
     for name in _FINITE:  # MuJoCo only warns
-        if np.isnan(getattr(mj.opt if name == "gravity" else mj, name)).any():
-            raise ModelError(f"{path}: MuJoCo reads {name} that is not a number (NaN); look for nan in the file")
+        if not np.isfinite(getattr(mj.opt if name == "gravity" else mj, name)).all():
+            raise ModelError(f"{path}: {name} is not finite; look for nan, inf and very large numbers in the file")
     return mj
 
 
