@@ -6,6 +6,7 @@ M = T^T M_mj T, torques are T^T tau_mj, Jacobians J_mj T, and accelerations dw/d
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,8 @@ Array = np.ndarray
 
 class Reference:
     def __init__(self, model: Model, path: str | Path):
-        import mujoco
-
-        self.mujoco: Any = mujoco
+        mujoco: Any = import_module("mujoco")  # without types
+        self.mujoco = mujoco
         self.mj: Any = mujoco.MjModel.from_xml_path(str(path))
         flags = mujoco.mjtDisableBit
         self.mj.opt.disableflags |= int(flags.mjDSBL_CONSTRAINT) | int(flags.mjDSBL_ACTUATION)

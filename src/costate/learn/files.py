@@ -73,7 +73,7 @@ def _digest(tensors: Mapping[str, torch.Tensor], note: str) -> str:
     total = hashlib.sha256(note.encode())
     for name, tensor in sorted(tensors.items()):
         total.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-        total.update(tensor.cpu().reshape(-1).view(torch.uint8).numpy())
+        total.update(tensor.cpu().reshape(-1).view(torch.uint8).numpy().tobytes())
     return total.hexdigest()
 
 

@@ -32,7 +32,9 @@ def check_table(log: Log, drop_bad_rows: bool = False) -> tuple[Log, list[str]]:
             rows = np.flatnonzero(holes[:, k])
             what = f"column '{log.column(quantity, int(k))}' has no number in {_rows(log, rows)}"
             if not drop_bad_rows:
-                raise LogError(f"{log.source}: {what}; mend or remove these rows, or pass drop_bad_rows=True (--drop-bad-rows)")
+                raise LogError(
+                    f"{log.source}: {what}; mend or remove these rows, or pass drop_bad_rows=True (--drop-bad-rows)"
+                )
             notes.append(f"{what}: dropped")
             bad |= holes[:, k]
     if bad.any():
