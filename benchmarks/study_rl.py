@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +83,8 @@ class OutOfTime(Exception):  # noqa: N818  (not an error)
 def back_propagation(task: Insertion, curve: Curve, seconds: float, smoke: bool) -> None:
     """`costate train insertion`."""
     folder = curve.file.with_suffix(".run")
-    options = TrainOptions(task=task.options, watch_interval=50, iterations=100 if smoke else 2500)
+    options = TrainOptions(task=task.options, watch_interval=50, threads=1)
+    options = replace(options, iterations=100) if smoke else options
     training = Run.open(folder) if folder.exists() else Run.create(folder, options)
     spent, begun = curve.seconds, time.process_time()
 
@@ -107,10 +108,10 @@ def ppo(task: Insertion) -> Any:
 
     from costate.tasks.insertion.vector_environment import InsertionVecEnv
 
-    network = {"net_arch": [256], "activation_fn": torch.nn.Tanh, "log_std_init": -1.0}
+    network = {"net_arch": [256], "activation_fn": torch.nn.Tanh, "log_std_init": -1.5}
     env = InsertionVecEnv(task, 256)
     return PPO(
-        "MlpPolicy", env, 5e-4, n_steps=40, batch_size=1024, n_epochs=8, policy_kwargs=network, device="cpu", seed=0
+        "MlpPolicy", env, 1e-3, n_steps=40, batch_size=1024, n_epochs=8, policy_kwargs=network, device="cpu", seed=0
     )
 
 
@@ -126,7 +127,7 @@ def sac(task: Insertion) -> Any:
         1e-3,
         buffer_size=1_000_000,
         learning_starts=64 * 80,
-        batch_size=512,
+        batch_size=256,
         gradient_steps=8,
         policy_kwargs={"net_arch": [256], "activation_fn": torch.nn.Tanh},
         device="cpu",
