@@ -8,6 +8,7 @@ Ends with exit code 1 if anything is not as it must be.
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from fault_fuzz import fuzz
@@ -33,24 +34,20 @@ def main() -> None:
         if name in chosen.only:
             table, bad = study()
             tables, wrong = [*tables, table], wrong + bad
-    for table in tables if chosen.markdown else ():
-        _page(chosen.markdown)
-        Report(table.title, "make study-faults", machine(), (table,)).save_markdown(chosen.markdown)
-    publish(Report("Reliability", "make study-faults", machine(), tuple(tables)), _without_page(chosen))
+    if chosen.markdown:
+        _save(tables, chosen.markdown)
+    publish(Report("Reliability", "make study-faults", machine(), tuple(tables)), replace(chosen, markdown=None))
     sys.exit(1 if wrong else 0)
 
 
-def _page(file: Path | None) -> None:
-    if file and not file.exists():
+def _save(tables: list[Table], file: Path) -> None:
+    """A section per table, so that each can be measured again alone."""
+    if not file.exists():
         file.write_text(
             "# Reliability\n\nWhat happens when things go wrong. Every table is written by `make study-faults`.\n"
         )
-
-
-def _without_page(chosen):
-    from dataclasses import replace
-
-    return replace(chosen, markdown=None)
+    for table in tables:
+        Report(table.title, "make study-faults", machine(), (table,)).save_markdown(file)
 
 
 if __name__ == "__main__":
