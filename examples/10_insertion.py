@@ -2,8 +2,8 @@
 
     python examples/10_insertion.py [--out FOLDER] [--iterations N]
 
-The training is short here, about two minutes on a quiet machine; `costate train insertion` does the same with more of it, and shows
-how it goes. Then try `costate report FOLDER` and `costate play insertion FOLDER`.
+The training is half as long here as that of `costate train insertion`, about four minutes on two
+cores. Then try `costate report FOLDER` and `costate play insertion FOLDER`.
 """
 
 import argparse
@@ -29,16 +29,18 @@ QUICK = bool(os.environ.get("COSTATE_QUICK"))
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("out") / "10_insertion")
-    parser.add_argument("--iterations", type=int, default=250 if QUICK else 800)
+    parser.add_argument("--iterations", type=int, default=100 if QUICK else 1600)
     arguments = parser.parse_args()
     shutil.rmtree(arguments.out, ignore_errors=True)
 
     # 1. Train: a folder, options, and back-propagation through every step of every episode.
     options = TrainOptions(
         iterations=arguments.iterations,
-        batch=32 if QUICK else 256,
+        batch=64 if QUICK else 256,
         hidden=64 if QUICK else 256,
-        warm_up=5 if QUICK else 50,
+        warm_up=10 if QUICK else 50,
+        learning_rate=2e-2 if QUICK else 6e-3,
+        funnel_ramp=1.0 if QUICK else 0.3,
         watch_interval=0,
         interval=10 if QUICK else 25,
     )
@@ -67,8 +69,8 @@ def main() -> None:
     print("wrote", write_c_header(network, run.path / "costate_policy.h"))
 
     first, last = run.metrics()[0], run.metrics()[-1]
-    assert last["error_mm"] < (0.7 if QUICK else 0.05) * first["error_mm"], "training should bring the bottle nearer"
-    assert QUICK or found["success"] > 0.5, "after 800 iterations most episodes should succeed"
+    assert last["error_mm"] < (0.5 if QUICK else 0.05) * first["error_mm"], "training should bring the bottle nearer"
+    assert QUICK or found["success"] > 0.8, "after 1,600 iterations most episodes should succeed"
     measured = raw_observation(torch.from_numpy(state), 0).numpy()
     assert np.allclose(network(measured), command, atol=1e-6), "what is exported does the same"
 
