@@ -207,12 +207,13 @@ def _attempt(task: Task, method: str, numbers: Sequence[int], options: Any, to_t
 def _updated(old: Outcome, new: Outcome, rows: list[int]) -> Outcome:
     """With what another attempt found for some problems; iterations and seconds add up."""
     x, states, iterations, seconds = (v.clone() for v in (old.x, old.states, old.iterations, old.seconds))
-    x[rows], states[:, rows] = new.x, new.states
+    better = [(k, row) for k, row in enumerate(rows) if new.error[k] < old.error[row]]
     error = old.error.clone()
-    error[rows] = new.error
+    for k, row in better:
+        x[row], states[:, row], error[row] = new.x[k], new.states[:, k], new.error[k]
     iterations[rows] += new.iterations
     seconds[rows] += new.seconds
-    facts = new.facts if rows[0] == 0 else old.facts
+    facts = new.facts if (0, 0) in better else old.facts
     return replace(old, x=x, states=states, error=error, iterations=iterations, seconds=seconds, facts=facts)
 
 

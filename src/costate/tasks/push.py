@@ -1,8 +1,8 @@
-"""Push: a round finger pushes a box over a table to a pose, from one of its four sides.
+"""Push: a round finger pushes a box over a table to a pose.
 
 The finger slides and sticks on the box, the box sticks to the table until it is pushed hard enough. A finger that does not touch
-has no influence, and its gradient is zero; so it starts at a side. iLQR tries all four sides side by side, and the best one
-counts; Gauss-Newton starts at the side that faces the goal, and tries the others if that fails.
+has no influence, and its gradient is zero; so it starts at a side and pushes. Which contact leads to the goal is not a question for
+a gradient: iLQR tries several side by side, and the best one counts; Gauss-Newton takes the next one if the first fails.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ FOOT = 0.01
 """The box stands on four round feet in its corners [m]."""
 HEIGHT = 0.05
 """Of the finger above the table [m]."""
-SIDES = 4
+CONTACTS: tuple[tuple[int, float], ...] = ((0, 0.0), (0, 0.05), (0, -0.05), (1, 0.0))
+"""First contacts to try: which side, counted from the one most directly opposite the goal, and how far from its middle [m]."""
 SPEED = 0.5
 """Fastest command of the finger [m/s]."""
 LEVER = 0.1
@@ -61,19 +62,21 @@ class Push(Task):
     summary: ClassVar[str] = "a finger pushes a box to a pose"
     unit: ClassVar[str] = "m"
     trails: ClassVar[tuple[str, ...]] = ("finger/tip",)
-    attempts: ClassVar[int] = SIDES
+    attempts: ClassVar[int] = len(CONTACTS)
 
     tolerance: float = 0.005
     """Distance of the box from its goal [m]; 0.05 rad count as 5 mm."""
-    steps: int = 100
+    steps: int = 50
     knots: int = 20
     """Unknown velocities per direction for Gauss-Newton, interpolated."""
     distance: tuple[float, float] = (0.15, 0.35)
     """How far goals are [m]."""
     turn: float = 0.3
     """How much the box must turn at most [rad]."""
-    effort: float = 0.02
-    """Weight of the controls."""
+    effort: float = 0.5
+    """Weight of the controls in iLQR."""
+    precision: float = 100.0
+    """Weight of the final pose in iLQR."""
 
     @cached_property
     def world(self) -> World:
@@ -85,7 +88,7 @@ class Push(Task):
             contact=PGS(sweeps=30, friction=0.3, cone="cone"),
             collide=[("finger", "box/body/0"), *((f"box/body/{k}", "table") for k in range(1, 5))],
             poses={"finger": Transform(translation=np.array([0, 0, HEIGHT]))},
-            dt=0.02,
+            dt=0.04,
             substeps=4,
         )
 
@@ -95,23 +98,17 @@ class Push(Task):
         r, way, turn = uniform(numbers, (near, -pi, -self.turn), (far, pi, self.turn)).unbind(-1)
         return torch.stack([r * way.cos(), r * way.sin(), turn], -1)
 
-    def _start(self, side: int) -> tuple[Tensor, Tensor]:
-        """State with the finger at the middle of a side (nx,), and the direction it pushes in (2,)."""
-        way = torch.tensor([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]], dtype=torch.float64)[side]
-        state = self.world.initial_state()
-        state[:2] = -way * (SIZE / 2 + RADIUS)
-        state[4] = SIZE / 2
-        return state, way
-
-    def _tries(self, numbers: Sequence[int]) -> tuple[Tensor, Tensor, Tensor]:
-        """Starts (4 B, nx), directions (4 B, 2) and goals (4 B, 3): every problem from all sides."""
-        starts, ways = zip(*(self._start(k) for k in range(SIDES)), strict=True)
-        count = len(numbers)
-        return (
-            torch.stack(starts).repeat(count, 1),
-            torch.stack(ways).repeat(count, 1),
-            self._goals(numbers).repeat_interleave(SIDES, 0),
-        )
+    def _contact(self, goals: Tensor, number: int) -> tuple[Tensor, Tensor]:
+        """A first contact for each goal: states with the finger at a side (B, nx), and commands that push straight (B, 2)."""
+        rank, offset = CONTACTS[number]
+        ways = goals.new_tensor([[1, 0], [0, 1], [-1, 0], [0, -1]])
+        facing = goals[:, :2] @ ways.T  # how far the goal is in the direction that each side is pushed in
+        side = facing.argsort(-1, descending=True)[:, rank]
+        way, far = ways[side], facing.gather(-1, side[:, None])
+        state = self.world.initial_state(len(goals))
+        state[:, :2] = -way * (SIZE / 2 + RADIUS) + offset * way.flip(-1)
+        state[:, 4] = SIZE / 2
+        return state, way * (far / (self.steps * self.world.dt)).clamp(0.02, SPEED / 2)
 
     def away(self, state: Tensor, goals: Tensor) -> Tensor:
         """From the goal to the box: x, y [m], angle [rad times LEVER], (..., 3)."""
@@ -124,7 +121,10 @@ class Push(Task):
         return torch.maximum(away[..., :2].norm(dim=-1), away[..., 2].abs())
 
     def motions(self, numbers: Sequence[int]) -> Motions:
-        starts, ways, goals = self._tries(numbers)
+        goals = self._goals(numbers)
+        contacts = [self._contact(goals, k) for k in range(len(CONTACTS))]
+        starts, commands = (torch.stack(x, 1).flatten(0, 1) for x in zip(*contacts, strict=True))
+        goals = goals.repeat_interleave(len(CONTACTS), 0)
 
         def away(s: Any) -> ca.SX:
             angle = 2 * ca.atan2(s.q[7], s.q[8])
@@ -134,25 +134,23 @@ class Push(Task):
             return ca.vertcat(self.effort * s.u, 0.05 * away(s))
 
         def final(s: Any) -> ca.SX:
-            return ca.vertcat(30 * away(s), 0.5 * s.v[2:5])
+            return ca.vertcat(self.precision * away(s), 0.5 * s.v[2:5])
 
         return Motions(
             state0=starts,
-            controls0=(0.15 * ways).expand(self.steps, -1, -1).clone(),
+            controls0=commands.expand(self.steps, -1, -1).clone(),
             stage=stage,
             final=final,
             inputs={"goal": goals},
             bounds=(-SPEED, SPEED),
             error=lambda states, controls: self.missed(states, goals),
-            group=SIDES,
+            group=len(CONTACTS),
         )
 
     def problems(self, numbers: Sequence[int], attempt: int = 0) -> Problems:
-        """From one side: that of `attempt`, counted from the one that pushes most directly towards the goal."""
+        """From one first contact, the one of number `attempt`."""
         goals = self._goals(numbers)
-        starts, ways = (torch.stack(x) for x in zip(*(self._start(k) for k in range(SIDES)), strict=True))
-        order = (goals[:, :2] @ ways.T).argsort(-1, descending=True)[:, attempt % SIDES]
-        start, way = starts[order], ways[order]
+        start, command = self._contact(goals, attempt % len(CONTACTS))
 
         def states(x: Tensor) -> Tensor:
             commands = interpolate(x.unflatten(-1, (self.knots, 2)).movedim(-2, 0), self.steps)
@@ -162,7 +160,7 @@ class Push(Task):
             return self.away(states(x)[-1], goals)
 
         return Problems(
-            x0=(0.3 * way)[:, None].expand(-1, self.knots, -1).flatten(1).clone(),
+            x0=torch.atanh(command / SPEED)[:, None].expand(-1, self.knots, -1).flatten(1).clone(),
             residuals=residuals,
             states=states,
             error=lambda x: self.missed(states(x), goals),
