@@ -67,8 +67,10 @@ def report(name: str, outcome: Outcome, show: int = 3) -> Report:
     )
     if outcome.facts:
         page.facts(outcome.facts)
-    links = [link for link in task.trails if link in task.world.link_names]
-    page.replay(task.world, outcome.states, samples=min(show, outcome.states.shape[1]), trails=links)
+    world = task.shown(outcome.numbers[0])
+    links = [link for link in task.trails if link in world.link_names]
+    together = min(show, outcome.states.shape[1]) if world is task.world else 1  # else each has surroundings of its own
+    page.replay(world, outcome.states, samples=together, trails=links)
     page.plot(_losses(outcome, show), title="Loss", x_label="iteration", log_y=True, markers=len(solution.history) < 40)
     _landscape(page, task)
     page.table(

@@ -34,8 +34,8 @@ from costate.model.builtin.parts import (
 )
 from costate.robot import Robot
 from costate.sim import PGS, Compliant, Static, Torque, World
-from costate.sim.shapes import plane
-from costate.tasks.task import Problems, Task, normal
+from costate.sim.shapes import cylinder, plane
+from costate.tasks.task import TARGET, Problems, Task, normal
 
 Tensor = torch.Tensor
 
@@ -109,7 +109,10 @@ class Golf(Task):
     def world(self) -> World:
         return World(
             robots={"linkage": Robot(linkage()), "ball": Robot(rolling_ball())},
-            scenery=[Static("ground", plane(), friction=GRASS)],
+            scenery=[
+                Static("ground", plane(), friction=GRASS),
+                Static("target", cylinder(0.05, 0.01, (*self.goal, 0.0), color=TARGET)),
+            ],
             actuators={"linkage": Torque(20.0)},
             contact=self.contact,
             collide=[("ball", "ground"), ("ball", "linkage/lower")],

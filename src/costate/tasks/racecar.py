@@ -15,8 +15,8 @@ import torch
 
 from costate.robot import Robot, load_robot
 from costate.sim import PGS, PositionServo, Static, VelocityServo, World
-from costate.sim.shapes import plane
-from costate.tasks.task import Problems, Task, uniform
+from costate.sim.shapes import box, plane
+from costate.tasks.task import TARGET, Problems, Task, uniform
 
 Tensor = torch.Tensor
 
@@ -52,7 +52,10 @@ class Racecar(Task):
         wheels = [link for link in self.robot.link_names if link.endswith("_wheel")]
         return World(
             robots=[self.robot],
-            scenery=[Static("ground", plane())],
+            scenery=[
+                Static("ground", plane()),
+                Static("target", box((0.02, 0.4, 0.002), (self.goal, 0, 0), color=TARGET)),
+            ],
             actuators={
                 f"racecar/{name}": STEERING if "steering" in name else BRAKE for name in self.robot.joint_names[1:]
             },

@@ -14,11 +14,11 @@ from typing import ClassVar
 
 import torch
 
-from costate.model import Shape
+from costate.model import Shape, Transform
 from costate.robot import Pose, Robot, load_robot
 from costate.sim import Static, World
-from costate.sim.shapes import capsule, sphere
-from costate.tasks.task import Problems, Task, uniform
+from costate.sim.shapes import box, capsule, sphere
+from costate.tasks.task import TARGET, Problems, Task, uniform
 
 Tensor = torch.Tensor
 
@@ -86,6 +86,17 @@ class Reach(Task):
             collide=[(link, name) for link in MOVING for name in OBSTACLES],
             parameters=[f"position:{name}" for name in OBSTACLES],
         )
+
+    def shown(self, number: int) -> World:
+        """With the obstacles of one problem, and its goal."""
+        scenes = self.scenes([number])
+        placed = [
+            Static(name, shape, Transform(translation=scenes.params[f"position:{name}"][0].numpy()))
+            for name, shape in OBSTACLES.items()
+        ]
+        goal = Transform(scenes.goal.rotation[0].numpy(), scenes.goal.position[0].numpy())
+        placed.append(Static("target", box((0.02, 0.2, 0.02), color=TARGET), goal))
+        return World(robots=[self.robot], scenery=placed, contact=None)
 
     # --- problems -------------------------------------------------------------------------------------------------
 

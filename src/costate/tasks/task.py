@@ -82,6 +82,10 @@ class Task(ABC):
     @abstractmethod
     def world(self) -> World: ...
 
+    def shown(self, number: int) -> World:
+        """What a replay of a problem draws: other than `world` where problems differ in what stands around."""
+        return self.world
+
     attempts: ClassVar[int] = 1
     """How many starts a problem may be tried from; further ones are for what the first leave unsolved."""
 
@@ -92,6 +96,10 @@ class Task(ABC):
     def motions(self, numbers: Sequence[int]) -> Motions:
         """For optimisers of motions."""
         raise ValueError(f"task '{self.name}' has no costs over time: solve it by Gauss-Newton, gradients or search")
+
+
+TARGET = (0.2, 0.7, 0.3, 1.0)
+"""Colour of marks that say where something has to go; nothing touches them."""
 
 
 def normal(numbers: Sequence[int], *shape: int) -> Tensor:

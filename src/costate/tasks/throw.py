@@ -18,9 +18,9 @@ import torch
 
 from costate.model import load_model
 from costate.robot import Robot
-from costate.sim import PGS, Body, PositionServo, Torque, World
+from costate.sim import PGS, Body, PositionServo, Static, Torque, World
 from costate.sim.shapes import sphere
-from costate.tasks.task import Problems, Task, interpolate, normal
+from costate.tasks.task import TARGET, Problems, Task, interpolate, normal
 
 Tensor = torch.Tensor
 
@@ -74,6 +74,7 @@ class Throw(Task):
         return World(
             robots={"arm": self.robot},
             bodies=[Body("ball", [sphere(RADIUS, color=(0.95, 0.5, 0.15, 1.0))], MASS)],
+            scenery=[Static("target", sphere(RADIUS, self.goal, color=TARGET))],
             actuators={"arm": Torque()} | {f"arm/panda_finger_joint{k}": servo for k in (1, 2)},
             contact=PGS(sweeps=30, friction=1.0),
             collide=[("ball", f"arm/{finger}") for finger in FINGERS],
