@@ -30,7 +30,21 @@ def test_a_robot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_wrong_value_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(robots, "_joined", lambda values, k: 1.001 * torch.cat(list(values.values()), -1)[k].numpy())
-    assert main(["gradcheck", "pendulum1", "--functions", "gravity_torques", "--no-second-order", "--no-float32"]) == 1
+    assert (
+        main(
+            [
+                "gradcheck",
+                "pendulum1",
+                "--functions",
+                "gravity_torques",
+                "--second-order",
+                "False",
+                "--float32",
+                "False",
+            ]
+        )
+        == 1
+    )
 
 
 def test_a_world(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

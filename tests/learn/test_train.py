@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import torch
 from tests.disk import files_of_at_most
+from tests.interrupts import listen_to_interrupts
 
 import costate as cs
 from costate.cli.main import main
@@ -224,7 +225,9 @@ def test_control_c_leaves_a_folder_to_go_on_with(tmp_path: Path) -> None:
         "--threads",
         "1",
     ]
-    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    child = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=listen_to_interrupts
+    )
     while child.poll() is None and not (path / "metrics.jsonl").exists():
         time.sleep(0.01)
     with pytest.raises(ValueError, match="in use"):

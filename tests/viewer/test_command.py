@@ -10,6 +10,7 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+from tests.interrupts import listen_to_interrupts
 
 BROKEN = """<robot name="wall"><link name="brick"><inertial><mass value="1"/>
 <inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial>
@@ -33,7 +34,9 @@ def test_view_serves_a_page_beside_a_taken_port_and_a_missing_mesh(tmp_path: Pat
             "--port",
             str(port),
         ]
-        running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        running = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=listen_to_interrupts
+        )
         try:
             assert running.stdout is not None
             assert running.stdout.readline().startswith(f"port {port} is taken; using ")
