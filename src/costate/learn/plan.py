@@ -73,7 +73,7 @@ class TrainOptions:
     """Units of the controller's hidden layer."""
     seed: int = 0
     """Of initial weights and episodes."""
-    threads: int = 2
+    threads: int = 1
     """Of torch and the kernels. Sums over a batch may differ in the last bit with another number."""
     interval: int = 25
     """Iterations from one row of metrics, and one checkpoint, to the next."""
