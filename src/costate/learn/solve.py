@@ -61,6 +61,11 @@ RECIPES: dict[str, Recipe] = {
         {"gauss_newton": _newton(20), "search": SearchOptions(iterations=500, sigma=0.3, batched=True)},
         {"knots": 6},
     ),
+    "throw_fine": Recipe(
+        "throw:Throw",
+        {"gauss_newton": _newton(20), "search": SearchOptions(iterations=500, sigma=0.3, batched=True)},
+        {"tolerance": 1e-4},
+    ),
     "golf": Recipe(
         "golf:Golf",
         {"gauss_newton": _newton(50), "search": SearchOptions(iterations=1500, sigma=0.3, batched=True)},
@@ -190,10 +195,10 @@ def _by_function(task: Task, method: str, numbers: Sequence[int], options: Any, 
 
 def _attempt(task: Task, method: str, numbers: Sequence[int], options: Any, to_the_end: bool, attempt: int) -> Outcome:
     problems = task.problems(numbers, attempt)
-    x, before = problems.x0, 0.0
+    x, before, spent = problems.x0, 0.0, 0.0
     for stage in problems.stages:
         short = _minimise(method, stage, x, options)
-        x, before = short.x, before + short.iterations
+        x, before, spent = short.x, before + short.iterations, spent + short.seconds
     wanted = options if to_the_end else replace(options, target=problems.target)
     solution = _minimise(method, problems.residuals, x, wanted)
     x = solution.x.detach()
@@ -201,7 +206,9 @@ def _attempt(task: Task, method: str, numbers: Sequence[int], options: Any, to_t
     facts = task.problems(numbers[:1], attempt).facts(x[:1])
     states = problems.states(x).detach()
     error = problems.error(x).detach()
-    return Outcome(task, method, tuple(numbers), solution, x, error, iterations + before, seconds, states, facts)
+    return Outcome(
+        task, method, tuple(numbers), solution, x, error, iterations + before, seconds + spent, states, facts
+    )
 
 
 def _updated(old: Outcome, new: Outcome, rows: list[int]) -> Outcome:
