@@ -80,7 +80,10 @@ RECIPES: dict[str, Recipe] = {
     **{
         f"pendulum{n}": Recipe(
             "pendulum:Pendulum",
-            {"ilqr": ILQROptions(iterations=500)},
+            {
+                "ilqr": ILQROptions(iterations=500),
+                "search": SearchOptions(iterations=500, sigma=0.3, batched=True),
+            },
             {"links": n} | ({"strength": 0.5, "drawn": False} if n < 3 else {}),
         )
         for n in range(1, 8)

@@ -17,7 +17,7 @@ import torch
 from costate.model.builtin.pendulum import LENGTH, MASS
 from costate.robot import Robot, load_robot
 from costate.sim import World
-from costate.tasks.task import Motions, Task, normal
+from costate.tasks.task import Motions, Problems, Task, interpolate, normal
 
 Tensor = torch.Tensor
 
@@ -38,6 +38,8 @@ class Pendulum(Task):
     strength: float = 0.8
     spread: float = 0.1
     """Standard deviation of the first angles [rad], and of the first torques against the strongest."""
+    knots: int = 20
+    """Torques per joint for search, interpolated."""
     drawn: bool = True
     """Whether the guess is a drawing of the motion, the first joint turned evenly, which torques do not follow yet (multiple
     shooting); else it is what the first torques do, from which long chains end in local minima."""
@@ -112,3 +114,26 @@ class Pendulum(Task):
         v = torch.cat([q.diff(dim=0) / self.world.dt, torch.zeros_like(q[:1])])
         v[0] = 0.0
         return torch.cat([q, v], -1)
+
+    def problems(self, numbers: Sequence[int], attempt: int = 0) -> Problems:
+        """For search: torques between knots, and nothing but the balance in the end to tell how good they are."""
+        drawn = self.spread * normal(numbers, self.knots + 1, self.links)
+        state0 = torch.cat([drawn[:, 0], torch.zeros_like(drawn[:, 0])], -1)
+
+        def states(x: Tensor) -> Tensor:
+            torques = interpolate(x.unflatten(-1, (self.knots, self.links)).movedim(-2, 0), self.steps)
+            return self.world.rollout(state0, self.strongest * torch.tanh(torques))
+
+        def residuals(x: Tensor) -> Tensor:
+            last = states(x)[-self.balance :]
+            absolute = last[..., : self.links].cumsum(-1)
+            found = torch.cat([absolute.sin(), 1 + absolute.cos(), 0.1 * last[..., self.links :]], -1)
+            return found.movedim(1, 0).flatten(1)
+
+        return Problems(
+            x0=drawn[:, 1:].flatten(1),
+            residuals=residuals,
+            states=states,
+            error=lambda x: self.missed(states(x)),
+            target=self.tolerance**2 / 2,  # then no angle is larger than the tolerance
+        )
