@@ -30,6 +30,8 @@ LEVELS = (0.5, 0.9, 0.95, 0.99)
 """Success rates; reported is when a method reached them for good."""
 FUNNEL_RAMP = TrainOptions.funnel_ramp
 """Part of the budget over which the funnel term fades in, as it does for back-propagation."""
+LEARNING_RATE = 1e-3
+"""Of PPO and SAC; falls linearly over the budget, to a twentieth."""
 WATCHED, HELD_OUT = 256, 2000
 """Episodes of a look at the success rate, and of the one at the end."""
 
@@ -115,7 +117,15 @@ def ppo(task: Insertion) -> Any:
     network = {"net_arch": [256], "activation_fn": torch.nn.Tanh, "log_std_init": -1.5}
     env = InsertionVecEnv(task, 256)
     return PPO(
-        "MlpPolicy", env, 1e-3, n_steps=40, batch_size=1024, n_epochs=8, policy_kwargs=network, device="cpu", seed=0
+        "MlpPolicy",
+        env,
+        LEARNING_RATE,
+        n_steps=40,
+        batch_size=1024,
+        n_epochs=8,
+        policy_kwargs=network,
+        device="cpu",
+        seed=0,
     )
 
 
@@ -128,7 +138,8 @@ def sac(task: Insertion) -> Any:
     return SAC(
         "MlpPolicy",
         env,
-        1e-3,
+        LEARNING_RATE,
+        ent_coef="auto_0.02",
         buffer_size=1_000_000,
         learning_starts=64 * 80,
         batch_size=256,
@@ -151,7 +162,10 @@ def reinforcement(make: Callable[[Insertion], Any], chunk: int) -> Callable[[Ins
             return torch.from_numpy(model.predict(observation.numpy(), deterministic=True)[0])
 
         while curve.seconds < seconds:
-            model.env.batch.funnel = min(1.0, curve.seconds / (FUNNEL_RAMP * seconds))
+            share = curve.seconds / seconds
+            model.env.batch.funnel = min(1.0, share / FUNNEL_RAMP)
+            rate = LEARNING_RATE * max(1 - share, 0.05)
+            model.lr_schedule = lambda _, rate=rate: rate
             begun = time.process_time()
             model.learn(chunk // 16 if smoke else chunk, reset_num_timesteps=False)
             spent = curve.seconds + time.process_time() - begun

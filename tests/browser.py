@@ -113,7 +113,7 @@ class Page:
     def call(self, method: str, **params: Any) -> dict[str, Any]:
         self._number += 1
         self._socket.send(json.dumps({"id": self._number, "method": method, "params": params}))
-        end = time.monotonic() + 60
+        end = time.monotonic() + 120
         while True:
             message = json.loads(self._socket.recv(timeout=max(0.1, end - time.monotonic())))
             if message.get("id") == self._number:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+from typing import Any
+
 from tests.browser import Page
 
 
@@ -18,3 +22,12 @@ def slide(page: Page, label: str, part: float) -> None:
 
 def press(page: Page, label: str) -> None:
     page.js(f"[...document.querySelectorAll('button')].find((b) => b.innerText.trim() === {label!r}).click()")
+
+
+def until(condition: Callable[[], Any], seconds: float = 90.0) -> Any:
+    """Wait for a page that may be slow to draw, on a machine that may be busy."""
+    end = time.monotonic() + seconds
+    while not (found := condition()) and time.monotonic() < end:
+        time.sleep(0.02)
+    assert found, f"not within {seconds} s"
+    return found

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 from tests.browser import Browser, Page
-from tests.viewer.page_controls import press, slide
+from tests.viewer.page_controls import press, slide, until
 
 import costate as cs
 from costate.draw.camera import Camera
@@ -101,9 +101,7 @@ def test_the_robot_is_seen_and_a_slider_moves_it(browser: Browser, robots: View,
     assert overlap(red(image), expected(robots, model, home, size)) > 0.85
     slide(page, "shoulder_lift_joint", 0.32)
     shown = robots.content.shown[0]  # pyright: ignore[reportAttributeAccessIssue]
-    end = time.monotonic() + 20
-    while shown.q[1] == model.home[1] and time.monotonic() < end:  # pyright: ignore[reportOptionalSubscript]
-        time.sleep(0.05)
+    until(lambda: shown.q[1] != model.home[1])  # pyright: ignore[reportOptionalSubscript]
     lower, upper = model.lower[1], model.upper[1]
     assert shown.q[1] == pytest.approx(lower + 0.32 * (upper - lower), abs=0.1)
     now = torch.tensor(shown.q)
@@ -143,16 +141,12 @@ def test_a_motion_is_played(browser: Browser, model: Model) -> None:
         page, player = opened(browser, viewer), viewer.content
         before = seen(page, "view_motion", lambda i: red(i).sum() > 3000)
         press(page, "play")
-        end = time.monotonic() + 20
-        while player.time < 1.0 and time.monotonic() < end:  # pyright: ignore[reportAttributeAccessIssue]
-            time.sleep(0.02)
+        until(lambda: player.time > 1.0)  # pyright: ignore[reportAttributeAccessIssue]
         page.wait("[...document.querySelectorAll('button')].some((b) => b.innerText.trim() === 'pause')")
         press(page, "pause")
         page.wait("[...document.querySelectorAll('button')].some((b) => b.innerText.trim() === 'play')")
         slide(page, "time [s]", 0.75)
-        while abs(player.time - 0.75 * 2.95) > 0.2 and time.monotonic() < end:  # pyright: ignore
-            time.sleep(0.02)
-        assert player.time == pytest.approx(0.75 * 2.95, abs=0.2)  # pyright: ignore[reportAttributeAccessIssue]
+        until(lambda: abs(player.time - 0.75 * 2.95) < 0.2)  # pyright: ignore[reportAttributeAccessIssue]
         frame = round(player.time / 0.05)  # pyright: ignore[reportAttributeAccessIssue]
         wanted = expected(viewer, model, q[frame], (before.shape[1], before.shape[0]))
         after = seen(page, "view_motion_later", lambda i: overlap(red(i), wanted) > 0.7)
@@ -185,19 +179,15 @@ def test_a_body_is_dragged(browser: Browser) -> None:
         image = seen(page, "view_live", lambda i: red(i).sum() > 1000)
         y, x = (float(v.mean()) for v in np.nonzero(red(image)))
         page.drag((x, y), (x - 200, y), steps=6, hold=1.5)
-        end = time.monotonic() + 20
         moved = seen(page, "view_dragged", lambda i: np.nonzero(red(i))[1].mean() < x - 40)
         assert np.nonzero(red(moved))[1].mean() < x - 40
         goal, centre = grips[-1]
         assert np.linalg.norm(goal - centre) < np.linalg.norm(goal)  # nearer to the pointer than where it started
         slide(page, "gain", 0.9)
-        while live.options["gain"].value < 1.5 and time.monotonic() < end:  # pyright: ignore
-            time.sleep(0.05)
+        until(lambda: live.options["gain"].value > 1.5)  # pyright: ignore[reportAttributeAccessIssue]
         assert live.options["gain"].value == pytest.approx(1.8, abs=0.15)  # pyright: ignore
         press(page, "start again")
-        while live.state[:3].norm() > 1e-6 and time.monotonic() < end:  # pyright: ignore
-            time.sleep(0.05)
-        assert live.state[:3].norm() < 1e-6  # pyright: ignore[reportAttributeAccessIssue]
+        until(lambda: live.state[:3].norm() < 1e-6)  # pyright: ignore[reportAttributeAccessIssue]
         assert page.errors == []
         page.close()
     finally:

@@ -5,15 +5,14 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from tests.browser import Browser, Page
-from tests.viewer.page_controls import press, slide
+from tests.viewer.page_controls import press, slide, until
 
 from costate.draw.camera import Camera
 from costate.learn.controller import load_policy
@@ -32,14 +31,6 @@ def play() -> Iterator[Play]:
     play.url = page.url  # pyright: ignore[reportAttributeAccessIssue]
     yield play
     page.close()
-
-
-def until(condition: Callable[[], Any], seconds: float = 30.0) -> Any:
-    end = time.monotonic() + seconds
-    while not (found := condition()) and time.monotonic() < end:
-        time.sleep(0.02)
-    assert found, f"not within {seconds} s"
-    return found
 
 
 def cycle(play: Play) -> None:
