@@ -32,7 +32,7 @@ class InsertionWeights:
     """Distance of the bottle's foot from its seat."""
     tilt: float = 0.5
     """Angle of the bottle against the socket's axis."""
-    rest: float = 0.5
+    rest: float = 1.0
     """Speed against the socket."""
     far: float = 0.02
     """The same three without the logarithm: pulls in what is far off."""
