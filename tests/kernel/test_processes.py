@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from typing import Any
@@ -144,6 +145,56 @@ def test_fork_with_threads_running(monkeypatch: pytest.MonkeyPatch) -> None:
 def plain_call(kernel: Kernel, inputs: list[Tensor], target) -> None:
     torch.set_num_threads(2)
     target.send([t.numpy() for t in kernel.apply(inputs)])
+
+
+def test_fork_while_another_thread_compiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The child compiles what it needs, the kernel the other thread was at included: no lock is left behind."""
+    monkeypatch.setenv("COSTATE_CACHE", "")
+    kernels, references = zip(*(large_kernel(50 + k, ops=3000) for k in range(3)), strict=True)
+    thread = threading.Thread(target=lambda: [k.code() for k in kernels])
+    thread.start()
+    context = multiprocessing.get_context("fork")
+    children = []
+    for k in kernels:
+        time.sleep(0.05)
+        children.append(context.Process(target=check_in_child, args=(k,)))
+        children[-1].start()
+    thread.join()
+    for child in children:
+        child.join(60)
+        assert child.exitcode == 0, "the child hangs" if child.exitcode is None else "wrong in the child"
+    x = torch.rand(5, 20, dtype=torch.float64)
+    for number, kernel in enumerate(kernels):  # the parent's workers were not disturbed
+        torch.testing.assert_close(kernel(x=x).y, references[number](x), rtol=1e-12, atol=1e-13)
+
+
+def check_in_child(kernel: Kernel) -> None:
+    x = np.full(20, 0.5)
+    small = Kernel("small", {"x": (s := ca.SX.sym("x", 20))}, {"y": ca.exp(s)})
+    np.testing.assert_allclose(small.numpy(x=x).y, np.exp(x), rtol=1e-13)
+    assert np.isfinite(kernel.numpy(x=x).y).all()
+
+
+def test_an_interrupted_compilation_ends(pool: WorkerPool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The jobs that are left are not done, and the workers are not used again: they are in the middle of something."""
+    monkeypatch.setenv("COSTATE_CACHE", "")
+    kernel, reference = large_kernel(60, ops=4000)
+    monkeypatch.setattr(workers_module, "JOB_CHUNKS", 1)
+    original = workers_module.job_object
+
+    def interrupt(job: Any) -> bytes:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(workers_module, "job_object", interrupt)
+    before = threading.active_count()
+    with pytest.raises(KeyboardInterrupt):
+        kernel.code()
+    for thread in threading.enumerate()[before:]:
+        thread.join(10)
+    assert threading.active_count() == before and not pool.processes
+    monkeypatch.setattr(workers_module, "job_object", original)
+    x = torch.rand(5, 20, dtype=torch.float64)
+    torch.testing.assert_close(kernel(x=x).y, reference(x), rtol=1e-12, atol=1e-13)
 
 
 def test_a_process_pool() -> None:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import threading
+import sys
 from functools import cache
 from itertools import count
 
 import llvmlite.binding as llvm
 import numpy as np
 
+from costate.kernel.fork import LLVM
 from costate.kernel.target import Target, initialize
 from costate.kernel.vecmath import FUNCTIONS, math_module, symbol
 
 _numbers = count()
-_lock = threading.Lock()
 
 
 def module_text(target: Target, functions: list[str], declarations: set[str], globals_: list[str]) -> str:
@@ -30,9 +30,13 @@ def module_text(target: Target, functions: list[str], declarations: set[str], gl
 
 def object_code(text: str, target: Target) -> bytes:
     """Compile IR text. No optimisation passes: the code is straight and already optimised."""
+    with LLVM:
+        return _emit(text, target)
+
+
+def _emit(text: str, target: Target) -> bytes:
     initialize()
-    module = llvm.parse_assembly(text)
-    return target.machine().emit_object(module)
+    return target.machine().emit_object(llvm.parse_assembly(text))
 
 
 def assembly(text: str, target: Target) -> str:
@@ -44,7 +48,7 @@ class Library:
     """Loaded object code. `address(name)` of a function; the code lives as long as this object."""
 
     def __init__(self, images: list[bytes], exports: list[str], imports: dict[str, int], keep: object = None):
-        with _lock:
+        with LLVM:
             builder = llvm.JITLibraryBuilder()
             for image in images:
                 builder.add_object_img(image)
@@ -58,6 +62,11 @@ class Library:
 
     def address(self, name: str) -> int:
         return self._tracker[name]
+
+    def __del__(self) -> None:
+        if not sys.is_finalizing():  # then, a thread may hold it that does not run any more
+            with LLVM:
+                self.__dict__.pop("_tracker", None)
 
 
 @cache

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from collections import namedtuple
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
 from typing import Any
 
 import casadi as ca
@@ -16,6 +14,7 @@ from costate.kernel import torch_op
 from costate.kernel.call import NativeCode, QuickCall, describe, sum_groups, sum_to
 from costate.kernel.direct import Bound, NumpyCall
 from costate.kernel.driver import Layout
+from costate.kernel.fork import cached_property, lock
 from costate.kernel.link import native_code
 from costate.kernel.passes import with_finite_flag
 from costate.kernel.program import Builder, Program
@@ -96,7 +95,7 @@ class Kernel:
         self._quick = QuickCall(self.signature, self.code, self.length)
         self._derived: dict[Any, Kernel] = {}
         self._sizes: dict[int, Kernel] = {}
-        self._lock = threading.RLock()
+        self._lock = lock()
 
     # --- calls ----------------------------------------------------------------------------------------------------
 

@@ -12,11 +12,12 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from costate.kernel.fork import cached_property
 
 if TYPE_CHECKING:
     from costate.kernel.emit import Emitter, Place

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from costate.kernel.derive import jacobian, jvp, vjp
+from costate.kernel.fork import cached_property
 from costate.kernel.program import Op, Program, digest
 from costate.kernel.signature import Signature, Spec
 from costate.kernel.stages.custom import Custom

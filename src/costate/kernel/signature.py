@@ -102,8 +102,8 @@ class Signature:
         for spec, t in zip(self.inputs, tensors, strict=True):
             if not isinstance(t, torch.Tensor):
                 raise TypeError(
-                    f"kernel '{self.name}': input '{spec.name}' is a {type(t).__name__}; expected a torch tensor "
-                    f"(use .numpy(...) for NumPy arrays)"
+                    f"kernel '{self.name}': input '{spec.name}' is a {type(t).__name__}; expected a torch tensor: pass "
+                    f"torch.as_tensor({spec.name}) (or use the kernel's .numpy(...) for NumPy arrays)"
                 )
             if t.device.type != "cpu":
                 raise ValueError(

@@ -33,20 +33,24 @@ def job_object(job: Job) -> bytes:
 
 
 def send(stream: IO[bytes], data: bytes) -> None:
-    stream.write(struct.pack("<q", len(data)))
-    stream.write(data)
+    left = memoryview(struct.pack("<q", len(data)) + data)
+    while left:
+        left = left[stream.write(left) :]
     stream.flush()
 
 
 def receive(stream: IO[bytes]) -> bytes:
-    head = stream.read(8)
-    if len(head) < 8:
-        raise EOFError
-    (size,) = struct.unpack("<q", head)
-    data = stream.read(size)
-    if len(data) < size:
-        raise EOFError
-    return data
+    return _read(stream, *struct.unpack("<q", _read(stream, 8)))
+
+
+def _read(stream: IO[bytes], size: int) -> bytes:
+    data = bytearray()
+    while len(data) < size:
+        piece = stream.read(size - len(data))
+        if not piece:
+            raise EOFError
+        data += piece
+    return bytes(data)
 
 
 def main() -> None:

@@ -63,11 +63,16 @@ class WorkerPool:
                 todo.put(k)
             done: list[bytes | None] = [None] * len(jobs)
             threads = [threading.Thread(target=_serve, args=(p, jobs, todo, done)) for p in self.processes]
-            for t in threads:
-                t.start()
-            _take(todo, lambda k: done.__setitem__(k, job_object(jobs[k])))
-            for t in threads:
-                t.join()
+            try:
+                for t in threads:
+                    t.start()
+                _take(todo, lambda k: done.__setitem__(k, job_object(jobs[k])))
+                for t in threads:
+                    t.join()
+            except BaseException:  # interrupted: the threads would go on, and this process with them
+                _take(todo, lambda k: None)
+                self._kill()
+                raise
             self.processes = [p for p in self.processes if p.poll() is None]
             return [d if d is not None else job_object(jobs[k]) for k, d in enumerate(done)]
 
@@ -80,11 +85,23 @@ class WorkerPool:
             return
 
     def close(self) -> None:
-        if os.getpid() != self.pid:
-            return
+        if os.getpid() == self.pid:
+            self._kill()
+
+    def _kill(self) -> None:
         for p in self.processes:
             p.kill()
             p.wait()
+        self.processes = []
+
+    def abandon(self) -> None:
+        """In a forked child, whose processes these are not: let go of their pipes, so that they end with their owner."""
+        for p in self.processes:
+            p.returncode = 0  # nothing to wait for
+            for pipe in (p.stdin, p.stdout):
+                if pipe:
+                    pipe.close()
+        self.processes = []
 
 
 def _start_worker() -> subprocess.Popen[bytes]:
@@ -93,6 +110,7 @@ def _start_worker() -> subprocess.Popen[bytes]:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
+        bufsize=0,  # what a buffer holds would be written once more by a forked child
         env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
     )
 
@@ -120,13 +138,20 @@ def _serve(process: subprocess.Popen[bytes], jobs: list[Job], todo, done: list[b
         process.kill()
 
 
-_state: dict[int, WorkerPool] = {}
+_pools: list[WorkerPool] = []
 
 
 def _pool() -> WorkerPool:
     """This process's pool; a forked child gets its own."""
-    pid = os.getpid()
-    if pid not in _state:
-        _state.clear()
-        _state[pid] = WorkerPool(max(len(os.sched_getaffinity(0)) - 1, 1) if hasattr(os, "sched_getaffinity") else 1)
-    return _state[pid]
+    if not _pools:
+        _pools.append(WorkerPool(max(len(os.sched_getaffinity(0)) - 1, 1) if hasattr(os, "sched_getaffinity") else 1))
+    return _pools[0]
+
+
+def _leave_pools() -> None:
+    while _pools:
+        _pools.pop().abandon()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_pools)

@@ -6,12 +6,13 @@ import inspect
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache
 
 import numpy as np
 import torch
 from torch import nn
 
+from costate.kernel.fork import cached_property
 from costate.kernel.signature import Spec
 from costate.model import Inertia, Joint, Link, Model, Transform
 from costate.physics import Parameters

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import casadi as ca
@@ -12,6 +11,7 @@ import numpy as np
 from casadi import SX
 
 from costate.kernel import ProgramBuilder
+from costate.kernel.fork import cached_property
 from costate.kernel.program import Program, Var
 from costate.physics.bounds import BOUND, bound, pruned
 from costate.physics.contact import Candidate, Placed

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import casadi as ca
 from casadi import SX
 
+from costate.kernel.fork import cached_property
 from costate.sim.newton_cost import Cost
 from costate.sim.newton_rows import Block
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import casadi as ca
 import numpy as np
 from casadi import SX
 
 from costate.kernel import ProgramBuilder
+from costate.kernel.fork import cached_property
 from costate.kernel.program import Var
 from costate.model.constraint import Constraint
 from costate.model.surface import Surface, mix

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import torch
 
 from costate.kernel import Kernel
+from costate.kernel.fork import cached_property
 from costate.model import Transform
 from costate.model.constraint import Constraint
 from costate.physics.integrate import neutral

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 import torch
 
+from costate.kernel.fork import cached_property
 from costate.model import Model, Transform
 from costate.model.builtin.parts import (
     BLUE,

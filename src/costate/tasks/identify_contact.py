@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
 
+from costate.kernel.fork import cached_property
 from costate.model import Model, load_model
 from costate.model.builtin.parts import BLUE, GREY, ORANGE, X, Y, Z, box, cylinder, joint, link, robot, sphere
 from costate.robot import Robot

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar
 
 import casadi as ca
 import torch
 
+from costate.kernel.fork import cached_property
 from costate.model.builtin.pendulum import LENGTH, MASS
 from costate.robot import Robot, load_robot
 from costate.sim import World

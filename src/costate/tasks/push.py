@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from math import pi
 from typing import Any, ClassVar
 
@@ -17,6 +16,7 @@ import casadi as ca
 import numpy as np
 import torch
 
+from costate.kernel.fork import cached_property
 from costate.model import Model, Transform
 from costate.model.builtin.parts import BLUE, GREY, ORANGE, X, Y, joint, link, robot
 from costate.model.builtin.parts import sphere as ball

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar
 
 import torch
 
+from costate.kernel.fork import cached_property
 from costate.robot import Robot, load_robot
 from costate.sim import PGS, PositionServo, Static, VelocityServo, World
 from costate.sim.shapes import box, plane

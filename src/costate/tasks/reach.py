@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar
 
 import torch
 
+from costate.kernel.fork import cached_property
 from costate.model import Shape, Transform
 from costate.robot import Pose, Robot, load_robot
 from costate.sim import Static, World

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from math import pi
 from typing import ClassVar
 
 import numpy as np
 import torch
 
+from costate.kernel.fork import cached_property
 from costate.model import load_model
 from costate.robot import Robot
 from costate.sim import PGS, Body, PositionServo, Static, Torque, World

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from costate.kernel.fork import cached_property
 from costate.kernel.program import Array, Builder, Op, Program, Var
 
 if TYPE_CHECKING:

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from costate.kernel.fork import cached_property
 from costate.kernel.program import Array, Builder, Op, Program, Var
 from costate.kernel.stages.finite import Finite
 from costate.kernel.stages.straight import add, zeros

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from costate.kernel.fork import cached_property
 from costate.kernel.program import Array, Builder, Op, Var, digest
 
 if TYPE_CHECKING:

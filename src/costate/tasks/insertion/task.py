@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Literal
 
 import numpy as np
 import torch
 
+from costate.kernel.fork import cached_property
 from costate.robot import Pose, Robot
 from costate.sim import PGS, Static, Torque, VelocityServo, World
 from costate.tasks.insertion.scene import (

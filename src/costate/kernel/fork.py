@@ -1,0 +1,45 @@
+"""Forked processes: a child has the memory of its parent, but only the thread that forked.
+
+A lock that another thread holds at that moment is never released in the child. So locks of Python code are made anew there
+(`lock`, `cached_property`). LLVM's own state would be left half changed: a fork waits until no thread is inside of it (`LLVM`).
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+from weakref import WeakSet
+
+T = TypeVar("T")
+
+_locks: WeakSet[Any] = WeakSet()
+LLVM = threading.RLock()
+"""Held while LLVM compiles or links: for one object file, a second at most."""
+
+
+def lock() -> Any:
+    """A reentrant lock that is free in a forked child."""
+    made = threading.RLock()
+    _locks.add(made)
+    return made
+
+
+class cached_property(functools.cached_property[T]):  # noqa: N801  (stands in for the one of functools)
+    """The one of functools, whose lock (there is one per class until Python 3.12) is free in a forked child."""
+
+    def __init__(self, func: Callable[[Any], T]):
+        super().__init__(func)
+        self.lock = lock()
+
+
+def _free_locks() -> None:
+    for each in list(_locks):
+        each._at_fork_reinit()  # as the standard library does with its own
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_free_locks)
+    os.register_at_fork(before=LLVM.acquire, after_in_parent=LLVM.release, after_in_child=LLVM.release)
