@@ -103,7 +103,7 @@ class Signature:
             if not isinstance(t, torch.Tensor):
                 raise TypeError(
                     f"kernel '{self.name}': input '{spec.name}' is a {type(t).__name__}; expected a torch tensor: pass "
-                    f"torch.as_tensor({spec.name}) (or use the kernel's .numpy(...) for NumPy arrays)"
+                    f"torch.as_tensor({spec.name}), or use .numpy(...) for NumPy arrays"
                 )
             if t.device.type != "cpu":
                 raise ValueError(
