@@ -25,12 +25,14 @@ if TYPE_CHECKING:
     from costate.robot import params as params
     from costate.robot import residual as residual
     from costate.sim import PGS as PGS
+    from costate.sim import Affine as Affine
     from costate.sim import Body as Body
     from costate.sim import Compliant as Compliant
     from costate.sim import Connect as Connect
     from costate.sim import Couple as Couple
     from costate.sim import DCMotor as DCMotor
     from costate.sim import Distance as Distance
+    from costate.sim import FixedTendon as FixedTendon
     from costate.sim import Lag as Lag
     from costate.sim import Latency as Latency
     from costate.sim import Motor as Motor
@@ -60,12 +62,14 @@ _LAZY: dict[str, str] = {
     "Robot": "costate.robot:Robot",
     "load_robot": "costate.robot:load_robot",
     "PGS": "costate.sim:PGS",
+    "Affine": "costate.sim:Affine",
     "Body": "costate.sim:Body",
     "Compliant": "costate.sim:Compliant",
     "Connect": "costate.sim:Connect",
     "Couple": "costate.sim:Couple",
     "Distance": "costate.sim:Distance",
     "DCMotor": "costate.sim:DCMotor",
+    "FixedTendon": "costate.sim:FixedTendon",
     "Lag": "costate.sim:Lag",
     "Latency": "costate.sim:Latency",
     "Motor": "costate.sim:Motor",

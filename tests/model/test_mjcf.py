@@ -156,9 +156,24 @@ def test_mesh_pose_is_that_of_the_file(tmp_path: Path) -> None:
         assert np.abs(expected - point).max(axis=1).min() < 1e-5
 
 
-def test_what_is_left_out_is_warned_of() -> None:
-    with pytest.warns(ModelWarning, match="left out: 2 tendons"):
-        read_mjcf(ASSETS / "humanoid.xml")
+def test_what_is_left_out_is_warned_of(tmp_path: Path) -> None:
+    path = tmp_path / "robot.xml"
+    path.write_text(
+        '<mujoco><worldbody><site name="s"/><body><joint name="j"/><geom size="1"/><site name="t"/></body></worldbody>'
+        '<tendon><spatial name="cable"><site site="s"/><site site="t"/></spatial></tendon>'
+        '<actuator><position name="slow" joint="j" timeconst="1"/></actuator></mujoco>'
+    )
+    with pytest.warns(ModelWarning, match="spatial tendons, left out: cable") as warned:
+        read_mjcf(path)
+    assert any("not plain motors or servos" in str(w.message) and "slow" in str(w.message) for w in warned)
+
+
+def test_tendons_and_actuators() -> None:
+    model = quiet(ASSETS / "humanoid.xml")
+    assert {t.name: dict(t.joints) for t in model.tendons} == {
+        f"{side}_hipknee": {f"{side}_hip_y": -1.0, f"{side}_knee": 1.0} for side in ("left", "right")
+    }
+    assert len(model.actuators) == 17
 
 
 def test_faults(tmp_path: Path) -> None:

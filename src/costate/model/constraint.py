@@ -86,9 +86,10 @@ class Weld(Held):
 
 @dataclass(frozen=True, eq=False)
 class Couple(Held):
-    """A joint follows another: q = p(q of the other), p(x) = c0 + c1 x + c2 x^2 + ..."""
+    """A joint follows another: q = p(q of the other), p(x) = c0 + c1 x + c2 x^2 + ...; the same for lengths of tendons."""
 
     joint: str
+    """Or tendon."""
     other: str | None = None
     """None: the joint stays at c0."""
     polynomial: Sequence[float] = (0.0, 1.0)

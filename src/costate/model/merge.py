@@ -20,6 +20,7 @@ def merge(name: str, parts: Sequence[tuple[str, Model, Transform]], scenery: Seq
     joints: list[Joint] = []
     home: list[Array] = []
     constraints: list[Constraint] = []
+    tendons = tuple(t.renamed(f"{part}/") for part, model, _ in parts for t in model.tendons)
     for part, model, pose in parts:
         own_links, own_joints = _renamed(part, model, pose)
         links += own_links
@@ -27,7 +28,8 @@ def merge(name: str, parts: Sequence[tuple[str, Model, Transform]], scenery: Seq
         home.append(_home(model))
         constraints += _constraints(part, model, pose)
     start = np.concatenate([np.zeros(0), *home])
-    return Model(name, tuple(links), tuple(joints), gravity, home=start, constraints=tuple(constraints))
+    ties = tuple(constraints)
+    return Model(name, tuple(links), tuple(joints), gravity, home=start, constraints=ties, tendons=tendons)
 
 
 def _renamed(part: str, model: Model, pose: Transform) -> tuple[list[Link], list[Joint]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,11 @@ import numpy as np
 from costate.model.base import WORLD, with_floating_base
 from costate.model.document import parse
 from costate.model.errors import Assumptions, ModelError
+from costate.model.mjcf_actuator import read_actuators
 from costate.model.mjcf_equality import read_constraints
 from costate.model.mjcf_geom import read_geoms, softness
-from costate.model.model import Actuator, Array, Inertia, Joint, Link, Model, Transform
+from costate.model.mjcf_tendon import read_tendons
+from costate.model.model import Array, Inertia, Joint, Link, Model, Transform
 from costate.model.rotation import about_axis, from_wxyz
 from costate.model.surface import Bounds, Physics
 from costate.model.tree import note_massless
@@ -43,9 +46,9 @@ _FINITE = (
     *("geom_pos", "geom_quat", "geom_size", "geom_friction", "geom_rgba", "geom_solref", "geom_solimp"),
     *("jnt_pos", "jnt_axis", "jnt_stiffness", "jnt_margin", "jnt_solref", "jnt_solimp"),
     *("dof_damping", "dof_frictionloss", "dof_armature", "dof_solref", "dof_solimp"),
-    *("actuator_gear", "actuator_gainprm"),
+    *("actuator_gear", "actuator_gainprm", "actuator_biasprm"),
+    *("wrap_prm", "tendon_stiffness", "tendon_damping", "tendon_frictionloss", "tendon_lengthspring", "tendon_margin"),
 )
-_JOINT_TRANSMISSION, _NO_BIAS, _FIXED_GAIN, _NO_DYNAMICS = 0, 0, 0, 0
 
 
 def read_mjcf(path: str | Path, floating_base: bool | None = None) -> Model:
@@ -63,15 +66,17 @@ def read_mjcf(path: str | Path, floating_base: bool | None = None) -> Model:
     links, joints = _links_and_joints(mj, assumed)
     _note_left_out(mj, assumed)
     note_massless(links, joints, assumed)
+    joint = partial(_joint_name, mj)
     model = Model(
         name=root.element.get("model") or path.stem,
         links=links,
         joints=joints,
         gravity=np.array(mj.opt.gravity),
         source=str(path),
-        actuators=_actuators(mj, assumed),
+        actuators=read_actuators(mj, joint, assumed),
         physics=_physics(mj),
-        constraints=read_constraints(mj, names(mj), lambda j: _joint_name(mj, j), assumed),
+        constraints=read_constraints(mj, names(mj), joint, assumed),
+        tendons=read_tendons(mj, joint, assumed),
     )
     assumed.warn()
     return with_floating_base(replace(model, home=_home(mj)), floating_base)
@@ -190,22 +195,6 @@ def _home(mj: Any) -> Array:
     return np.concatenate([np.zeros(0), *parts])
 
 
-def _actuators(mj: Any, assumed: Assumptions) -> tuple[Actuator, ...]:
-    """The plain motors, torque = gear * gain * control."""
-    motors = []
-    for a in range(mj.nu):
-        name = mj.actuator(a).name or f"actuator{a}"
-        kinds = (mj.actuator_trntype[a], mj.actuator_biastype[a], mj.actuator_gaintype[a], mj.actuator_dyntype[a])
-        if tuple(map(int, kinds)) != (_JOINT_TRANSMISSION, _NO_BIAS, _FIXED_GAIN, _NO_DYNAMICS):
-            assumed.note("actuators that are not plain motors on a joint, left out", name)
-            continue
-        joint = _joint_name(mj, int(mj.actuator_trnid[a, 0]))
-        gear = float(mj.actuator_gear[a, 0] * mj.actuator_gainprm[a, 0])
-        lower, upper = mj.actuator_ctrlrange[a] if mj.actuator_ctrllimited[a] else (-np.inf, np.inf)
-        motors.append(Actuator(name, joint, gear, float(lower), float(upper)))
-    return tuple(motors)
-
-
 def _physics(mj: Any) -> Physics:
     option = mj.opt
     integrator = _INTEGRATORS.get(int(option.integrator), "other")
@@ -215,7 +204,6 @@ def _physics(mj: Any) -> Physics:
 def _note_left_out(mj: Any, assumed: Assumptions) -> None:
     contact_lists = ("listed and excluded contact pairs", mj.npair + mj.nexclude)
     for what, count in (
-        ("tendons", mj.ntendon),
         ("deformable bodies", mj.nflex),
         contact_lists,
     ):

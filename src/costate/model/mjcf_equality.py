@@ -1,4 +1,4 @@
-"""Equality constraints of MJCF: connect, weld and joint."""
+"""Equality constraints of MJCF: connect, weld, joint and tendon."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ import numpy as np
 from costate.model.constraint import Connect, Constraint, Couple, Weld
 from costate.model.errors import Assumptions
 from costate.model.mjcf_geom import softness
+from costate.model.mjcf_tendon import is_fixed, tendon_name
 from costate.model.model import Transform
 from costate.model.rotation import from_wxyz
 
-_CONNECT, _WELD, _JOINT = 0, 1, 2
+_CONNECT, _WELD, _JOINT, _TENDON = 0, 1, 2, 3
 _SITE = 6
 
 
@@ -24,15 +25,15 @@ def read_constraints(
     found: list[Constraint] = []
     for e in range(mj.neq):
         kind = int(mj.eq_type[e])
-        if kind not in (_CONNECT, _WELD, _JOINT) or not mj.eq_active0[e]:
+        if not _is_known(mj, e, kind) or not mj.eq_active0[e]:
             assumed.note(
-                "equality constraints that are inactive or not connect, weld or joint, left out",
+                "equality constraints that are inactive or not connect, weld, joint or fixed tendon, left out",
                 mj.equality(e).name or str(e),
             )
             continue
         soft = softness(mj.eq_solref[e], mj.eq_solimp[e])
         data = np.array(mj.eq_data[e])
-        if kind == _JOINT:
+        if kind in (_JOINT, _TENDON):
             found.append(_couple(mj, e, joint, data, soft))
             continue
         (a, at_a), (b, at_b) = (_frame(mj, e, int(x)) for x in (mj.eq_obj1id[e], mj.eq_obj2id[e]))
@@ -57,8 +58,18 @@ def _frame(mj: Any, e: int, which: int) -> tuple[int, Transform]:
     return int(mj.site_bodyid[which]), Transform(from_wxyz(mj.site_quat[which]), np.array(mj.site_pos[which]))
 
 
+def _is_known(mj: Any, e: int, kind: int) -> bool:
+    if kind == _TENDON:
+        return all(is_fixed(mj, int(t)) for t in (mj.eq_obj1id[e], mj.eq_obj2id[e]) if t >= 0)
+    return kind in (_CONNECT, _WELD, _JOINT)
+
+
 def _couple(mj: Any, e: int, joint: Callable[[int], str], data: np.ndarray, soft: Any) -> Couple:
-    first, second = int(mj.eq_obj1id[e]), int(mj.eq_obj2id[e])
-    at = [float(mj.qpos0[mj.jnt_qposadr[j]]) if j >= 0 else 0.0 for j in (first, second)]
-    other = joint(second) if second >= 0 else None
-    return Couple(joint(first), other, tuple(map(float, data[:5])), (at[0], at[1]), softness=soft)
+    """Of joints or of tendons, counted from where they are in the reference configuration."""
+    both = [int(k) for k in (mj.eq_obj1id[e], mj.eq_obj2id[e]) if k >= 0]
+    if int(mj.eq_type[e]) == _TENDON:
+        names, at = [tendon_name(mj, t) for t in both], [float(mj.tendon_length0[t]) for t in both]
+    else:
+        names, at = [joint(j) for j in both], [float(mj.qpos0[mj.jnt_qposadr[j]]) for j in both]
+    other = names[1] if len(both) > 1 else None
+    return Couple(names[0], other, tuple(map(float, data[:5])), (at[0], at[-1]), softness=soft)

@@ -21,6 +21,7 @@ from costate.model.surface import Bounds, Physics, Surface
 
 if TYPE_CHECKING:
     from costate.model.constraint import Constraint
+    from costate.model.tendon import FixedTendon
 
 Array = NDArray[np.float64]
 
@@ -214,15 +215,26 @@ class Joint:
 
 @dataclass(frozen=True)
 class Actuator:
-    """A motor on a joint: torque = gear * control."""
+    """A motor or servo on a joint or tendon: torque = gear * control + offset - stiffness * position - damping * velocity."""
 
     name: str
     joint: str
+    """Empty for one on a tendon."""
     gear: float = 1.0
     """[N m or N per unit of control]."""
     lower: float = -np.inf
     """Range of the control."""
     upper: float = np.inf
+    tendon: str = ""
+    offset: float = 0.0
+    """[N m or N]."""
+    stiffness: float = 0.0
+    """[N m/rad or N/m]."""
+    damping: float = 0.0
+    """[N m s/rad or N s/m]."""
+    weakest: float = -np.inf
+    """Range of the torque [N m or N]."""
+    strongest: float = np.inf
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,11 +254,13 @@ class Model:
     home: Array | None = None
     """A sensible configuration to start from, where the source has one. Shape (nq,)."""
     actuators: tuple[Actuator, ...] = ()
-    """The motors, where the source lists them."""
+    """The motors and servos, where the source lists them."""
     physics: Physics | None = None
     """How the source wants it simulated, where it says so (MJCF)."""
     constraints: tuple[Constraint, ...] = ()
     """What holds beside the joints: worlds keep to it, functions of a robot alone do not."""
+    tendons: tuple[FixedTendon, ...] = ()
+    """Likewise."""
 
     def __post_init__(self) -> None:
         _check_tree(self)

@@ -1,7 +1,8 @@
 """Simulation: worlds of robots, bodies and scenery, stepped and rolled out with an adjoint."""
 
 from costate.model.constraint import Connect, Couple, Distance, Weld
-from costate.sim.actuators import DCMotor, Motor, PositionServo, Torque, VelocityServo
+from costate.model.tendon import FixedTendon
+from costate.sim.actuators import Affine, DCMotor, Motor, PositionServo, Torque, VelocityServo
 from costate.sim.contact_models import PGS, Compliant, Newton
 from costate.sim.delays import Lag, Latency
 from costate.sim.scene import Body, Static
@@ -9,6 +10,7 @@ from costate.sim.world import Contacts, SimulationError, World
 
 __all__ = [
     "PGS",
+    "Affine",
     "Body",
     "Compliant",
     "Connect",
@@ -16,6 +18,7 @@ __all__ = [
     "Couple",
     "DCMotor",
     "Distance",
+    "FixedTendon",
     "Lag",
     "Latency",
     "Motor",

@@ -1,8 +1,9 @@
-"""Actuators: what a control means for the joints of a robot."""
+"""Actuators: what a control means for the joints and tendons of a robot."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from typing import ClassVar, Literal
 
 Compensation = bool | Literal["nominal"]
@@ -85,4 +86,26 @@ class DCMotor:
             raise ValueError(f"a DC motor needs a positive stall torque, no-load speed and gear, not {self}")
 
 
-Actuator = Torque | Motor | DCMotor | VelocityServo | PositionServo
+@dataclass(frozen=True)
+class Affine:
+    """Torque = gain * control + offset - stiffness * q - damping * v, of the state at the start of the step: MuJoCo's motor,
+    position and velocity actuators."""
+
+    gain: float = 1.0
+    """[N m or N per unit of control]."""
+    offset: float = 0.0
+    """[N m or N]."""
+    stiffness: float = 0.0
+    """[N m/rad or N/m]."""
+    damping: float = 0.0
+    """[N m s/rad or N s/m]."""
+    controls: tuple[float, float] = (-inf, inf)
+    """Range the control is clamped to."""
+    torques: tuple[float, float] = (-inf, inf)
+    """Range of the torque [N m or N]."""
+    limit: float | None = None
+
+
+Explicit = Torque | Motor | Affine
+"""Those whose torque follows from the state at the start of the step."""
+Actuator = Torque | Motor | Affine | DCMotor | VelocityServo | PositionServo

@@ -14,6 +14,7 @@ from costate.physics.kinematics import body_poses
 from costate.physics.tree import ROOT
 from costate.sim.contact_models import PGS
 from costate.sim.setup import Symbols, Touch
+from costate.sim.tendons import Length
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,11 +33,11 @@ class Row:
     """tangent: friction coefficient; friction: largest impulse [N m s or N s]."""
     bounces: bool = False
     joint: str = ""
-    """Of a limit or of joint friction."""
+    """Or tendon, of a limit or of friction."""
 
 
 def constraint_rows(s: Symbols, q: SX, touches: list[Touch], dt: float) -> list[Row]:
-    """All rows at a configuration: per contact a normal and two tangents, then joint limits, then joint friction."""
+    """All rows at a configuration: per contact a normal and two tangents, then limits, then friction of joints and tendons."""
     rows: list[Row] = []
     bodies = body_poses(s.tree, q)
     for t in touches:
@@ -67,27 +68,30 @@ def relative_jacobian(s: Symbols, bodies: list, t: Touch) -> SX:
 
 
 def limit_rows(s: Symbols, q: SX) -> list[Row]:
-    """One row per limited joint, for whichever limit is nearer."""
+    """One row per limited joint or tendon, for whichever limit is nearer."""
     model = s.setup.scene.model
-    rows = []
-    for j, iq, iv in zip(model.joints, model.q_index, model.v_index, strict=True):
-        if j.nv != 1:
-            continue
-        low, high = float(j.lower[0]), float(j.upper[0])
-        unit = SX(ca.Sparsity.triplet(1, model.nv, [0], [iv]), 1)
-        if np.isfinite(low) and np.isfinite(high):
-            to_low = q[iq] - low < high - q[iq]
-            sign = ca.if_else(to_low, 1, -1)
-            rows.append(Row("limit", unit * sign, ca.if_else(to_low, q[iq] - low, high - q[iq]), joint=j.name))
-        elif np.isfinite(low):
-            rows.append(Row("limit", unit, q[iq] - low, joint=j.name))
-        elif np.isfinite(high):
-            rows.append(Row("limit", -unit, high - q[iq], joint=j.name))
-    return rows
+    lengths = [
+        (j.name, Length(((iq, iv, 1.0),)), float(j.lower[0]), float(j.upper[0]))
+        for j, iq, iv in zip(model.joints, model.q_index, model.v_index, strict=True)
+        if j.nv == 1
+    ]
+    lengths += [(t.name, t.length, t.given.lower, t.given.upper) for t in s.setup.tendons]
+    rows = [_limit_row(name, x.row(model.nv), x.of(q), low, high) for name, x, low, high in lengths]
+    return [row for row in rows if row is not None]
+
+
+def _limit_row(name: str, J: SX, x: SX, low: float, high: float) -> Row | None:
+    if np.isfinite(low) and np.isfinite(high):
+        to_low = x - low < high - x
+        sign = ca.if_else(to_low, 1, -1)
+        return Row("limit", J * sign, ca.if_else(to_low, x - low, high - x), joint=name)
+    if np.isfinite(low):
+        return Row("limit", J, x - low, joint=name)
+    return Row("limit", -J, high - x, joint=name) if np.isfinite(high) else None
 
 
 def friction_rows(s: Symbols, dt: float) -> list[Row]:
-    """One row per coordinate of joints with Coulomb friction."""
+    """One row per coordinate of joints with Coulomb friction, one per tendon with some."""
     model = s.setup.scene.model
     rows = []
     for j, iv in zip(model.joints, model.v_index, strict=True):
@@ -97,4 +101,8 @@ def friction_rows(s: Symbols, dt: float) -> list[Row]:
         for k in range(iv, iv + j.nv):
             unit = SX(ca.Sparsity.triplet(1, model.nv, [0], [k]), 1)
             rows.append(Row("friction", unit, SX(0), bound=dt * friction, joint=j.name))
+    for t in s.setup.tendons:
+        if t.given.friction:
+            bound = SX(dt * t.given.friction)
+            rows.append(Row("friction", t.length.row(model.nv), SX(0), bound=bound, joint=t.name))
     return rows

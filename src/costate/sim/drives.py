@@ -1,41 +1,61 @@
-"""Drives: which joints are actuated, how, and with which gains."""
+"""Drives: which joints and tendons are actuated, how, and with which gains."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal
 
 import casadi as ca
 import numpy as np
 from casadi import SX
 
-from costate.model import Joint, Model
+from costate.model import Model
 from costate.physics import Parameters
 from costate.physics.crba import crba
-from costate.sim.actuators import Actuator, DCMotor, Motor, PositionServo, Torque, VelocityServo
+from costate.sim.actuators import Actuator, Affine, DCMotor, Explicit, Motor, PositionServo, Torque, VelocityServo
 from costate.sim.setup import Drive
+from costate.sim.tendons import Length, Tendon
 
-Actuators = Actuator | Mapping[str, Actuator] | None
+Actuators = Actuator | Mapping[str, Actuator] | Literal["file"] | None
 
 
-def drives(model: Model, robots: Iterable[str], actuators: Actuators) -> Iterable[Drive]:
-    """One per actuated joint, in the order of the joints."""
-    choice = _actuator_of(model, set(robots), actuators)
-    inertia: np.ndarray | None = None
-    for j, iq, iv in zip(model.joints, model.q_index, model.v_index, strict=True):
-        actuator = choice(j)
-        if actuator is None:
-            continue
-        limit = float(j.max_effort[0]) if actuator.limit is None else actuator.limit
-        if isinstance(actuator, Torque | Motor):
-            yield Drive(j.name, iq, iv, actuator, 0.0, 0.0, limit)
-            continue
-        if isinstance(actuator, DCMotor):
-            slope = actuator.gear**2 * actuator.stall_torque / actuator.no_load_speed
-            yield Drive(j.name, iq, iv, actuator, 0.0, slope, limit)
-            continue
-        inertia = _home_inertia(model) if inertia is None else inertia
-        yield Drive(j.name, iq, iv, actuator, *_gains(actuator, inertia[iv]), limit)
+def drives(model: Model, robots: Mapping[str, Model], tendons: Sequence[Tendon], actuators: Actuators) -> list[Drive]:
+    """One per actuated joint, in the order of the joints, then one per actuated tendon; or as the robots' files list them."""
+    lengths = {
+        j.name: (Length(((iq, iv, 1.0),)), float(j.max_effort[0]))
+        for j, iq, iv in zip(model.joints, model.q_index, model.v_index, strict=True)
+        if j.nv == 1
+    }
+    lengths |= {t.name: (t.length, t.given.max_effort) for t in tendons}
+    if isinstance(actuators, str):
+        chosen = list(_of_files(robots, actuators))
+    else:
+        choice = _chosen(model, robots, tendons, actuators)
+        chosen = [(name, choice[name]) for name in lengths if name in choice]
+    inertia = _Inertia(model)
+    return [_drive(name, *lengths[name], actuator, inertia) for name, actuator in chosen]
+
+
+def _drive(name: str, length: Length, effort: float, actuator: Actuator, inertia: _Inertia) -> Drive:
+    limit = effort if actuator.limit is None else actuator.limit
+    if isinstance(actuator, Explicit):
+        return Drive(name, length, actuator, 0.0, 0.0, limit)
+    if isinstance(actuator, DCMotor):
+        slope = actuator.gear**2 * actuator.stall_torque / actuator.no_load_speed
+        return Drive(name, length, actuator, 0.0, slope, limit)
+    return Drive(name, length, actuator, *_gains(actuator, inertia, length), limit)
+
+
+def _of_files(robots: Mapping[str, Model], which: str) -> Iterator[tuple[str, Affine]]:
+    """Those of the robots' files, robot after robot."""
+    if which != "file":
+        raise ValueError(f"actuators must be an actuator, name -> actuator, None or 'file', not '{which}'")
+    for robot, model in robots.items():
+        for a in model.actuators:
+            span, torques = (a.lower, a.upper), (a.weakest, a.strongest)
+            yield f"{robot}/{a.joint or a.tendon}", Affine(a.gear, a.offset, a.stiffness, a.damping, span, torques)
 
 
 def with_rotors(model: Model, drives: Iterable[Drive]) -> Model:
@@ -44,37 +64,59 @@ def with_rotors(model: Model, drives: Iterable[Drive]) -> Model:
     rotors = {name: m.gear**2 * m.armature for name, m in motors.items() if m.armature}
     if not rotors:
         return model
+    for name in rotors.keys() - {j.name for j in model.joints}:
+        raise ValueError(f"a motor on the tendon '{name}' cannot have an armature: give it to the joints")
     return replace(model, joints=tuple(replace(j, armature=j.armature + rotors.get(j.name, 0.0)) for j in model.joints))
 
 
-def _gains(actuator: VelocityServo | PositionServo, inertia: float) -> tuple[float, float]:
+def _gains(actuator: VelocityServo | PositionServo, inertia: _Inertia, length: Length) -> tuple[float, float]:
     """Stiffness and damping."""
     t = actuator.time_constant
     if isinstance(actuator, VelocityServo):
-        return 0.0, inertia / t if actuator.gain is None else actuator.gain
-    k = inertia / t**2 if actuator.stiffness is None else actuator.stiffness
-    return k, 2 * inertia / t if actuator.damping is None else actuator.damping
+        return 0.0, inertia.along(length) / t if actuator.gain is None else actuator.gain
+    k = inertia.along(length) / t**2 if actuator.stiffness is None else actuator.stiffness
+    return k, 2 * inertia.along(length) / t if actuator.damping is None else actuator.damping
 
 
-def _home_inertia(model: Model) -> np.ndarray:
-    """Diagonal of the mass matrix at home, (nv,)."""
-    assert model.home is not None  # merged models have one
-    q = SX.sym("q", model.nq)
-    diagonal = ca.densify(ca.diag(crba(model, Parameters.of(model), q)))
-    return np.array(ca.Function("inertia", [q], [diagonal])(ca.DM(model.home))).ravel()
+@dataclass(frozen=True, eq=False)
+class _Inertia:
+    """What actuators move at home."""
+
+    model: Model
+
+    @cached_property
+    def matrix(self) -> np.ndarray:
+        """(nv, nv)."""
+        model = self.model
+        assert model.home is not None  # merged models have one
+        q = SX.sym("q", model.nq)
+        M = ca.Function("inertia", [q], [ca.densify(crba(model, Parameters.of(model), q))])
+        return np.array(M(ca.DM(model.home)))
+
+    def along(self, length: Length) -> float:
+        """Of a joint: its entry on the diagonal. Of a tendon: the mass its length has where nothing else holds the joints."""
+        if len(length.terms) == 1 and length.terms[0][2] == 1.0:
+            return float(self.matrix[length.terms[0][1], length.terms[0][1]])
+        row = np.zeros(len(self.matrix))
+        for _, iv, c in length.terms:
+            row[iv] += c
+        return float(1 / (row @ np.linalg.solve(self.matrix, row)))
 
 
-def _actuator_of(model: Model, robots: set[str], actuators: Actuators) -> Callable[[Joint], Actuator | None]:
-    """Joint -> actuator or None."""
-    every = [j for j in model.joints if j.nv == 1]
+def _chosen(
+    model: Model, robots: Iterable[str], tendons: Sequence[Tendon], actuators: Actuator | Mapping[str, Actuator] | None
+) -> dict[str, Actuator]:
+    """Joint or tendon -> actuator."""
+    joints = [j.name for j in model.joints if j.nv == 1]
     if not isinstance(actuators, Mapping):
         actuator = Torque() if actuators is None else actuators
-        names = {j.name for j in every if j.name.split("/")[0] in robots}
-        return lambda j: actuator if j.name in names else None
-    by_name: dict[str, Actuator] = {}
+        return {name: actuator for name in joints if name.split("/")[0] in set(robots)}
+    every = [(name, {name, name.partition("/")[2], name.split("/")[0]}) for name in joints]
+    every += [(t.name, {t.name, t.name.partition("/")[2]}) for t in tendons]
+    found: dict[str, Actuator] = {}
     for name, actuator in actuators.items():
-        found = [j.name for j in every if name in (j.name, j.name.partition("/")[2], j.name.split("/")[0])]
-        if not found:
-            raise ValueError(f"no joint '{name}' to actuate; joints are {', '.join(j.name for j in every)}")
-        by_name |= dict.fromkeys(found, actuator)
-    return lambda j: by_name.get(j.name)
+        own = [full for full, names in every if name in names]
+        if not own:
+            raise ValueError(f"no joint '{name}' to actuate; joints are {', '.join(full for full, _ in every)}")
+        found |= dict.fromkeys(own, actuator)
+    return found

@@ -27,6 +27,7 @@ from costate.physics.spatial import skew
 from costate.physics.tree import ROOT
 from costate.sim.advance import turning
 from costate.sim.setup import Symbols
+from costate.sim.tendons import Length, Tendon
 
 SUBSTEPS = 5
 """Time constant where none is given."""
@@ -42,8 +43,8 @@ class Equation:
     constraint: Constraint
     links: tuple[str, ...]
     """Those it acts on."""
-    coordinates: tuple[int, ...]
-    """Velocity coordinates it acts on, of coupled joints."""
+    lengths: tuple[str, ...]
+    """Joints or tendons it couples."""
     is_angular: bool
     r: SX
     """Violation [m or rad], (dim,)."""
@@ -58,15 +59,15 @@ class Equation:
 # --- what is asked for --------------------------------------------------------------------------------------------
 
 
-def resolve(model: Model, constraints: Iterable[Constraint]) -> tuple[Constraint, ...]:
-    """Constraints with the full names of links and joints, and with the numbers they take from the home configuration."""
-    return tuple(_resolve(model, c) for c in constraints)
+def resolve(model: Model, constraints: Iterable[Constraint], tendons: Sequence[Tendon] = ()) -> tuple[Constraint, ...]:
+    """Constraints with the full names of links, joints and tendons, and with the numbers they take from the home configuration."""
+    return tuple(_resolve(model, c, [t.name for t in tendons]) for c in constraints)
 
 
-def _resolve(model: Model, c: Constraint) -> Constraint:
+def _resolve(model: Model, c: Constraint, tendons: Sequence[str]) -> Constraint:
     if not isinstance(c, Connect | Distance | Weld | Couple):
         raise TypeError(f"a constraint is a Weld, Connect, Couple or Distance, not {c!r}")
-    c = c.renamed(lambda name: _link(model, name), lambda name: _joint(model, name))
+    c = c.renamed(lambda name: _link(model, name), lambda name: _joint(model, name, tendons))
     if isinstance(c, Couple):
         if c.joint == c.other:
             raise ValueError(f"Couple: joint '{c.joint}' cannot follow itself")
@@ -93,8 +94,9 @@ def _link(model: Model, name: str) -> str:
     raise ValueError(f"no link '{name}' to constrain; links are {', '.join(names)}")
 
 
-def _joint(model: Model, name: str) -> str:
-    scalar = [j.name for j in model.joints if j.nv == 1]
+def _joint(model: Model, name: str, tendons: Sequence[str]) -> str:
+    """Or tendon."""
+    scalar = [*(j.name for j in model.joints if j.nv == 1), *tendons]
     found = [x for x in scalar if name in (x, x.partition("/")[2])]
     if len(found) != 1:
         why = "several robots have a" if found else "no"
@@ -161,21 +163,26 @@ def _short(quaternion: SX) -> SX:
 
 
 def _couple(s: Symbols, q: SX, c: Couple) -> Equation:
-    model = s.setup.scene.model
-    index = {j.name: (iq, iv) for j, iq, iv in zip(model.joints, model.q_index, model.v_index, strict=True)}
-    iq, iv = index[c.joint]
-    J = SX(1, model.nv)
-    J[0, iv] = 1
+    nv = s.setup.nv
+    x = _length(s, c.joint)
     powers = list(map(float, c.polynomial))
-    r = q[iq] - c.reference[0] - powers[0]
-    coordinates = (iv,)
-    if c.other is not None:
-        other, io = index[c.other]
-        x = q[other] - c.reference[1]
-        r = r - sum((p * x**k for k, p in enumerate(powers) if k), SX(0))
-        J[0, io] = -sum((k * p * x ** (k - 1) for k, p in enumerate(powers) if k), SX(0))
-        coordinates = (iv, io)
-    return Equation(c, (), coordinates, False, r, ca.sparsify(J))
+    r, J = x.of(q) - c.reference[0] - powers[0], x.row(nv)
+    if c.other is None:
+        return Equation(c, (), (c.joint,), False, r, J)
+    other = _length(s, c.other)
+    y = other.of(q) - c.reference[1]
+    r = r - sum((p * y**k for k, p in enumerate(powers) if k), SX(0))
+    slope = sum((k * p * y ** (k - 1) for k, p in enumerate(powers) if k), SX(0))
+    return Equation(c, (), (c.joint, c.other), False, r, ca.sparsify(J - slope * other.row(nv)))
+
+
+def _length(s: Symbols, name: str) -> Length:
+    """Of a joint or tendon."""
+    model = s.setup.scene.model
+    for j, iq, iv in zip(model.joints, model.q_index, model.v_index, strict=True):
+        if j.name == name:
+            return Length(((iq, iv, 1.0),))
+    return next(t.length for t in s.setup.tendons if t.name == name)
 
 
 def _point(s: Symbols, bodies: list, link: str, point: Sequence[float] | np.ndarray) -> tuple[SX, SX, SX]:

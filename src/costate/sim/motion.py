@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 
 import casadi as ca
 from casadi import SX
@@ -12,10 +13,11 @@ from costate.physics.crba import crba
 from costate.physics.ltl import Factor, factor
 from costate.physics.passive import Passive
 from costate.physics.rnea import rnea
-from costate.sim.actuators import DCMotor, Motor, Torque
+from costate.sim.actuators import Affine, DCMotor, Explicit, Motor, Torque
 from costate.sim.advance import turning
 from costate.sim.equality import Tied, tie
 from costate.sim.setup import Drive, Symbols
+from costate.sim.tendons import resistance, tendon_forces
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,12 +40,15 @@ def free_motion(s: Symbols, q: SX, v: SX, u: SX, extra: SX | None = None, joint_
     model, dt = setup.scene.model, setup.dt
     M = crba(model, s.params, q)
     bias = rnea(model, s.params, q, v, SX(setup.nv, 1), s.wrenches, Passive(friction=joint_friction))
+    if setup.tendons:
+        bias = bias - tendon_forces(s, q, v, joint_friction)
     if extra is not None:
         bias = bias - extra
     if setup.integrator == "implicit":  # M (v' - v) / dt = ... - D v' - K (q + dt v' - rest)
+        D, K = resistance(s, q)
         stiffness = per_velocity(s, "stiffness")
-        M = M + ca.diag(dt * per_velocity(s, "damping") + dt**2 * stiffness)
-        bias = bias + dt * stiffness * v
+        M = M + ca.diag(dt * per_velocity(s, "damping") + dt**2 * stiffness) + dt * D + dt**2 * K
+        bias = bias + dt * stiffness * v + dt * K @ v
     factored = factor(M)
     torque = actuate(s, q, v, u, M, bias)
     acceleration = factored.solve(torque - bias)
@@ -62,26 +67,53 @@ def actuate(s: Symbols, q: SX, v: SX, u: SX, M: SX, bias: SX) -> SX:
     """
     setup = s.setup
     torque = SX.zeros(setup.nv)
-    servos = [(k, d) for k, d in enumerate(setup.drives) if not isinstance(d.actuator, Torque | Motor)]
+    servos = [(k, d) for k, d in enumerate(setup.drives) if not isinstance(d.actuator, Explicit)]
     for k, d in enumerate(setup.drives):
-        if isinstance(d.actuator, Torque | Motor):
-            gear = d.actuator.gear if isinstance(d.actuator, Motor) else 1.0
-            torque[d.v] = _clamp(gear * u[k], d.limit)
+        if isinstance(d.actuator, Explicit):
+            _add(torque, d, _clamp(_push(d.actuator, u[k], d.length.of(q), d.length.rate(v)), d.limit))
     if not servos:
         return torque
-    gain, pull = SX.zeros(setup.nv), SX.zeros(setup.nv)
+    pull, resist, K = SX.zeros(setup.nv), SX.zeros(setup.nv), SX(setup.nv, setup.nv)
     weight = _weights(s, q)
+    gains, pulls = [], []
     for k, d in servos:
-        gain[d.v] = d.damping + setup.dt * d.stiffness
-        pull[d.v] = _pull(d, u[k], q) + weight[d.actuator.gravity_compensation][d.v]  # type: ignore[union-attr]
+        carried = _along(d, weight[d.actuator.gravity_compensation])  # type: ignore[union-attr]
+        gains.append(d.damping + setup.dt * d.stiffness)
+        pulls.append(_pull(d, u[k], d.length.of(q)) + carried)
+        _add(pull, d, pulls[-1])
+        _add(resist, d, gains[-1] * d.length.rate(v))
+        J = d.length.row(setup.nv)
+        K = K + gains[-1] * (J.T @ J)
     dt = setup.dt
-    heavier = factor(M + dt * ca.diag(gain))
-    ahead = v + dt * heavier.solve(torque + pull - gain * v - bias)
+    heavier = factor(M + dt * K)
+    ahead = v + dt * heavier.solve(torque + pull - resist - bias)
     tied = tie(s, q, heavier)
     ahead = ahead if tied is None else tied.velocity(ahead)
-    for _, d in servos:
-        torque[d.v] = _clamp(pull[d.v] - gain[d.v] * ahead[d.v], d.limit)
+    for (_, d), gain, most in zip(servos, gains, pulls, strict=True):
+        _add(torque, d, _clamp(most - gain * d.length.rate(ahead), d.limit))
     return torque
+
+
+def _add(forces: SX, d: Drive, force: SX) -> None:
+    """The force of an actuator to those on the coordinates, (nv,)."""
+    for _, iv, c in d.length.terms:
+        forces[iv] += force if c == 1.0 else c * force
+
+
+def _along(d: Drive, forces: SX) -> SX:
+    """The force of an actuator that is nearest to forces on the coordinates, (nv,)."""
+    if len(d.length.terms) == 1 and d.length.terms[0][2] == 1.0:
+        return forces[d.v]
+    return d.length.rate(forces) / sum(c * c for *_, c in d.length.terms)
+
+
+def _push(a: Torque | Motor | Affine, u: SX, x: SX, speed: SX) -> SX:
+    """Torque of an actuator that looks at the start of the step. x, speed: position and velocity of what it acts on."""
+    if isinstance(a, Torque):
+        return u
+    if isinstance(a, Motor):
+        return a.gear * u
+    return _within(a.gain * _within(u, a.controls) + a.offset - a.stiffness * x - a.damping * speed, a.torques)
 
 
 def _weights(s: Symbols, q: SX) -> dict[bool | str, SX]:
@@ -94,15 +126,21 @@ def _weights(s: Symbols, q: SX) -> dict[bool | str, SX]:
     return {False: SX(s.setup.nv, 1), True: weight(s.params), "nominal": weight(Parameters.of(model))}
 
 
-def _pull(d: Drive, target: SX, q: SX) -> SX:
-    """The servo's torque at zero velocity."""
+def _pull(d: Drive, target: SX, x: SX) -> SX:
+    """The servo's torque at position x and zero velocity."""
     if isinstance(d.actuator, DCMotor):
         return d.actuator.gear * d.actuator.stall_torque * _clamp(target, 1.0)
-    return d.stiffness * (target - q[d.q]) if d.stiffness else d.damping * target
+    return d.stiffness * (target - x) if d.stiffness else d.damping * target
 
 
 def _clamp(x: SX, limit: float) -> SX:
-    return x if limit == float("inf") else ca.fmin(ca.fmax(x, -limit), limit)
+    return _within(x, (-limit, limit))
+
+
+def _within(x: SX, span: tuple[float, float]) -> SX:
+    low, high = span
+    x = x if low == -inf else ca.fmax(x, low)
+    return x if high == inf else ca.fmin(x, high)
 
 
 def per_velocity(s: Symbols, kind: str) -> SX:

@@ -23,6 +23,7 @@ from costate.sim.newton_problem import Data, Problem, make_problem
 from costate.sim.newton_rows import blocks, resolved
 from costate.sim.newton_solve import Solver, derivatives
 from costate.sim.setup import Setup, Symbols
+from costate.sim.tendons import tendon_forces
 
 
 def newton_step(setup: Setup) -> Program:
@@ -57,6 +58,7 @@ def problem_of(s: Symbols) -> tuple[Data, Problem]:
     M = crba(model, s.params, s.q)
     passive = Passive(friction=not contact.joint_friction)
     bias = rnea(model, s.params, s.q, s.v, SX(model.nv, 1), s.wrenches, passive)
+    bias = bias - tendon_forces(s, s.q, s.v, not contact.joint_friction)
     # Accelerations are those in axes that stand still, see advance.py.
     f = actuate(s, s.q, s.v, s.u, M, bias) - bias + M @ turning(model, s.v)
     options = resolved(s)

@@ -30,7 +30,7 @@ IMPEDANCES = (1e-4, 0.9999)
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """One contact, joint limit or joint friction."""
+    """One contact, limit, friction of a joint or tendon, or equality."""
 
     kind: str
     """contact | limit | friction | equality."""
@@ -83,28 +83,29 @@ def row_kinds(s: Symbols, touches: list[Touch]) -> list[str]:
 
 
 def blocks(s: Symbols, touches: list[Touch], options: Options) -> list[Block]:
-    """All constraints at the state of the symbols: contacts, joint limits, joint friction."""
+    """All constraints at the state of the symbols: contacts, limits and friction of joints and tendons, equalities."""
     contact = s.setup.contact
     assert isinstance(contact, Newton)
     ties = equations(s, s.q)
     held = {x for t in touches for x in (t.link_a, t.link_b)} | {x for e in ties for x in e.links}
-    weights = inverse_weights(s.setup.scene.model, sorted(held))
+    weights = inverse_weights(s.setup.scene.model, sorted(held), s.setup.tendons)
     bodies = body_poses(s.tree, s.q)
     found = [_contact(s, bodies, t, weights, options) for t in touches]
     model = s.setup.scene.model
-    bounds = {j.name: j.bounds or Bounds(contact.softness, contact.softness) for j in model.joints}
-    start = {j.name: i for j, i in zip(model.joints, model.v_index, strict=True)}
+    own_bounds = [(j.name, j.bounds) for j in model.joints] + [(t.name, t.given.bounds) for t in s.setup.tendons]
+    bounds = {name: own or Bounds(contact.softness, contact.softness) for name, own in own_bounds}
     if contact.joint_limits:
         for row in limit_rows(s, s.q):
             own = bounds[row.joint]
-            easy = float(weights.coordinates[start[row.joint]])
+            easy = weights.lengths[row.joint]
             depth = row.gap - own.margin
             target, R = _soft(own.limit, depth, row.J @ s.v, SX(easy), options.dt)
             found.append(Block("limit", row.J, target, ca.if_else(depth < 0, 1 / R, 0)))
     if contact.joint_friction:
         for row in friction_rows(s, 1.0):
             assert row.bound is not None
-            easy = float(weights.coordinates[row.J.sparsity().get_col()[0]])
+            several = float(weights.coordinates[row.J.sparsity().get_col()[0]])
+            easy = weights.lengths.get(row.joint, several)
             target, R = _soft(bounds[row.joint].friction, SX(0), row.J @ s.v, SX(easy), options.dt)
             found.append(Block("friction", row.J, target, 1 / R, (row.bound,)))
     return found + [_equality(s, e, ties, weights, options) for e in ties]
@@ -118,7 +119,7 @@ def _equality(s: Symbols, e: Equation, ties: list[Equation], weights: InverseWei
     size = ca.fabs(whole) if whole.numel() == 1 else ca.sqrt(ca.dot(whole, whole) + 1e-30)
     d, k, b = _reference(e.constraint.softness or contact.softness, size, options.dt)
     easy = sum(weights.links[x][1 if e.is_angular else 0] for x in e.links)
-    easy += sum(float(weights.coordinates[i]) for i in e.coordinates)
+    easy += sum(weights.lengths[x] for x in e.lengths)
     target = -b * (e.J @ s.v) - k * d * e.r
     if e.links:  # MuJoCo leaves the turning of coupled joints out
         target = target - drift(s, e.J)

@@ -14,6 +14,7 @@ from costate.model import Model
 from costate.physics import Parameters
 from costate.physics.crba import crba
 from costate.physics.jacobian import jacobian
+from costate.sim.tendons import Tendon
 
 
 @dataclass(frozen=True)
@@ -24,9 +25,11 @@ class InverseWeights:
     """Link -> inverse of mass [1/kg] and of inertia [1/(kg m^2)] at its centre of mass, mean of three axes; 0 if it is fixed."""
     coordinates: np.ndarray
     """Of every velocity coordinate; the mean of the axes for joints with several, (nv,)."""
+    lengths: dict[str, float]
+    """Of joints with one coordinate and of tendons."""
 
 
-def inverse_weights(model: Model, links: Sequence[str]) -> InverseWeights:
+def inverse_weights(model: Model, links: Sequence[str], tendons: Sequence[Tendon] = ()) -> InverseWeights:
     assert model.home is not None  # merged models have one
     params = Parameters.of(model)
     q = SX.sym("q", model.nq)
@@ -38,7 +41,12 @@ def inverse_weights(model: Model, links: Sequence[str]) -> InverseWeights:
     for name, j in zip(links, J, strict=True):
         easy = np.einsum("ij,jk,ik->i", j, inverse, j)
         of_links[name] = float(easy[:3].mean()), float(easy[3:].mean())
-    return InverseWeights(of_links, _means(model, np.diag(inverse)))
+    coordinates = _means(model, np.diag(inverse))
+    lengths = {j.name: float(coordinates[i]) for j, i in zip(model.joints, model.v_index, strict=True) if j.nv == 1}
+    for t in tendons:
+        J = np.array(ca.DM(t.length.row(model.nv)))
+        lengths[t.name] = float((J @ inverse @ J.T).item())
+    return InverseWeights(of_links, coordinates, lengths)
 
 
 def _means(model: Model, diagonal: np.ndarray) -> np.ndarray:

@@ -26,6 +26,7 @@ from costate.sim.contact_models import ContactModel, Newton
 from costate.sim.narrow import Narrow
 from costate.sim.newton_places import places
 from costate.sim.scene import Collider, Scene
+from costate.sim.tendons import Length, Tendon
 
 INTEGRATORS = ("semi_implicit", "explicit", "implicit", "rk4")
 
@@ -39,11 +40,12 @@ vector [rad]; its friction coefficient."""
 
 @dataclass(frozen=True)
 class Drive:
-    """An actuator on a joint coordinate, with its numbers."""
+    """An actuator on a joint or tendon, with its numbers."""
 
     joint: str
-    q: int
-    v: int
+    """Or tendon."""
+    length: Length
+    """What it acts along."""
     actuator: Actuator
     stiffness: float
     """[N m/rad or N/m]; 0 without."""
@@ -51,6 +53,15 @@ class Drive:
     """Gain on velocity [N m s/rad or N s/m]."""
     limit: float
     """Largest torque or force."""
+
+    @property
+    def q(self) -> int:
+        """Coordinate of its joint, the first one of a tendon."""
+        return self.length.terms[0][0]
+
+    @property
+    def v(self) -> int:
+        return self.length.terms[0][1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +81,7 @@ class Setup:
     """Links with an external wrench as input."""
     constraints: tuple[Constraint, ...] = ()
     """What holds beside joints and contacts, names and numbers resolved."""
+    tendons: tuple[Tendon, ...] = ()
 
     @property
     def nq(self) -> int:
@@ -172,7 +184,7 @@ class Symbols:
         scene = self.setup.scene
         used = sorted({i for pair in scene.pairs for i in pair})
         links = {k: link_pose(self.tree, bodies, scene.colliders[k].link) for k in used}
-        return {k: self._place(scene.colliders[k], links[k]) for k in used}
+        return {k: self.place(scene.colliders[k], links[k]) for k in used}
 
     @cached_property
     def _narrow(self) -> Narrow | None:
@@ -234,7 +246,8 @@ class Symbols:
             return None
         return mix(*(c.surface or contact.surface(c.friction) for c in (a, b)))
 
-    def _place(self, c: Collider, pose: tuple[SX, SX]) -> Placed:
+    def place(self, c: Collider, pose: tuple[SX, SX]) -> Placed:
+        """A shape where its link is at a pose."""
         R, p = pose
         at = self.of_shape.get(("position", c.name), SX(ca.sparsify(ca.DM(c.pose.translation))))
         turn = SX(ca.sparsify(ca.DM(c.pose.rotation)))

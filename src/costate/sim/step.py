@@ -23,6 +23,7 @@ from costate.sim.newton import newton_step
 from costate.sim.newton_rows import friction_axes, resolved
 from costate.sim.pgs import pgs_step
 from costate.sim.setup import Setup, Symbols, Touch
+from costate.sim.tendons import tendon_energy
 
 
 def substep_program(setup: Setup) -> Program:
@@ -174,7 +175,7 @@ def gap_kernel(setup: Setup) -> Kernel:
 def energy_kernel(setup: Setup) -> Kernel:
     s = Symbols(setup)
     model = setup.scene.model
-    total = kinetic_energy(model, s.params, s.q, s.v) + potential_energy(model, s.params, s.q)
+    total = kinetic_energy(model, s.params, s.q, s.v) + potential_energy(model, s.params, s.q) + tendon_energy(s, s.q)
     return Kernel("world.energy", {"state": s.x, **s.given}, {"energy": total})
 
 

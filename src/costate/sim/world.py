@@ -12,6 +12,7 @@ from costate.kernel import Kernel
 from costate.kernel.fork import cached_property
 from costate.model import Transform
 from costate.model.constraint import Constraint
+from costate.model.tendon import FixedTendon
 from costate.physics.integrate import neutral
 from costate.robot import Robot
 from costate.sim.constraints import constraint_rows
@@ -31,6 +32,7 @@ from costate.sim.step import (
     rollout_kernel,
     step_kernel,
 )
+from costate.sim.tendons import resolve_tendons
 
 Tensor = torch.Tensor
 Policy = Callable[[Tensor, int], Tensor]
@@ -76,8 +78,8 @@ class World:
         robots: Robots, or name -> robot. Fixed-base robots stand at `poses`.
         bodies: Free rigid bodies.
         scenery: Shapes that do not move.
-        actuators: One for all joints, or name of a joint ("robot/joint", or "joint"), robot or body -> actuator; joints without one
-            are free. None: torques on all joints of the robots.
+        actuators: One for all joints, or name of a joint ("robot/joint", or "joint"), tendon, robot or body -> actuator; joints
+            without one are free. None: torques on all joints of the robots. "file": those that the robots' files list.
         contact: PGS(), Compliant(), Newton(), or None for no contact and no joint limits.
         integrator: "semi_implicit", "explicit", "implicit" (in joint damping and springs), "rk4" (smooth worlds).
         substeps: Physics steps per control step.
@@ -87,6 +89,7 @@ class World:
         self_collision: True, or names of robots whose own links may touch.
         collide: Rule (link, link) -> whether they may touch, or the pairs of names that may, and no others.
         constraints: Weld, Connect, Couple, Distance: what holds beside the joints, and beside the constraints of the robots' files.
+        tendons: FixedTendon: lengths over joints, beside those of the robots' files.
         parameters: What else is an input of every step, given as params=: "friction", "restitution", "mass:LINK", "size:SHAPE", ...
         check: Raise an error when a state is not finite or diverges.
     """
@@ -108,17 +111,19 @@ class World:
         parameters: Sequence[str] = (),
         check: bool = True,
         constraints: Sequence[Constraint] = (),
+        tendons: Sequence[FixedTendon] = (),
     ):
         named = _named(robots)
         dt = _default_step(named, contact, substeps) if dt is None else dt
         _check_options(integrator, contact, substeps, dt)
         scene = make_scene(named, poses or {}, bodies, scenery, gravity, self_collision, collide)
         self.dt, self.check = dt, check
-        own = tuple(drives(scene.model, named, actuators))
+        cables = resolve_tendons(scene.model, (*scene.model.tendons, *tendons))
+        own = tuple(drives(scene.model, {name: r.model for name, r in named.items()}, cables, actuators))
         scene = replace(scene, model=with_rotors(scene.model, own))
         self.setup = Setup(scene, own, contact, integrator, dt / substeps, substeps, tuple(parameters))
-        ties = resolve(scene.model, (*scene.model.constraints, *constraints))
-        self.setup = replace(self.setup, constraints=ties)
+        ties = resolve(scene.model, (*scene.model.constraints, *constraints), cables)
+        self.setup = replace(self.setup, constraints=ties, tendons=cables)
         for p in parameters:
             self.setup.default(p)  # raises for unknown names
         self._inputs = Inputs(self.setup, named)
@@ -155,7 +160,7 @@ class World:
 
     @property
     def actuated(self) -> list[str]:
-        """Joints the controls act on."""
+        """Joints and tendons the controls act on."""
         return [d.joint for d in self.setup.drives]
 
     @property
