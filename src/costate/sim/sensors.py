@@ -17,10 +17,14 @@ from casadi import SX
 
 from costate.kernel import Kernel, ProgramBuilder
 from costate.model import Model
+from costate.model.merge import WORLD
 from costate.physics import quaternion
-from costate.physics.kinematics import link_accelerations, link_poses, link_velocities
+from costate.physics.kinematics import body_poses, link_accelerations, link_pose, link_poses, link_velocities
+from costate.physics.shapes import FAR
 from costate.physics.spatial import cross
 from costate.sim.advance import turning
+from costate.sim.ranges import ray_distance
+from costate.sim.scene import Collider
 from costate.sim.setup import Setup, Symbols
 from costate.sim.step import substep_program
 from costate.sim.world import World
@@ -188,6 +192,84 @@ class ContactForce(Sensor):
         return (forces * torch.tensor(signs, dtype=state.dtype).unsqueeze(-1)).sum(-2)
 
 
+@dataclass(frozen=True)
+class Touch(Sensor):
+    """Sum of the normal forces on a link, or on some of its shapes, during the next substep [N], (..., 1)."""
+
+    link: str
+    shapes: tuple[str, ...] = ()
+    """Names of shapes (`world.shape_names`); none: all of the link's."""
+
+    def _values(self, world: World, state: Tensor, control: Tensor | None) -> Tensor:
+        link = _known(world.link_names, self.link)
+        own = [c.name for c in world.setup.scene.colliders if c.link == link]
+        for name in self.shapes:
+            if name not in own:
+                raise ValueError(f"'{link}' has no shape '{name}'; it has {', '.join(own) or 'none'}")
+        felt = set(self.shapes or own)
+        found = world.contacts(state, control)
+        counts = [float(any(name in felt for name in pair)) for pair in found.shapes]
+        if not any(counts):
+            raise ValueError(f"nothing can touch {', '.join(self.shapes) or link} in this world")
+        return (found.forces * torch.tensor(counts, dtype=state.dtype)).sum(-1, keepdim=True)
+
+
+@dataclass(frozen=True)
+class RangeFinder(Sensor):
+    """Distances [m] along rays to the nearest shape of the world, (..., number of rays).
+
+    Rays see plane, sphere, box, capsule, cylinder, ellipsoid and hull, and unions of them; not the shapes of the sensor's own link.
+    """
+
+    link: str
+    """Or "world"."""
+    position: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    """Where the rays begin, in the link [m]."""
+    directions: tuple[tuple[float, float, float], ...] = ((0.0, 0.0, 1.0),)
+    """Of the rays, in the axes of the link."""
+    limit: float = 10.0
+    """The reading where nothing nearer is hit [m]."""
+    ignore: tuple[str, ...] = ()
+    """Shapes, links, bodies or scenery that rays pass through."""
+
+    def __post_init__(self) -> None:
+        if not 0 < self.limit <= FAR:
+            raise ValueError(f"RangeFinder: limit must be positive and at most {FAR:g} m, not {self.limit}")
+        if not self.directions or not all(np.linalg.norm(d) > 0 for d in self.directions):
+            raise ValueError(f"RangeFinder: directions must be vectors that are not zero, not {self.directions}")
+
+    def _expression(self, s: Symbols, after: SX) -> SX:
+        link = _link(s, self.link)
+        bodies = body_poses(s.tree, s.q)
+        R, p = link_pose(s.tree, bodies, link)
+        start = p + R @ SX(list(self.position))
+        readings = [SX(self.limit)] * len(self.directions)
+        for c in self._seen(s, link):
+            placed = s.place(c, link_pose(s.tree, bodies, c.link))
+            at, turn = placed.to_local(start), placed.rotation.T @ R
+            for k, direction in enumerate(self.directions):
+                d = SX(ca.sparsify(ca.DM(np.asarray(direction, float) / np.linalg.norm(direction))))
+                try:
+                    distance = ray_distance(placed.solid, at, turn @ d)
+                except TypeError as error:
+                    raise ValueError(f"RangeFinder: {error}; leave '{c.name}' out with ignore=") from None
+                readings[k] = ca.fmin(readings[k], distance)
+        return ca.vertcat(*readings)
+
+    def _seen(self, s: Symbols, link: str) -> list[Collider]:
+        colliders = s.setup.scene.colliders
+        named = [{c.name, c.link, c.owner} for c in colliders]
+        for name in self.ignore:
+            if not any(name in names for names in named):
+                raise ValueError(
+                    f"RangeFinder: nothing is called '{name}'; shapes are {', '.join(c.name for c in colliders)}"
+                )
+        own = set() if link == WORLD else {link}
+        return [
+            c for c, names in zip(colliders, named, strict=True) if c.link not in own and not names & set(self.ignore)
+        ]
+
+
 def _mean_acceleration(s: Symbols, after: SX) -> SX:
     """Of the velocity coordinates over a substep, (nv,), from the state at its end: the way back through `advance`."""
     model, nq = s.setup.scene.model, s.setup.nq
@@ -222,4 +304,15 @@ def _known(links: Sequence[str], name: str) -> str:
     raise ValueError(f"no link '{name}' to measure; links are {', '.join(links)}")
 
 
-__all__ = ["IMU", "ContactForce", "JointPosition", "JointVelocity", "LinkPose", "LinkVelocity", "Noise", "Sensor"]
+__all__ = [
+    "IMU",
+    "ContactForce",
+    "JointPosition",
+    "JointVelocity",
+    "LinkPose",
+    "LinkVelocity",
+    "Noise",
+    "RangeFinder",
+    "Sensor",
+    "Touch",
+]
