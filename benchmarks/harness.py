@@ -5,17 +5,30 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import torch
+
+from costate.bench.table import Table, machine
+
+__all__ = [
+    "Options",
+    "Report",
+    "Table",
+    "environment",
+    "interleaved",
+    "machine",
+    "once",
+    "options",
+    "publish",
+    "threads",
+]
 
 
 def interleaved(
@@ -49,59 +62,6 @@ def _seconds(run: Callable[[], Any], number: int) -> float:
 def _calls_for(run: Callable[[], Any], seconds: float) -> int:
     run()
     return max(1, int(seconds / max(min(_seconds(run, 1) for _ in range(3)), 1e-9)))
-
-
-@dataclass(frozen=True)
-class Table:
-    """One table of results."""
-
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str | float, ...], ...]
-    note: str = ""
-    """What was measured and how, as Markdown."""
-
-    def markdown(self) -> str:
-        lines = [f"### {self.title}", "", *([self.note, ""] if self.note else [])]
-        lines.append(f"| {' | '.join(self.columns)} |")
-        lines.append(f"|---|{'---:|' * (len(self.columns) - 1)}")
-        lines += [f"| {' | '.join(map(_cell, row))} |" for row in self.rows]
-        return "\n".join(lines)
-
-
-def _cell(value: str | float) -> str:
-    """Three significant digits, thousands separated."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, int) or abs(value) >= 1000:
-        return f"{value:,.0f}"
-    return f"{value:.3g}"
-
-
-def machine(**more: str) -> dict[str, str]:
-    """What the numbers depend on."""
-    packages = {name: _version(name) for name in ("torch", "casadi", "llvmlite", "numpy")}
-    facts = {"CPU": f"{_cpu()}, {_cores()} cores available", "system": f"{platform.system()} {platform.machine()}"}
-    return {**facts, "Python": platform.python_version(), **packages, **more}
-
-
-def _cpu() -> str:
-    try:
-        found = re.search(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
-    except OSError:
-        found = None
-    return found[1] if found else platform.processor() or platform.machine()
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "not installed"
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ class Command:
 
 
 COMMANDS: dict[str, Command] = {
+    "bench": Command("costate.cli.bench:run", "measure Costate beside other libraries"),
     "cache": Command("costate.cli.cache:run", "show or clear the cache of compiled kernels"),
     "evaluate": Command("costate.cli.evaluate:run", "judge a trained controller on episodes it has never seen"),
     "export": Command("costate.cli.export:run", "write a trained controller as an ONNX file and a C header"),
