@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import casadi as ca
 import numpy as np
@@ -20,6 +21,8 @@ SNAP = 1e-3
 """Sine of the angle within which a direction is tried as the normal of a face, or as normal to an edge."""
 RIM = 8
 """Corners of the polygon that stands for a round face."""
+ON_FACE = 1e-6
+"""How far below a face a corner still belongs to it [m]."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +36,7 @@ class Features:
     flats: Callable[[Solid, SX], tuple[SX, SX, SX]]
     """Two directions within the face, and one along the edge, whose normal a unit direction nearly is; zeros where none is."""
     normals: Callable[[Solid, SX], list[SX]]
-    """Outward normals of flat faces through which a point may leave first."""
+    """Outward normals of flat faces through which a point may leave first; of solids with few."""
     edges: tuple[int, ...] = ()
     """Axes of the solid that straight edges lie along, where these are few."""
 
@@ -168,26 +171,38 @@ def furthest(points: list[SX], d: SX) -> SX:
 
 
 def _hull_face(s: Solid, d: SX) -> list[SX]:
+    """Of the faces around the corner that is furthest, the one turned most to the direction."""
     assert isinstance(s, Hull)
-    best, most = ca.vertcat(*s.polygons[0]), ca.dot(s.normals[0], d)
-    for polygon, normal in zip(s.polygons[1:], s.normals[1:], strict=True):
-        reach = ca.dot(normal, d)
-        best, most = ca.if_else(reach > most, ca.vertcat(*polygon), best), ca.fmax(reach, most)
+    tip, unit = furthest(s.corners, d), d / length(d)
+    best, most = ca.vertcat(*s.polygons[0]), SX(-2)
+    for polygon, normal in zip(s.polygons, s.normals, strict=True):
+        touches = ca.dot(normal, tip - polygon[0]) > -ON_FACE
+        turned = ca.if_else(touches, ca.dot(normal, unit), -2)
+        best, most = ca.if_else(turned > most, ca.vertcat(*polygon), best), ca.fmax(turned, most)
     return [best[3 * k : 3 * k + 3] for k in range(len(s.polygons[0]))]
 
 
 def _hull_flats(s: Solid, n: SX) -> tuple[SX, SX, SX]:
-    return _polygon_flats(_hull_face(s, n), n)
-
-
-def _hull_normals(s: Solid, p: SX) -> list[SX]:
-    """Of the face that a point is least below."""
+    """Of all faces the one whose normal is nearly n; of all edges met by directions near n, the one most nearly normal to it."""
     assert isinstance(s, Hull)
-    best, most = s.normals[0], ca.dot(s.normals[0], p - s.polygons[0][0])
-    for n, polygon in zip(s.normals[1:], s.polygons[1:], strict=True):
-        above = ca.dot(n, p - polygon[0])
-        best, most = ca.if_else(above > most, n, best), ca.fmax(above, most)
-    return [best]
+    first, second, most = SX.zeros(3), SX.zeros(3), SX(1 - SNAP**2 / 2)
+    for polygon, normal in zip(s.polygons, s.normals, strict=True):
+        along = ca.dot(normal, n)
+        sides = [q - p for p, q in pairwise(polygon[:3])]
+        first = ca.if_else(along > most, sides[0], first)
+        second = ca.if_else(along > most, sides[1], second)
+        most = ca.fmax(along, most)
+    edge, least = SX.zeros(3), SX(SNAP)
+    for row in s.edges:
+        beside = ca.fmax(ca.dot(n, row[6:9]), ca.dot(n, row[9:]))
+        off = ca.if_else(beside < SNAP, ca.fabs(ca.dot(n, row[3:6])), 1)
+        edge, least = ca.if_else(off < least, row[3:6], edge), ca.fmin(off, least)
+    return _unit_or_zero(first), _unit_or_zero(second), edge
+
+
+def _unit_or_zero(v: SX) -> SX:
+    square = ca.dot(v, v)
+    return v / ca.sqrt(ca.if_else(square > 0, square, 1))
 
 
 def _polygon_flats(points: list[SX], n: SX) -> tuple[SX, SX, SX]:
@@ -215,5 +230,5 @@ FEATURES: dict[type[Solid], Features] = {
     ),
     Cylinder: Features(_cylinder_support, _cylinder_face, _cylinder_flats, _cylinder_normals, (2,)),
     Box: Features(_box_support, _box_face, _box_flats, _box_normals, (0, 1, 2)),
-    Hull: Features(_hull_support, _hull_face, _hull_flats, _hull_normals),
+    Hull: Features(_hull_support, _hull_face, _hull_flats, lambda s, p: []),
 }

@@ -11,7 +11,7 @@ from costate.kernel.program import Program
 from costate.physics.features import features
 from costate.physics.manifold import POINTS, Place, pick
 from costate.physics.orient import tangents
-from costate.physics.separation import centre
+from costate.physics.pair import centre
 from costate.physics.shapes import FAR, Cylinder, Ellipsoid, Field, Number, Solid, length, resized, sizes
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import casadi as ca
 import numpy as np
@@ -18,6 +18,8 @@ VERTICES = 32
 """Most corners of a hull: what contact costs grows with them."""
 POLYGON = 8
 """Most corners of a face that take part in contact."""
+EDGE = 12
+"""Numbers of an edge: a point, its unit direction, and for both faces the unit direction into the face, normal to the edge."""
 COPLANAR = 1e-6
 """Facets whose normals differ by less, and that lie as near, are one face (relative to the hull's size)."""
 
@@ -32,6 +34,8 @@ class Hull(Solid):
     """Outward unit normals of the faces, (3 F,)."""
     polygons_flat: SX
     """Corners of the faces in order, M for each face, the last one repeated where there are fewer, (3 M F,)."""
+    edges_flat: SX
+    """EDGE numbers for each edge, (EDGE E,)."""
 
     @property
     def corners(self) -> list[SX]:
@@ -46,6 +50,16 @@ class Hull(Solid):
         rows = _rows(self.polygons_flat)
         m = self.polygons_flat.numel() // self.normals_flat.numel()
         return [rows[k : k + m] for k in range(0, len(rows), m)]
+
+    @property
+    def edges(self) -> list[SX]:
+        return [self.edges_flat[k : k + EDGE] for k in range(0, self.edges_flat.numel(), EDGE)]
+
+    def place(self, name: str) -> tuple[int, int]:
+        """Where the numbers of a field begin among all sizes, and how many they are."""
+        counts = {f.name: getattr(self, f.name).numel() for f in fields(self)}
+        before = list(counts)[: list(counts).index(name)]
+        return sum(counts[k] for k in before), counts[name]
 
     def distance(self, p: SX) -> SX:
         """To the planes of the faces: exact inside and above a face, a lower bound beyond edges and corners."""
@@ -66,7 +80,8 @@ def hull_of(points: Points, limit: int = VERTICES, name: str = "") -> Hull:
     corners, loops, normals = hull_faces(within_limit(np.asarray(points, float), limit, name))
     m = 4 if max(map(len, loops)) <= 4 else POLYGON
     polygons = np.array([_padded(corners[loop], m) for loop in loops])
-    columns = (_repeated(corners, 8), _repeated(normals, 8), _repeated(polygons, 8))
+    edges = hull_edges(corners, loops, normals)
+    columns = (_repeated(x, 8) for x in (corners, normals, polygons, edges))
     return Hull(*(SX(ca.DM(x.ravel())) for x in columns))
 
 
@@ -97,6 +112,19 @@ def hull_faces(points: Points) -> tuple[Points, list[NDArray[np.int64]], Points]
         for f, n in zip(faces, normals, strict=True)
     ]
     return corners, loops, normals
+
+
+def hull_edges(corners: Points, loops: list[NDArray[np.int64]], normals: Points) -> Points:
+    """Rows of EDGE numbers, (E, EDGE)."""
+    rows: dict[tuple[int, int], list[Points]] = {}
+    for loop, normal in zip(loops, normals, strict=True):
+        for i, j in zip(loop.tolist(), np.roll(loop, -1).tolist(), strict=True):
+            along = (corners[j] - corners[i]) / np.linalg.norm(corners[j] - corners[i])
+            inward = np.cross(normal, along)
+            key = (min(i, j), max(i, j))
+            rows.setdefault(key, [corners[i], along]).append(inward)
+    # An edge that only one face has is within another: nothing meets it alone.
+    return np.array([np.concatenate(row) for row in rows.values() if len(row) == 4])
 
 
 def _convex_hull(points: Points):

@@ -15,7 +15,8 @@ from casadi import SX
 
 from costate.physics.features import features, radius
 from costate.physics.orient import tangents
-from costate.physics.separation import Pair, polished
+from costate.physics.pair import Pair
+from costate.physics.separation import polished
 from costate.physics.shapes import FAR
 
 POINTS = 4

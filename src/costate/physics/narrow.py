@@ -20,7 +20,8 @@ from costate.kernel.program import Program
 from costate.physics.features import is_convex
 from costate.physics.field_pairs import field_program
 from costate.physics.manifold import POINTS, manifold
-from costate.physics.separation import pair_symbols, search_program
+from costate.physics.pair import pair_symbols
+from costate.physics.separation import search_program
 from costate.physics.shapes import Field, Solid
 
 POSE, PLACE = 12, 7

@@ -2,28 +2,27 @@
 
     separation(n) = min over a in A, b in B of n . (a - b)        its largest value is the distance, or minus the depth
 
-Apart, it is found by GJK (Gilbert, Johnson and Keerthi, 1988): the point of A - B nearest to the origin. Overlapping, a ray from
-the origin is followed to the portal (a triangle of A - B, as in Snethen's XenoCollide, 2008) where it leaves A - B; the portal's
-normal is the next ray, and the depth along it never grows. Both are loops of a fixed state, one sample per lane. The direction is
-then polished: tried as the normal of faces, of pairs of edges, and by Newton's method where surfaces are round.
+Apart, it is found by GJK (Gilbert, Johnson and Keerthi, 1988): the point of A - B nearest to the origin. Overlapping, it is one of
+finitely many axes (see axes.py); unless a solid is round: then rays from the origin, along the best of these axes and others, are
+followed to the portal (a triangle of A - B, as in Snethen's XenoCollide, 2008) where they leave A - B; its normal is the next
+ray, and the depth along it never grows. All are loops of a fixed state, one sample per lane. The direction is then polished: tried
+as the normal of faces, of pairs of edges, and by Newton's method where surfaces are round.
 
 The search itself is not differentiated. It says which features touch; what follows from them (`polished`) is.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from itertools import product
-
 import casadi as ca
 from casadi import SX
 
 from costate.kernel import ProgramBuilder
 from costate.kernel.program import Program
+from costate.physics.axes import STARTS, better, has_flat_core, least_overlap, spread_starts
 from costate.physics.features import features
-from costate.physics.hull import Hull
 from costate.physics.orient import tangents
-from costate.physics.shapes import TINY, Cylinder, Ellipsoid, Solid, length, resized, sizes
+from costate.physics.pair import Pair, pair_symbols
+from costate.physics.shapes import TINY, Solid, length
 
 OVERLAP = 1e-7
 """Cores nearer than this overlap [m]."""
@@ -42,60 +41,6 @@ LONGEST = 0.1
 """Longest step of Newton [rad]."""
 
 
-@dataclass(frozen=True, eq=False)
-class Pair:
-    """Two convex solids, in the frame of the second."""
-
-    a: Solid
-    b: Solid
-    R: SX
-    """Axes of a, (3, 3)."""
-    t: SX
-    """Origin of a [m], (3,)."""
-
-    def support_a(self, d: SX) -> SX:
-        return self.t + self.R @ features(self.a).support(self.a, self.R.T @ d)
-
-    def support_b(self, d: SX) -> SX:
-        return features(self.b).support(self.b, d)
-
-    def difference(self, d: SX) -> SX:
-        """The point of A - B furthest in a direction."""
-        return self.support_a(d) - self.support_b(-d)
-
-    def curvature(self, n: SX) -> SX:
-        """How that point moves with n, (3, 3); flat solids do not take part."""
-        total = SX(3, 3)
-        for solid, R, way in ((self.a, self.R, -1), (self.b, SX.eye(3), 1)):
-            if isinstance(solid, Ellipsoid | Cylinder):
-                x = SX.sym("x", 3)
-                bend = ca.jacobian(features(solid).support(solid, x), x)
-                total = total - R @ ca.substitute(bend, x, way * (R.T @ n)) @ R.T
-        return total
-
-    def separation(self, n: SX) -> SX:
-        return ca.dot(n, self.difference(-n))
-
-    def between(self) -> SX:
-        """From the middle of b to that of a, never zero."""
-        return self.t + self.R @ centre(self.a) - centre(self.b) + SX([1e-9, 2e-9, 3e-9])
-
-
-def centre(solid: Solid) -> SX:
-    """A point well inside."""
-    if not isinstance(solid, Hull):
-        return SX.zeros(3)
-    corners = solid.corners
-    return sum(corners[1:], corners[0]) / len(corners)
-
-
-def pair_symbols(a: Solid, b: Solid) -> tuple[Pair, list[SX]]:
-    """A pair of solids of these kinds, and its symbols: (pose of a in b (12,), sizes of a, sizes of b)."""
-    pose, size_a, size_b = SX.sym("pose", 12), SX.sym("sa", len(sizes(a))), SX.sym("sb", len(sizes(b)))
-    pair = Pair(resized(a, size_a), resized(b, size_b), ca.reshape(pose[:9], 3, 3), pose[9:])
-    return pair, [pose, size_a, size_b]
-
-
 def search_program(a: Solid, b: Solid) -> Program:
     """(pose, sizes of a, sizes of b) -> (n, flats of a (6,), of b (6,), whether n follows from them); with derivatives zero."""
     pair, symbols = pair_symbols(a, b)
@@ -103,9 +48,10 @@ def search_program(a: Solid, b: Solid) -> Program:
     args = [search.input(f"i{k}", s.numel()) for k, s in enumerate(symbols)]
     start = search.call(ca.Function("seed", symbols, _start(pair)), *args)
     (_, c, last, _), _ = search.while_loop(*_gjk(pair, symbols), GJK_STEPS, start, shared=args)
-    portal = search.call(_enter(pair, symbols), c, last, *args)
-    portal, _ = search.while_loop(*_portal(pair, symbols), PORTAL_STEPS, portal, shared=args)
-    n = search.call(_direction(), c, portal[1])
+    point, before = SX.sym("c", 3), SX.sym("last", 3)
+    (overlaps,) = search.call(ca.Function("overlaps", [point], [ca.dot(point, point) < OVERLAP**2]), c)
+    apart = ca.Function("apart", [point, before, *symbols], [point / length(point)])
+    n = search.cond(overlaps, _inside(pair, symbols), apart, c, last, *args)
     none = search.call(ca.Function("none", [], [SX.zeros(6), SX.zeros(6), SX(0)]))
     found, _, _ = search.scan(_polish(pair, symbols), POLISH, [*n, *none], shared=args)
     for k, x in enumerate(found):
@@ -204,28 +150,37 @@ def _det(x: SX, y: SX, z: SX) -> SX:
 FIRST, SECOND, THIRD, REFINE, LEFT = 0, 1, 2, 3, 4
 
 
-def _enter(pair: Pair, symbols: list[SX]) -> ca.Function:
-    """Of those that overlap: the first ray, along the direction of least depth among faces, crossed edges, the line of centres and
-    what GJK last looked at."""
-    c, last = SX.sym("c", 3), SX.sym("last", 3)
-    between = pair.between()
-    seeds = [between / length(between), last / length(last)]
-    a, b = features(pair.a), features(pair.b)
-    middle_b = pair.R.T @ (centre(pair.b) - pair.t)
-    seeds += [-(pair.R @ n) for n in a.normals(pair.a, middle_b)]
-    seeds += b.normals(pair.b, pair.t + pair.R @ centre(pair.a))
-    for i, j in product(a.edges, b.edges):
-        across = ca.cross(pair.R[:, i], SX.eye(3)[:, j])
-        skew = ca.dot(across, across) > 1e-6
-        unit = ca.if_else(skew, across, seeds[0])
-        seeds.append(_towards(unit / length(unit), between))
-    ray, most = seeds[0], pair.separation(seeds[0])
-    for n in seeds[1:]:
-        s = pair.separation(n)
-        ray, most = ca.if_else(s > most, n, ray), ca.fmax(s, most)
+def _inside(pair: Pair, symbols: list[SX]) -> Program:
+    """(what GJK ended with, what it last looked at, symbols) -> the direction of least depth, of those that overlap."""
+    b = ProgramBuilder("inside")
+    args = [b.input(f"i{k}", n) for k, n in enumerate((3, 3, *(s.numel() for s in symbols)))]
+    n = least_overlap(b, pair, symbols, args[1], args[2:])
+    if not (has_flat_core(pair.a) and has_flat_core(pair.b)):
+        starts = spread_starts(b, pair, symbols, n, args[2:])
+        (worst,) = b.call(ca.Function("worst", [], [SX(-1e9)]))
+        (n, _), _, _ = b.scan(_from_start(pair, symbols), STARTS, [n, worst], sequences=[starts], shared=args[2:])
+    b.output("n", n)
+    return b.program()
+
+
+def _from_start(pair: Pair, symbols: list[SX]) -> Program:
+    """(best direction so far, its separation, where to start, symbols) -> the first two, with the portals from there tried."""
+    b = ProgramBuilder("start")
+    names = ("best", "most", "start", *(f"i{k}" for k in range(len(symbols))))
+    best, most, start, *args = (
+        b.input(k, n) for k, n in zip(names, (3, 1, 3, *(s.numel() for s in symbols)), strict=True)
+    )
+    old, s, ray = SX.sym("old", 3), SX.sym("s"), SX.sym("ray", 3)
     # The rays of A - B go the other way: it is left where -n . x is largest.
-    phase = ca.if_else(ca.dot(c, c) < OVERLAP**2, FIRST, LEFT)
-    return ca.Function("enter", [c, last, *symbols], [SX.zeros(9), ray, -ray, phase, SX(0)])
+    entered = b.call(ca.Function("enter", [ray], [SX.zeros(9), ray, -ray, SX(FIRST), SX(0)]), start)
+    (_, n, _, _, _), _ = b.while_loop(*_portal(pair, symbols), PORTAL_STEPS, entered, shared=args)
+    unit = ray / length(ray)  # portals can be tiny, and their normals inexact
+    kept = better(unit, pair.separation(unit), old, s)
+    for name, x in zip(
+        names, b.call(ca.Function("kept", [old, s, ray, *symbols], kept), best, most, n, *args), strict=False
+    ):
+        b.output(name, x)
+    return b.program()
 
 
 def _portal(pair: Pair, symbols: list[SX]) -> tuple[ca.Function, ca.Function]:
@@ -288,14 +243,6 @@ def _narrow(v1: SX, v2: SX, v3: SX, x: SX, d: SX) -> SX:
     third = ca.logic_and(k1 <= 0, k2 >= 0)
     first = ca.logic_and(k2 <= 0, k3 >= 0)
     return ca.if_else(third, ca.vertcat(v1, v2, x), ca.if_else(first, ca.vertcat(x, v2, v3), ca.vertcat(v1, x, v3)))
-
-
-def _direction() -> ca.Function:
-    """The result of GJK where it found a distance, else that of the portals."""
-    c, n = SX.sym("c", 3), SX.sym("n", 3)
-    apart = ca.dot(c, c) >= OVERLAP**2
-    way = ca.if_else(apart, c / length(ca.if_else(apart, c, 1)), n)
-    return ca.Function("direction", [c, n], [way / length(way)])  # portals can be tiny, and their normals inexact
 
 
 # --- polishing --------------------------------------------------------------------------------------------------------
