@@ -59,8 +59,9 @@ study-rl: $(READY_TEST) ## reinforcement learning beside back-propagation; minut
 	$(PIP_INSTALL) -e '.[rl]'
 	$(PY) benchmarks/study_rl.py --minutes $(or $(MINUTES),60) --json docs/plots/insertion_rl.json --plot docs/plots/insertion_rl.png --markdown docs/insertion.md
 
-bench: $(READY_TEST) ## the benchmarks, one after the other
+bench: $(READY_TEST) ## the benchmarks, one after the other; then Costate beside other libraries
 	set -e; for file in benchmarks/bench_*.py; do $(PY) $$file; done
+	$(VENV)/bin/costate bench
 
 format: $(READY_TEST) ## put the code into form
 	$(PY) -m ruff check --fix .

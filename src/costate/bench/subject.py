@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
-from costate.model import Joint, Model, load_model, write_urdf
+from costate.model import Joint, Link, Model, load_model, write_urdf
+from costate.model.base import WORLD
 from costate.model.mjcf_writer import add_body, add_geom, numbers
 
-STIFFNESS, DAMPING = 300.0, 8.0
-"""Springs and dampers that keep a Laikago on its feet [N m/rad, N m s/rad]."""
+STIFFNESS, DAMPING = 300.0, 2.0
+"""Springs and dampers that keep a Laikago on its feet [N m/rad, N m s/rad]. More damping needs an implicit method at steps of 2 ms:
+beyond 6 the explicit ones that some engines use go unstable."""
 TORQUE = 5.0
 """Of random controls, standard deviation [N m]."""
 DT = 0.002
@@ -68,10 +70,15 @@ def _spring(joint: Joint, rest: float) -> Joint:
 
 
 def _loose(model: Model) -> Model:
-    """Without the joint that lets a base float, for readers that let every root do so."""
-    if not model.floating_base:
+    """For readers that hold a root called world and let any other float: without the floating joint, or with such a root."""
+    if model.floating_base:
+        return replace(model, links=model.links[1:], joints=model.joints[1:], home=None)
+    root = model.links[0].name
+    if root == WORLD:
         return model
-    return replace(model, links=model.links[1:], joints=model.joints[1:], home=None)
+    return replace(
+        model, links=(Link(WORLD), *model.links), joints=(Joint("to_world", "fixed", WORLD, root), *model.joints)
+    )
 
 
 def _save(model: Model, path: Path) -> None:

@@ -15,8 +15,7 @@ HEIGHT = 5
 
 
 def load(job: Job) -> Any:
-    """A root that is not called world floats."""
-    return dart.utils.DartLoader().parseSkeleton(job.free_urdf if job.floating else job.urdf)
+    return dart.utils.DartLoader().parseSkeleton(job.free_urdf)
 
 
 def ground(friction: float) -> Any:

@@ -1,8 +1,6 @@
 """Newton on Warp, on the CPU: kinematics and SolverFeatherstone, its solver in joint coordinates, which its tape differentiates."""
 
 # pyright: reportMissingImports=false, reportAttributeAccessIssue=false, reportIndexIssue=false
-from __future__ import annotations
-
 from typing import Any
 
 import newton
@@ -51,14 +49,14 @@ class Robots:
 
 
 @wp.kernel
-def place_sum(body_q: wp.array(dtype=wp.transform), link: int, count: int, loss: wp.array(dtype=float)):
+def place_sum(body_q: wp.array[wp.transform], link: int, count: int, loss: wp.array[float]):
     """Sum of a link's coordinates, over all worlds."""
     p = wp.transform_get_translation(body_q[wp.tid() * count + link])
     wp.atomic_add(loss, 0, p[0] + p[1] + p[2])
 
 
 @wp.kernel
-def height_sum(joint_q: wp.array(dtype=float), count: int, loss: wp.array(dtype=float)):
+def height_sum(joint_q: wp.array[float], count: int, loss: wp.array[float]):
     wp.atomic_add(loss, 0, joint_q[wp.tid() * count + 2])
 
 

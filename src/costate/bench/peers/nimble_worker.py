@@ -17,7 +17,7 @@ torch.set_num_threads(1)
 
 
 def load(job: Job) -> Any:
-    return nimble.simulation.World().loadSkeleton(job.free_urdf if job.floating else job.urdf)
+    return nimble.simulation.World().loadSkeleton(job.free_urdf)
 
 
 def scene(job: Job) -> tuple[Any, Robot]:

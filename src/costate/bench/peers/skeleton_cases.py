@@ -1,5 +1,6 @@
 """Functions of DART's skeletons, which Nimble has too: a call per sample from Python."""
 
+# pyright: reportMissingImports=false
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -19,7 +20,7 @@ class Robot:
 
     def __init__(self, skeleton: Any, job: Job):
         self.skeleton = skeleton
-        names = [skeleton.getDof(k).getName() for k in range(skeleton.getNumDofs())]
+        names = [dof.getName() for dof in skeleton.getDofs()]
         index = reordered(job.joints, [n for n in names if n in job.joints])
         base = FREE if job.floating else []
         self.order = [*base, *(len(base) + k for k in index)]
@@ -39,8 +40,7 @@ class Robot:
 
     def spring(self, job: Job) -> None:
         """Springs and dampers in the joints."""
-        for k in range(self.skeleton.getNumDofs()):
-            dof = self.skeleton.getDof(k)
+        for dof in self.skeleton.getDofs():
             if dof.getName() in job.joints:
                 dof.setSpringStiffness(job.stiffness)
                 dof.setRestPosition(job.rest[job.joints.index(dof.getName())])

@@ -42,7 +42,7 @@ class Job:
     urdf: str
     """The robot, a floating base with its joint to a link `world`."""
     free_urdf: str
-    """The robot without that link and joint, for readers that let every root float."""
+    """The same for readers that hold a root called world, and let any other float."""
     mjcf: str
     """The robot; for steps the whole scene: ground, feet, springs, motors."""
     joints: list[str]
