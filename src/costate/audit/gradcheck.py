@@ -55,6 +55,9 @@ def gradcheck(
         float32: Whether to run fn in float32 too.
     """
     names = list(names or (f"input {k}" for k in range(len(inputs))))
+    for name, x in zip(names, inputs, strict=False):
+        if not isinstance(x, torch.Tensor):
+            raise TypeError(f"{name} is a {type(x).__name__}; expected tensors, such as torch.tensor({x!r})")
     points = [x.detach().to(torch.float64).clone() for x in inputs]
     audit = _Audit(fn, points, names, step, forward_mode, tolerances or Tolerances())
     if not audit.is_finite():

@@ -120,6 +120,10 @@ def diagnose(
         slip_speed: Slower contacts stick [m/s].
         limit_margin: A joint this near to its limit has hit it [rad or m].
     """
+    if states.dim() not in (2, 3) or states.shape[-1] != world.nx or len(states) < 2:
+        raise ValueError(
+            f"states have shape {tuple(states.shape)}; expected those of a rollout, (T + 1, {world.nx}) or (T + 1, B, {world.nx})"
+        )
     x = (states if states.dim() == 2 else states[:, sample]).detach().double()
     if x.dim() != 2 or x.shape[-1] != world.nx or len(x) < 2:
         raise ValueError(

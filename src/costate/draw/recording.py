@@ -165,7 +165,9 @@ def load_recording(folder: str | Path) -> Recording:
 
     folder = Path(folder)
     if not (folder / NOTE).is_file():
-        raise ValueError(f"{folder} is no recording: it has no {NOTE}")
+        raise ValueError(
+            f"{folder} is no recording: " + (f"it has no {NOTE}" if folder.is_dir() else "there is no such folder")
+        )
     try:
         note = json.loads((folder / NOTE).read_text())
         told = note.get("format")

@@ -21,11 +21,14 @@ def load_model(source: str | Path, floating_base: bool | None = None, package_di
     floating_base: True lets the base float, False fixes it to the world, None takes it as it is.
     package_dirs: folders in which the packages of a URDF's package://... meshes are looked for.
     """
+    if not isinstance(source, str | Path):
+        kind = type(source).__name__
+        raise TypeError(f"a robot is loaded from a built-in name or the path of a file, not from a {kind}")
     if isinstance(source, str) and (model := builtin(source)):
         return with_floating_base(model, floating_base)
     path = Path(source).expanduser()
     if not path.exists() and path.name == str(source) and not path.suffix:
-        close = get_close_matches(str(source), builtin_names(), n=3, cutoff=0.4)
+        close = get_close_matches(str(source).lower(), builtin_names(), n=3, cutoff=0.4)
         hint = f"did you mean {' or '.join(close)}?" if close else f"built in are {', '.join(builtin_names())}"
         raise ModelError(f"{str(source)!r} is neither a built-in robot nor a file; {hint}")
     root = parse(path)

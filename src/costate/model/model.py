@@ -343,7 +343,11 @@ class Model:
         return bool(self.joints) and self.joints[0].kind == "floating"
 
     def with_gravity(self, gravity: Array) -> Model:
-        return replace(self, gravity=np.asarray(gravity, float))
+        """gravity: [m/s^2], shape (3,)."""
+        found = np.asarray(gravity, float)
+        if found.shape != (3,):
+            raise ModelError(f"gravity is {gravity}; expected a vector of 3 numbers [m/s^2], such as (0, 0, -9.81)")
+        return replace(self, gravity=found)
 
 
 _Named = TypeVar("_Named", Link, Joint)

@@ -58,6 +58,10 @@ def inverse_kinematics(
         q0: Where to start (..., nq); default the neutral configuration.
         options: Fields of InverseKinematicsOptions.
     """
+    if not isinstance(pose, Pose):
+        raise TypeError(
+            f"inverse kinematics of '{robot.name}': the pose is a {type(pose).__name__}; expected a cs.Pose(position, rotation)"
+        )
     chosen = _options(options)
     kernel = _kernel(robot, link, chosen)
     position, rotation = pose.position, pose.rotation

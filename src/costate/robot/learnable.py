@@ -116,7 +116,13 @@ class Learnables(nn.Module):
 
     def add(self, name: str | None, parameter: str, module: nn.Module) -> Learnable:
         """Replace a parameter of a link or joint by a module's output."""
-        entry = Learnable(self._owner(name, parameter), parameter, module)
+        owner = self._owner(name, parameter)
+        if not isinstance(module, nn.Module):
+            what = f"the class {module.__name__} itself" if isinstance(module, type) else f"{module!r}"
+            raise TypeError(
+                f"{parameter} of '{name}' is learnt by an nn.Module, such as cs.params.Positive(); given is {what}"
+            )
+        entry = Learnable(owner, parameter, module)
         taken = {key: e for e in self._entries.values() for key in e.keys}
         for key in entry.keys:
             if key in taken:

@@ -85,6 +85,8 @@ class Residuals(nn.ModuleList):
     """The residuals of one robot, added up."""
 
     def add(self, module: nn.Module) -> nn.Module:
+        if not isinstance(module, nn.Module):
+            raise TypeError(f"a residual is an nn.Module, an object and not a class; {module!r} given")
         names = inspect.signature(module.forward).parameters
         unknown = [n for n, p in names.items() if n not in ARGUMENTS and p.default is p.empty]
         if unknown or not names:

@@ -59,6 +59,9 @@ class Robot(nn.Module):
 
     def __init__(self, model: Model):
         super().__init__()
+        if not isinstance(model, Model):
+            given = repr(model) if isinstance(model, str) else f"a {type(model).__name__}"
+            raise TypeError(f"cs.Robot takes a model, not {given}: cs.load_robot(...) makes one of a name or a file")
         self.model = model
         self.learnt = Learnables(model)
         self.residuals = Residuals()
@@ -190,7 +193,7 @@ class Robot(nn.Module):
 
     def integrate(self, q: Tensor, v: Tensor, dt: float | Tensor = 1.0) -> Tensor:
         """Configuration reached by velocity v (held in the moving frame) during dt [s], (..., nq)."""
-        dt = torch.as_tensor(dt, dtype=q.dtype)
+        dt = torch.as_tensor(dt, dtype=q.dtype if isinstance(q, Tensor) else None)
         return self._call("integrate", [q, v, dt.reshape(*dt.shape, 1)])[0]
 
     def difference(self, q0: Tensor, q1: Tensor) -> Tensor:
@@ -276,6 +279,10 @@ class Robot(nn.Module):
         wrenches: Mapping[str, Tensor] | None = None,
         **options: Any,
     ) -> Sequence[Tensor]:
+        if wrenches is not None and not isinstance(wrenches, Mapping):
+            raise TypeError(
+                f"wrenches is a {type(wrenches).__name__}; expected link -> wrench: {{'{self.link_names[-1]}': wrench}}"
+            )
         if wrenches:
             options["wrenches"] = tuple(self._known(link) for link in wrenches)
             inputs = [*inputs, *wrenches.values()]

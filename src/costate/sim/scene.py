@@ -16,6 +16,7 @@ from costate.physics.meshes import load_triangles
 from costate.physics.shapes import Solid
 from costate.physics.solids import solid_of
 from costate.robot import Robot
+from costate.sim.arguments import check_gravity, check_parts, check_poses
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +42,10 @@ class Body:
     """Coefficient of its shapes that have none of their own."""
 
     def model(self) -> Model:
+        if isinstance(self.shapes, Shape | Solid):
+            raise TypeError(f"body '{self.name}': shapes is one shape; expected a list of them: [shape]")
+        if not self.mass > 0 and self.joint != "fixed":
+            raise ValueError(f"body '{self.name}' has mass {self.mass}; expected a positive one [kg]")
         if self.inertia is None and not self.shapes:
             raise ValueError(f"body '{self.name}' has no shape to take its inertia from: give Body(..., inertia=)")
         shapes = tuple(s for s in self.shapes if isinstance(s, Shape))
@@ -177,13 +182,16 @@ def make_scene(
     self_collision: bool | Iterable[str],
     collide: Collide | None,
 ) -> Scene:
+    check_parts(bodies, Body, "bodies")
+    check_parts(scenery, Static, "scenery")
+    check_poses(poses, robots)
     names = [*robots, *(b.name for b in bodies), *(s.name for s in scenery)]
     twice = sorted({n for n in names if names.count(n) > 1})
     if twice:
         raise ValueError(f"names in a world must differ, but {', '.join(twice)} appears more than once: rename one")
     parts = [(n, r.model, poses.get(n, Transform())) for n, r in robots.items()]
     parts += [(b.name, b.model(), Transform()) for b in bodies]
-    model = merge(WORLD, parts, [_placed(s) for s in scenery if isinstance(s.shape, Shape)], np.asarray(gravity, float))
+    model = merge(WORLD, parts, [_placed(s) for s in scenery if isinstance(s.shape, Shape)], check_gravity(gravity))
     colliders = (*_moving_colliders(model, bodies), *map(_static_collider, scenery))
     with_self = set(robots) if self_collision is True else set(self_collision or ())
     unknown = sorted(with_self - set(robots))

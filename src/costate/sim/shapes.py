@@ -193,6 +193,10 @@ def _shape(
 
 
 def _pose(position: Vector, rpy: Vector) -> Transform:
+    if np.shape(position) != (3,) or np.shape(rpy) != (3,):
+        raise ValueError(
+            f"position and rpy of a shape are 3 numbers each, got {position} and {rpy}; sizes go in one list: box((x, y, z))"
+        )
     return Transform(from_rpy(np.asarray(rpy, float)), np.asarray(position, float))
 
 

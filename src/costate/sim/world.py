@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from numbers import Integral, Real
 from typing import Any
 
 import torch
@@ -15,6 +16,7 @@ from costate.model.constraint import Constraint
 from costate.model.tendon import FixedTendon
 from costate.physics.integrate import neutral
 from costate.robot import Robot
+from costate.sim.arguments import check_actuators, check_controls, check_robots, check_tensor
 from costate.sim.constraints import constraint_rows
 from costate.sim.contact_models import PGS, Compliant, ContactModel, Newton
 from costate.sim.divergence import SimulationError, check_states
@@ -113,6 +115,8 @@ class World:
         constraints: Sequence[Constraint] = (),
         tendons: Sequence[FixedTendon] = (),
     ):
+        check_robots(robots)
+        check_actuators(actuators)
         named = _named(robots)
         dt = _default_step(named, contact, substeps) if dt is None else dt
         _check_options(integrator, contact, substeps, dt)
@@ -124,6 +128,8 @@ class World:
         self.setup = Setup(scene, own, contact, integrator, dt / substeps, substeps, tuple(parameters))
         ties = resolve(scene.model, (*scene.model.constraints, *constraints), cables)
         self.setup = replace(self.setup, constraints=ties, tendons=cables)
+        if isinstance(parameters, str):
+            raise TypeError(f"parameters is the name '{parameters}'; expected a list of names: ['{parameters}']")
         for p in parameters:
             self.setup.default(p)  # raises for unknown names
         self._inputs = Inputs(self.setup, named)
@@ -188,6 +194,8 @@ class World:
         model = self.setup.scene.model
         q = neutral(model) if model.home is None else model.home
         state = torch.cat([torch.tensor(q, dtype=dtype), torch.zeros(self.nv, dtype=dtype)])
+        if isinstance(batch, float):
+            raise TypeError(f"batch is {batch}; expected a whole number, or several")
         shape = () if batch is None else (batch,) if isinstance(batch, int) else tuple(batch)
         return state.expand(*shape, self.nx).clone()
 
@@ -228,8 +236,7 @@ class World:
             if steps is None:
                 raise ValueError("a rollout under a policy needs steps=")
             return self._closed_loop(state, controls, steps, params, wrenches, checkpoint)
-        if controls.dim() < 2 or controls.shape[-1] != self.nu:
-            raise ValueError(f"controls have shape {tuple(controls.shape)}; expected (T, ..., {self.nu})")
+        check_controls(state, controls, self.nu)
         length = controls.shape[0]
         if steps not in (None, length):
             raise ValueError(f"steps={steps}, but there are controls for {length} steps")
@@ -350,6 +357,7 @@ class World:
         return kernel.apply(self._arguments(state, control, params, wrenches))
 
     def _arguments(self, state, control, params, wrenches) -> list[Tensor]:
+        check_tensor("state", state)
         u = torch.zeros(self.nu, dtype=state.dtype) if control is None else control
         values = self._inputs.values(state, params, self.coordinates)
         return [state, u, *values, *self._inputs.pushes(wrenches, state.dtype)]
@@ -397,6 +405,8 @@ def _check_options(integrator: str, contact: ContactModel | None, substeps: int,
         raise ValueError(
             "rk4 needs smooth forces: use contact=Compliant() or None with it, or another integrator with PGS"
         )
+    if not isinstance(substeps, Integral) or not isinstance(dt, Real):
+        raise TypeError(f"substeps is {substeps!r} and dt is {dt!r}; expected a whole number, and a number of seconds")
     if substeps < 1 or not dt > 0:
         raise ValueError(f"dt must be positive and substeps at least 1, got dt={dt}, substeps={substeps}")
     if contact is not None and not isinstance(contact, PGS | Compliant | Newton):

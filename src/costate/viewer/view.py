@@ -130,4 +130,6 @@ def view(
 def _recording(source: Any) -> Recording | None:
     if isinstance(source, Recording):
         return source
+    if isinstance(source, str) and not Path(source).exists():
+        raise ValueError(f"{source!r} is no folder of a recording; to view a robot, load it: cs.load_robot({source!r})")
     return load_recording(source) if isinstance(source, str | Path) else None

@@ -1,0 +1,93 @@
+"""Arguments of the wrong kind, said in the user's words before they fail somewhere inside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+
+from costate.model import Model, Shape, Transform
+from costate.physics.shapes import Solid
+from costate.robot import Robot
+
+
+def check_robots(robots: Any) -> None:
+    """A sequence of robots, or names and robots."""
+    if isinstance(robots, Robot | str | Model):
+        raise TypeError(f"robots is {_given(robots)}; expected a list of robots: {_as_robot(robots, '[{}]')}")
+    for robot in robots.values() if isinstance(robots, Mapping) else robots:
+        if not isinstance(robot, Robot):
+            raise TypeError(f"robots has {_given(robot)} in it; expected a robot: {_as_robot(robot, '{}')}")
+
+
+def check_parts(parts: Any, kind: type, name: str) -> None:
+    """Bodies and scenery."""
+    if not isinstance(parts, Iterable):
+        raise TypeError(f"{name} is {_given(parts)}; expected a list of cs.{kind.__name__}")
+    for part in parts:
+        if not isinstance(part, kind):
+            hint = f': cs.{kind.__name__}("name", shape, ...)' if isinstance(part, Solid | Shape) else ""
+            raise TypeError(f"{name} has {_given(part)} in it; expected a cs.{kind.__name__}{hint}")
+
+
+def check_poses(poses: Mapping[str, Any], robots: Iterable[str]) -> None:
+    known = list(robots)
+    for name, pose in poses.items():
+        if name not in known:
+            raise ValueError(f"poses names '{name}'; robots are {', '.join(known) or 'none'}")
+        if not isinstance(pose, Transform):
+            raise TypeError(
+                f"the pose of '{name}' is {_given(pose)}; expected a transform: "
+                "cs.model.Transform(translation=np.array([x, y, z]))"
+            )
+
+
+def check_gravity(gravity: Any) -> np.ndarray:
+    found = np.asarray(gravity, float)
+    if found.shape != (3,):
+        raise ValueError(f"gravity is {gravity!r}; expected a vector of 3 numbers [m/s^2], such as (0, 0, -9.81)")
+    return found
+
+
+def check_actuators(actuators: Any) -> None:
+    given = actuators.values() if isinstance(actuators, Mapping) else [actuators]
+    for one in given:
+        if isinstance(one, type):
+            raise TypeError(f"actuators has the class {one.__name__}; make one of it: {one.__name__}()")
+
+
+def check_tensor(name: str, value: Any) -> None:
+    if not isinstance(value, torch.Tensor):
+        hint = f": pass torch.as_tensor({name})" if isinstance(value, np.ndarray | list | tuple) else ""
+        raise TypeError(f"{name} is {_given(value)}; expected a torch tensor{hint}")
+
+
+def check_controls(state: Any, controls: Any, nu: int) -> None:
+    """Of a rollout."""
+    check_tensor("state", state)
+    check_tensor("controls", controls)
+    if controls.dim() < 2 or controls.shape[-1] != nu:
+        raise ValueError(f"controls have shape {tuple(controls.shape)}; expected (T, ..., {nu})")
+    batch = state.shape[:-1]
+    if batch and controls.shape[:1] == batch != controls.shape[1:-1] and controls.dim() == 3 and controls.shape[1] != 1:
+        raise ValueError(
+            f"controls have shape {tuple(controls.shape)} for a batch of {batch[0]} states; time comes first, (T, {batch[0]}, "
+            f"{nu}): pass controls.movedim(0, 1) if they are (batch, T, nu)"
+        )
+
+
+def _given(value: Any) -> str:
+    if isinstance(value, str):
+        return f"the name '{value}'"
+    kind = type(value).__name__
+    return f"{'an' if kind[:1] in 'AEIOUaeiou' else 'a'} {kind}"
+
+
+def _as_robot(value: Any, form: str) -> str:
+    if isinstance(value, str):
+        return form.format(f'cs.load_robot("{value}")')
+    if isinstance(value, Model):
+        return form.format("cs.Robot(model)")
+    return form.format("robot") if isinstance(value, Robot) else "cs.load_robot(...) makes one"
