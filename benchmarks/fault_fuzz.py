@@ -6,15 +6,20 @@ import json
 import select
 import subprocess
 import sys
+import time
 from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
 
 from fault_inputs import KINDS, Outcome
+from fault_process import cpu_seconds, track
 from harness import Table
 
 WORKER = Path(__file__).parent / "fault_worker.py"
 HANG = 10.0
-"""Seconds after which reading counts as hanging."""
+"""Seconds of processor time after which reading counts as hanging."""
+STUCK = 120.0
+"""Seconds on the clock after which it does too: a process that waits takes no processor time."""
 
 
 class Reader:
@@ -28,9 +33,10 @@ class Reader:
         assert process.stdin
         process.stdin.write(f"{kind} {number}\n")
         process.stdin.flush()
-        line = self._line(HANG)
+        line = self._line_within(HANG)
         if line is None:
             process.kill()
+            process.wait()
             return Outcome(kind, f"case {number}", "hang")
         if not line:
             return Outcome(kind, f"case {number}", "crash", f"exit code {process.wait()}")
@@ -50,6 +56,16 @@ class Reader:
                 raise RuntimeError(f"{WORKER} did not start; run it by hand to see why")
         return self.process
 
+    def _line_within(self, cpu: float) -> str | None:
+        """The next line; None if that takes more than so much processor time."""
+        assert self.process
+        begun, before = time.monotonic(), cpu_seconds(self.process.pid)
+        while time.monotonic() - begun < STUCK and cpu_seconds(self.process.pid) - before < cpu:
+            line = self._line(1.0)
+            if line is not None:
+                return line
+        return None
+
     def _line(self, seconds: float) -> str | None:
         """The next line; nothing at the end of the process, None if it takes too long."""
         assert self.process and self.process.stdout
@@ -57,13 +73,34 @@ class Reader:
         return self.process.stdout.readline() if ready else None
 
 
-def fuzz(cases: int) -> tuple[Table, list[Outcome]]:
-    """Read that many damaged inputs; the table, and what was not as it must be."""
-    reader, rows, wrong = Reader(), [], []
+class Log:
+    """Outcomes by case, in a file: a study that was stopped goes on, and what went wrong is tried again."""
+
+    def __init__(self, path: Path | None):
+        self.path = path
+        self.known: dict[tuple[str, int], Outcome] = {}
+        for line in path.read_text().splitlines() if path and path.exists() else ():
+            row = json.loads(line)
+            number, outcome = row.pop("number"), Outcome(**row)
+            if outcome.sound:
+                self.known[outcome.kind, number] = outcome
+
+    def add(self, number: int, outcome: Outcome) -> None:
+        self.known[outcome.kind, number] = outcome
+        if self.path:
+            with open(self.path, "a") as file:
+                file.write(json.dumps({"number": number} | asdict(outcome)) + "\n")
+
+
+def fuzz(cases: int, log: Path | None = None) -> tuple[Table, int]:
+    """Read that many damaged inputs; the table, and how many did not end as they must. log: see `Log`."""
+    reader, memory, rows, wrong = Reader(), Log(log), [], []
     for kind in KINDS:
         count: Counter[str] = Counter()
-        for number in range(-(-cases // len(KINDS))):
-            outcome = reader.read(kind, number)
+        for number in track(range(-(-cases // len(KINDS))), NAMES[kind]):
+            if (kind, number) not in memory.known:
+                memory.add(number, reader.read(kind, number))
+            outcome = memory.known[kind, number]
             count[outcome.result] += 1
             if not outcome.sound:
                 wrong.append(outcome)
@@ -73,7 +110,7 @@ def fuzz(cases: int) -> tuple[Table, list[Outcome]]:
         rows.append((NAMES[kind], count.total(), *good, *bad))
     reader.close()
     columns = ("", "read", "an answer", "a clear error", "crash", "hang over 10 s", "wrongly accepted", "unclear error")
-    return Table("Damaged inputs", columns, tuple(rows), NOTE), wrong
+    return Table("Damaged inputs", columns, tuple(rows), NOTE), len(wrong)
 
 
 NAMES = {"urdf": "URDF files", "mjcf": "MJCF files", "run": "run folders"}

@@ -27,6 +27,8 @@ KINDS = ("urdf", "mjcf", "run")
 ROBOTS = ("ur5", "panda", "laikago", "allegro_hand", "racecar")
 JUNK = ("nan", "abc", "1,5", "0x10", "--1", "1e400", "\u0663", "1_0", "1..2", "${mass}")
 """None of them is a finite number."""
+LIMITS = ("lower", "upper", "max_velocity", "max_effort", "weakest", "strongest")
+"""Numbers that may be infinite."""
 ODD = (
     "0",
     "-1",
@@ -97,7 +99,7 @@ def _damaged_robot(kind: str, chance: random.Random, folder: Path) -> tuple[str,
 def _robot_sources(kind: str) -> tuple[bytes, ...]:
     """Sound files."""
     if kind == "mjcf":
-        return (MJCF.encode(),)
+        return (MJCF.encode(), HAND.encode())
     import tempfile
 
     with tempfile.TemporaryDirectory() as folder:
@@ -109,7 +111,7 @@ def _robot_sources(kind: str) -> tuple[bytes, ...]:
 def broken_model(model: Model) -> str:
     """Which promise of a model is broken, in words; nothing if all are kept."""
     for where, value in _numbers(model, model.name):
-        limits = where.rpartition(".")[2] in ("lower", "upper", "max_velocity", "max_effort")
+        limits = where.rpartition(".")[2] in LIMITS
         if not (np.all(~np.isnan(value)) if limits else np.all(np.isfinite(value))):
             return f"{where} is {value}"
     for joint in model.joints:
@@ -314,7 +316,7 @@ CERTAIN: dict[str, dict[str, Damage]] = {
         "unknown element": _tree(lambda root, chance: setattr(_some(root, chance, ".//body"), "tag", "boddy")),
         "unknown kind of joint": _set_one(".//joint", "type", "elastic"),
         "a joint twice": _double(".//joint[@name]"),
-        "a motor on nothing": _set_one(".//motor", "joint", "nobody"),
+        "a motor on nothing": _set_one(".//motor[@joint]", "joint", "nobody"),
     },
 }
 """Cannot be right: must be refused."""
@@ -359,6 +361,27 @@ MJCF = """<mujoco model="all">
  <actuator><motor name="m1" joint="hip" gear="20" ctrlrange="-1 1"/><motor name="m2" joint="knee" gear="10"/>
   <position name="p" joint="x" kp="5"/></actuator>
  <equality><joint joint1="x" joint2="y"/></equality>
+</mujoco>
+"""
+
+HAND = """<mujoco model="hand">
+ <option timestep="0.001" integrator="RK4"/>
+ <worldbody>
+  <body name="palm"><geom type="box" size="0.05 0.05 0.01"/>
+   <body name="first" pos="0 0.05 0.01"><joint name="j1" axis="1 0 0" range="-10 90" limited="true"/>
+    <geom name="bone" type="capsule" fromto="0 0 0 0 0.04 0" size="0.008"/>
+    <body name="second" pos="0 0.04 0"><joint name="j2" axis="1 0 0" range="0 90" stiffness="0.1"/>
+     <geom name="tip" type="capsule" fromto="0 0 0 0 0.03 0" size="0.007" condim="4" friction="1 0.02 0.001"/></body></body></body>
+  <body name="thing" pos="0 0.1 0.1"><freejoint/><geom name="thing" type="ellipsoid" size="0.02 0.03 0.02"/></body>
+ </worldbody>
+ <contact><pair geom1="tip" geom2="thing" friction="0.9 0.9 0.01 0.001 0.001"/><exclude body1="palm" body2="first"/></contact>
+ <tendon><fixed name="flexor" stiffness="2" damping="0.1" frictionloss="0.01" range="-1 3" limited="true">
+   <joint joint="j1" coef="1"/><joint joint="j2" coef="0.7"/></fixed></tendon>
+ <actuator><motor name="pull" tendon="flexor" gear="2" ctrlrange="-1 1" forcerange="-3 3"/>
+  <velocity name="turn" joint="j1" kv="0.3"/><motor name="push" joint="j1" gear="3"/>
+  <general name="hold" joint="j2" gainprm="4" biastype="affine" biasprm="0 -4 -0.2"/></actuator>
+ <equality><joint joint1="j1" joint2="j2" polycoef="0 1 0 0 0"/></equality>
+ <keyframe><key name="home" qpos="0.1 0.2 0 0.1 0.1 1 0 0 0"/></keyframe>
 </mujoco>
 """
 

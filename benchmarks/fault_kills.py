@@ -1,194 +1,228 @@
 """Faults: processes killed at random moments, a full disk, a damaged cache, two trainings in one folder.
 
-Every work is a short script in a process of its own. It is killed (SIGKILL) after a random part of the time it takes; then it is
-run again, and must end with the very bytes that an undisturbed run ends with.
+Every work runs in a process of its own. It is killed (SIGKILL) after a random part of the processor time it takes; then it is run
+again, and must end with the very bytes that an undisturbed run ends with.
 """
 
 from __future__ import annotations
 
-import os
 import random
-import subprocess
+import resource
+import signal
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
+from fault_process import Child, track
+from fault_works import OPTIONS, WORKS, Work, check_training, train_policy, write_report
 from harness import Table
 
 from costate.learn.run import Run
-
-TRAIN = """
-import sys
-from pathlib import Path
-from costate.learn.plan import TrainOptions
-from costate.learn.run import Run
-from costate.learn.train import train
-path = Path(sys.argv[1]) / "run"
-options = TrainOptions(hidden=16, batch=8, iterations=40, interval=4, watch_interval=0, seed=2, threads=1)
-train(Run.open(path) if path.exists() else Run.create(path, options))
-"""
-COMPILE = """
-import sys, os
-from pathlib import Path
-os.environ["COSTATE_CACHE"] = sys.argv[1] + "/cache"
-import torch
-import costate as cs
-from costate.model import load_model
-robot = cs.Robot(load_model("ur5"))
-x = [torch.linspace(-1, 1, 60, dtype=torch.float64).reshape(10, 6) * (k + 1) for k in range(3)]
-found = robot.forward_dynamics(*x)
-(Path(sys.argv[1]) / "result").write_bytes(found.numpy().tobytes())
-"""
-REPORT = """
-import sys
 from costate.report import Report
-report = Report("A page")
-for k in range(200):
-    report.plot({"a": [((i * k) % 7) for i in range(2000)]}, title=str(k))
-report.save(sys.argv[1] + "/report.html")
-"""
-WORKS = {
-    "training": (TRAIN, "run/policy.safetensors"),
-    "compiling": (COMPILE, "result"),
-    "writing a report": (REPORT, "report.html"),
-}
-"""Script, and the file it must end with."""
+
+AGAIN = 0.3
+"""Share of the works that are killed once more when they go on."""
 
 
-def run(script: str, folder: Path, **environment: str) -> subprocess.Popen[bytes]:
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", **environment}
-    # A session of its own: the processes that help to compile are killed with it, as in a crash of the machine.
-    command = [sys.executable, "-c", script, str(folder)]
-    return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, start_new_session=True)
-
-
-def killed(work: str, times: int) -> tuple[str, int, int, int]:
-    """Kill a work so many times; how many kills hit it, how many times it then did not end with the same bytes."""
-    script, result = WORKS[work]
-    chance, hits, wrong = random.Random(work), 0, 0
-    with tempfile.TemporaryDirectory() as name:
-        base = Path(name)
-        expected, seconds = _undisturbed(script, result, base / "undisturbed")
-        for k in range(times):
-            folder = base / str(k)
+def killed(name: str, times: int) -> tuple[str, int, int, int, int]:
+    """Kill a work so many times. Returns its name, kills, kills while it went on after one, works, works that went wrong."""
+    work, chance = WORKS[name], random.Random(name)
+    works = kills = again = wrong = 0
+    with tempfile.TemporaryDirectory() as base:
+        expected, seconds = undisturbed(work, Path(base) / "undisturbed")
+        bar = track(range(times), f"kills while {name}")
+        while kills < times:
+            works += 1
+            folder = Path(base) / str(works)
             folder.mkdir()
-            child = run(script, folder)
-            try:
-                child.wait(chance.uniform(0.2, 1.0) * seconds)
-            except subprocess.TimeoutExpired:
-                os.killpg(child.pid, 9)
-                hits += 1
-            child.communicate()
-            page = folder / result
-            whole = not page.exists() or page.read_bytes() == expected
-            again = run(script, folder)
-            _, message = again.communicate()
-            if not whole or again.returncode or page.read_bytes() != expected:
-                wrong += 1
-                print(f"{work}, kill {k}: {message.decode()[-500:] or 'other bytes'}", file=sys.stderr)
-    return work, times, hits, wrong
+            hits, problem = _until_done(work, folder, chance, seconds, expected)
+            for _ in range(hits):
+                next(bar, None)
+            kills, again, wrong = kills + hits, again + max(hits - 1, 0), wrong + bool(problem)
+            if problem:
+                print(f"{name}, work {works}: {problem}", file=sys.stderr)
+    return name, kills, again, works, wrong
 
 
-def _undisturbed(script: str, result: str, folder: Path) -> tuple[bytes, float]:
+def _until_done(work: Work, folder: Path, chance: random.Random, seconds: float, expected: bytes) -> tuple[int, str]:
+    """How often it was killed, and what is not as it must be."""
+    hits = 0
+    while hits == 0 or chance.random() < AGAIN:
+        child = Child(lambda: work.run(folder))
+        if child.wait(chance.uniform(0.0, 1.0) * seconds):
+            break
+        time.sleep(chance.uniform(0.0, 0.005))  # or while it waits for the disk
+        child.kill()
+        child.words()
+        hits += 1
+        problem = _damage(work, folder, expected)
+        if problem:
+            return hits, problem
+    return hits, _problem(work, folder, expected)
+
+
+def _damage(work: Work, folder: Path, expected: bytes) -> str:
+    """What a kill has left: the result is whole or not there, all else can be read."""
+    try:
+        work.check(folder)
+    except Exception as error:
+        return f"after a kill: {error}"
+    result = folder / work.result
+    return "" if not result.exists() or result.read_bytes() == expected else "after a kill: a part of the result"
+
+
+def _problem(work: Work, folder: Path, expected: bytes) -> str:
+    """Run it to its end."""
+    child = Child(lambda: work.run(folder))
+    words = child.words()
+    child.wait()
+    if child.code:
+        return words[-500:]
+    return "" if (folder / work.result).read_bytes() == expected else "other bytes"
+
+
+def undisturbed(work: Work, folder: Path) -> tuple[bytes, float]:
+    """Result and processor time of a run that nothing happens to."""
     folder.mkdir()
-    start = time.perf_counter()
-    child = run(script, folder)
-    _, message = child.communicate()
-    if child.returncode:
-        raise RuntimeError(message.decode())
-    return (folder / result).read_bytes(), time.perf_counter() - start
+    child = Child(lambda: work.run(folder))
+    words = child.words()
+    child.wait()
+    if child.code:
+        raise RuntimeError(words)
+    return (folder / work.result).read_bytes(), child.cpu
 
 
 def kills(times: int) -> tuple[Table, int]:
-    share = {work: times // len(WORKS) + (k < times % len(WORKS)) for k, work in enumerate(WORKS)}
-    rows = tuple(killed(work, count) for work, count in share.items())
+    """So many of each work."""
+    warm()
+    rows = tuple(killed(name, times) for name in WORKS)
     note = (
-        "Each started anew, killed with SIGKILL after a random part of the time it takes, and run again in what is left. It must "
-        "end with the very bytes of an undisturbed run, and never leave a part of the file it writes."
+        "Each work is started anew, killed with SIGKILL after a random part of the processor time it takes, and run again in "
+        "what is left; three in ten of those are killed again. After every kill all files must be readable and the result whole "
+        "or not there; in the end it must have the very bytes of an undisturbed run. Training: 40 iterations with 10 checkpoints, "
+        "the policy. Compiling: the gradient of a UR5's forward dynamics in an empty cache, shared with a worker process, its "
+        "values. A report of 40 plots."
     )
-    columns = ("killed while", "times", "of these before its end", "resumed wrongly or corrupt")
-    return Table("Killed at random moments", columns, rows, note), sum(row[3] for row in rows)
+    columns = ("killed while", "kills", "of these while going on", "works", "resumed wrongly or corrupt")
+    return Table("Killed at random moments", columns, rows, note), sum(row[-1] for row in rows)
+
+
+def warm() -> None:
+    """Compile and load here what all children need."""
+    with tempfile.TemporaryDirectory() as folder:
+        train_policy(Path(folder), replace(OPTIONS, iterations=1))
 
 
 # --- other faults -------------------------------------------------------------------------------------------------------
 
-FULL_DISK = "import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+
+def on_full_disk(work: Callable[[Path], None], folder: Path, size: int = 3_000) -> Child:
+    """No file may become larger: writing fails in the middle, as on a full disk."""
+
+    def limited() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+        work(folder)
+
+    return Child(limited)
 
 
 def full_disk(folder: Path) -> str:
     """The training stops with an error that says so, and goes on once there is space."""
-    limit = FULL_DISK + "resource.setrlimit(resource.RLIMIT_FSIZE, (3_000, resource.RLIM_INFINITY))\n"
-    child = run(limit + TRAIN, folder)
-    _, message = child.communicate()
-    if not child.returncode or b"cannot write" not in message:
-        return f"ended with {child.returncode}: {message.decode()[-300:]}"
-    return _same_as_undisturbed(TRAIN, "run/policy.safetensors", folder)
+    child = on_full_disk(train_policy, folder)
+    words = child.words()
+    child.wait()
+    if not child.code or "cannot write" not in words:
+        return f"ended with {child.code}: {words[-300:]}"
+    check_training(folder)
+    return _same(WORKS["training"], folder)
 
 
 def full_disk_cache(folder: Path) -> str:
-    """Code that cannot be kept is used all the same."""
-    limit = FULL_DISK + "resource.setrlimit(resource.RLIMIT_FSIZE, (3_000, resource.RLIM_INFINITY))\n"
-    return _same_as_undisturbed(limit + COMPILE, "result", folder, COMPILE)
+    """Code that cannot be kept is used all the same, with a warning."""
+    work = WORKS["compiling"]
+    child = on_full_disk(work.run, folder)
+    words = child.words()
+    child.wait()
+    if child.code or "cannot be stored" not in words:
+        return f"ended with {child.code}: {words[-300:]}"
+    with tempfile.TemporaryDirectory() as base:
+        expected, _ = undisturbed(work, Path(base) / "undisturbed")
+    return "" if (folder / work.result).read_bytes() == expected else "other bytes"
+
+
+def full_disk_report(folder: Path) -> str:
+    """Writing a report stops with an error that says so; the report that was there is as it was."""
+    path = Report("before").save(folder / "report.html")
+    before = path.read_bytes()
+    child = on_full_disk(write_report, folder)
+    words = child.words()
+    child.wait()
+    if not child.code or "the one there is unchanged" not in words:
+        return f"ended with {child.code}: {words[-300:]}"
+    return "" if path.read_bytes() == before and list(folder.iterdir()) == [path] else "the report is not as it was"
 
 
 def damaged_cache(folder: Path) -> str:
-    """Every entry with a changed byte, cut short or emptied: compiled anew."""
-    run(COMPILE, folder).communicate()
-    expected = (folder / "result").read_bytes()
-    chance = random.Random(0)
+    """Every entry with a changed bit, cut in half, emptied: compiled anew."""
+    work, chance = WORKS["compiling"], random.Random(0)
+    Child(lambda: work.run(folder)).wait()
+    expected = (folder / work.result).read_bytes()
     for round_ in range(3):
-        for entry in (folder / "cache").glob("*.bin"):
+        entries = list((folder / "cache").glob("*.bin"))
+        for entry in entries:
             data = bytearray(entry.read_bytes())
             data[chance.randrange(len(data))] ^= 1
             entry.write_bytes([bytes(data), bytes(data[: len(data) // 2]), b""][round_])
-        child = run(COMPILE, folder)
-        _, message = child.communicate()
-        if child.returncode or (folder / "result").read_bytes() != expected:
-            return message.decode()[-300:] or "other bytes"
+        problem = _problem(work, folder, expected)
+        if problem or not entries:
+            return problem or "there are no entries"
+        work.check(folder)  # written anew, whole
     return ""
 
 
 def two_trainings(folder: Path) -> str:
-    """The second is refused; what the first has written is whole."""
-    first = run(TRAIN.replace("iterations=40", "iterations=100_000"), folder)
-    while first.poll() is None and not (folder / "run" / "metrics.jsonl").exists():
-        time.sleep(0.01)
-    second = run(TRAIN, folder)
-    _, message = second.communicate()
-    os.killpg(first.pid, 9)
-    first.communicate()
-    if not second.returncode or b"in use" not in message:
-        return f"the second ended with {second.returncode}: {message.decode()[-300:]}"
+    """The second is refused by name; what the first has written is whole."""
+    first = Child(lambda: train_policy(folder, replace(OPTIONS, iterations=100_000)))
+    while not first.wait(first._used() + 0.01) and not (folder / "run" / "lock").exists():
+        pass
+    second = Child(lambda: train_policy(folder))
+    words = second.words()
+    second.wait()
+    first.kill()
+    if not second.code or f"{folder}/run is in use" not in words:
+        return f"the second ended with {second.code}: {words[-300:]}"
     rows = [row["iteration"] for row in Run.open(folder / "run").metrics()]
     return "" if rows == list(range(4, 4 * len(rows) + 1, 4)) else f"rows of metrics: {rows}"
 
 
-def _same_as_undisturbed(script: str, result: str, folder: Path, plain: str = "") -> str:
-    child = run(script, folder)
-    _, message = child.communicate()
-    if child.returncode:
-        return message.decode()[-300:]
-    with tempfile.TemporaryDirectory() as name:
-        expected, _ = _undisturbed(plain or script, result, Path(name) / "undisturbed")
-    return "" if (folder / result).read_bytes() == expected else "other bytes"
+def _same(work: Work, folder: Path) -> str:
+    """Whether it goes on to the end of an undisturbed run."""
+    with tempfile.TemporaryDirectory() as base:
+        expected, _ = undisturbed(work, Path(base) / "undisturbed")
+    return _problem(work, folder, expected)
 
 
 FAULTS: dict[str, Callable[[Path], str]] = {
     "disk full while training": full_disk,
     "disk full while compiling": full_disk_cache,
-    "cache damaged: a bit changed, cut in half, emptied": damaged_cache,
+    "disk full while writing a report": full_disk_report,
+    "cache damaged": damaged_cache,
     "two trainings in one folder": two_trainings,
 }
 
 
 def faults() -> tuple[Table, int]:
+    warm()
     rows = []
-    for name, fault in FAULTS.items():
+    for name in track(list(FAULTS), "other faults"):
         with tempfile.TemporaryDirectory() as folder:
-            problem = fault(Path(folder))
-        rows.append((name, " ".join((fault.__doc__ or "").split()), problem or "yes"))
+            problem = FAULTS[name](Path(folder))
+        rows.append((name, " ".join((FAULTS[name].__doc__ or "").split()), problem or "yes"))
         print(f"{name}: {problem or 'as it must be'}", file=sys.stderr)
     wrong = sum(row[2] != "yes" for row in rows)
-    return Table("Other faults", ("", "what must happen", "happened"), tuple(rows)), wrong
+    note = "A limit on the size of files stands for the full disk: writing fails in the middle."
+    return Table("Other faults", ("", "what must happen", "happened"), tuple(rows), note), wrong

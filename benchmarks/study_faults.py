@@ -7,7 +7,9 @@ Ends with exit code 1 if anything is not as it must be.
 
 from __future__ import annotations
 
+import argparse
 import sys
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,38 +18,40 @@ from fault_kills import faults, kills
 from fault_load import load
 from harness import Report, Table, machine, options, publish
 
-TABLES = ("inputs", "kills", "faults", "load")
+SECTIONS = {"inputs": "Inputs", "kills": "Kills", "faults": "Faults", "load": "Load"}
 
 
 def main() -> None:
-    chosen = options(__doc__ or "", TABLES, lambda p: p.add_argument("--cases", type=int, default=10_000))
+    chosen = options(__doc__ or "", tuple(SECTIONS), _add_options)
+    smoke, given = chosen.smoke, chosen.rest
+    studies: dict[str, Callable[[], tuple[Sequence[Table], int]]] = {
+        "inputs": lambda: _one(fuzz(150 if smoke else given.cases, given.log)),
+        "kills": lambda: _one(kills(3 if smoke else given.kills)),
+        "faults": lambda: _one(faults()),
+        "load": lambda: load(smoke),
+    }
     tables: list[Table] = []
     wrong = 0
-    if "inputs" in chosen.only:
-        table, bad = fuzz(150 if chosen.smoke else chosen.rest.cases)
-        tables, wrong = [*tables, table], wrong + len(bad)
-    for name, study in (
-        ("kills", lambda: kills(3 if chosen.smoke else 50)),
-        ("faults", faults),
-        ("load", lambda: load(chosen.smoke)),
-    ):
-        if name in chosen.only:
-            table, bad = study()
-            tables, wrong = [*tables, table], wrong + bad
-    if chosen.markdown:
-        _save(tables, chosen.markdown)
+    for name in chosen.only:
+        found, bad = studies[name]()
+        tables, wrong = [*tables, *found], wrong + bad
+        if chosen.markdown:
+            command = f"python benchmarks/study_faults.py --only {name}`, or all of it: `make study-faults"
+            Report(SECTIONS[name], command, machine(), tuple(found)).save_markdown(chosen.markdown)
     publish(Report("Reliability", "make study-faults", machine(), tuple(tables)), replace(chosen, markdown=None))
     sys.exit(1 if wrong else 0)
 
 
-def _save(tables: list[Table], file: Path) -> None:
-    """A section per table, so that each can be measured again alone."""
-    if not file.exists():
-        file.write_text(
-            "# Reliability\n\nWhat happens when things go wrong. Every table is written by `make study-faults`.\n"
-        )
-    for table in tables:
-        Report(table.title, "make study-faults", machine(), (table,)).save_markdown(file)
+def _one(found: tuple[Table, int]) -> tuple[Sequence[Table], int]:
+    return [found[0]], found[1]
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--cases", type=int, default=10_000, help="damaged inputs to read")
+    parser.add_argument("--kills", type=int, default=50, help="of each kind of work")
+    parser.add_argument(
+        "--log", type=Path, metavar="FILE", help="outcomes of the cases; sound ones in it are not run again"
+    )
 
 
 if __name__ == "__main__":
