@@ -141,6 +141,16 @@ def test_gradients_of_closed_loops(four_bar):
     check_gradients(lambda x, u: four_bar.step(x, u), (state, u), names=("state", "control"))
 
 
+def test_gradients_of_soft_loops():
+    """A pin and a gear under Newton, both violated."""
+    pin = cs.Connect("bars/coupler", "bars/rocker", (COUPLER, 0, 0), (ROCKER, 0, 0))
+    gear = cs.Couple("rocker_joint", "crank_joint", (0.1, -2.0, 0.5))
+    world = cs.World({"bars": linkage()}, constraints=[pin, gear], dt=0.004, contact=cs.Newton())
+    state = torch.cat([torch.tensor(closed(np.array(0.3))) + 0.01, torch.tensor([0.5, 0.1, -0.3], dtype=D)])
+    u = torch.tensor([0.3, 0.1, -0.2], dtype=D)
+    check_gradients(lambda x, u: world.step(x, u), (state, u), names=("state", "control"), step=1e-4)
+
+
 def test_batches_and_single_precision(four_bar):
     q0 = torch.tensor(closed(np.array([0.3, 1.0, 2.0])))
     state = torch.cat([q0, torch.zeros(3, 3, dtype=D)], -1).expand(2, 3, 6)
@@ -160,12 +170,17 @@ def box(name: str, at=(0.0, 0.0, 0.0)) -> cs.Body:
     return cs.Body(name, [cs.shapes.box((0.2, 0.1, 0.04))], mass=2.0, pose=pose)
 
 
-def test_a_rod_is_a_pendulum():
-    """A point mass on a Distance, smooth world, Runge-Kutta: the period of a large swing (arithmetic-geometric mean)."""
+@pytest.fixture(scope="module")
+def rod():
+    """A point mass on a Distance."""
     ball = cs.Body("ball", [cs.shapes.sphere(0.01)], mass=1.0, inertia=np.eye(3) * 1e-9)
-    rod = cs.Distance("world", "ball", length=0.5)
-    world = cs.World(bodies=[ball], constraints=[rod], contact=None, integrator="rk4", dt=0.002)
-    angle = 1.2
+    held = cs.Distance("world", "ball", length=0.5)
+    return cs.World(bodies=[ball], constraints=[held], contact=None, integrator="rk4", dt=0.002)
+
+
+def test_a_rod_is_a_pendulum(rod):
+    """Smooth world, Runge-Kutta: the period of a large swing (arithmetic-geometric mean)."""
+    world, angle = rod, 1.2
     state = world.initial_state()
     state[0], state[2] = 0.5 * np.sin(angle), -0.5 * np.cos(angle)
     states = world.rollout(state, torch.zeros(5000, 0, dtype=D))
@@ -178,6 +193,23 @@ def test_a_rod_is_a_pendulum():
     times = 0.002 * (down + x[down] / (x[down] - x[down + 1]))
     assert abs(np.diff(times).mean() / period - 1) < 1e-5
     assert (states[:, :3].norm(dim=-1) - 0.5).abs().max() < 1e-6
+
+
+def test_gradients_of_a_rod(rod):
+    """A little too long, and swinging out of the plane."""
+    q = [0.3, 0.1, -0.41, 0.0, 0.0, 0.0, 1.0]
+    state = torch.tensor([*q, 0.4, -0.3, 0.2, 0.0, 0.0, 0.0], dtype=D)
+    check_gradients(lambda x: rod.step(x), (state,), names=("state",))
+
+
+def test_gradients_of_a_weld():
+    """A box that hangs crooked on a wall, and turns."""
+    pose = Transform(Rotation.from_euler("xyz", [0.3, -0.2, 0.5]).as_matrix(), np.array([0.1, 0.2, 0.3]))
+    weld = cs.Weld("world", "one", pose, time_constant=0.02)
+    world = cs.World(bodies=[box("one")], constraints=[weld], contact=None, dt=0.005)
+    turn = Rotation.from_euler("xyz", [0.35, -0.1, 0.4]).as_quat()
+    state = torch.tensor([0.12, 0.19, 0.31, *turn, 0.1, -0.2, 0.3, 0.5, -0.4, 0.2], dtype=D)
+    check_gradients(lambda x: world.step(x), (state,), names=("state",))
 
 
 def test_welded_boxes_fly_as_one():
@@ -232,6 +264,9 @@ def test_a_couple_is_a_polynomial():
     state[2] = 0.1
     q = world.rollout(state, torch.zeros(1000, 3, dtype=D))
     assert (q[:, 2] - (0.1 - 2 * q[:, 0] + 0.5 * q[:, 0] ** 2)).abs().max() < 1e-3 * q[:, 0].abs().max()
+    off = torch.tensor([0.3, -0.2, -0.4, 0.5, 0.2, -0.6], dtype=D)
+    u = torch.tensor([0.1, -0.2, 0.3], dtype=D)
+    check_gradients(lambda x, u: world.step(x, u), (off, u), names=("state", "control"))
 
 
 def test_errors():
