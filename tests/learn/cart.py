@@ -17,11 +17,11 @@ Q, R, LAST = np.diag([0.04, 0.01]), np.array([[0.09]]), np.diag([25.0, 4.0])
 """Hessians of `cart_cost`."""
 
 
-def cart_world(effort: float = float("inf")) -> cs.World:
-    """A mass of 1 kg that slides along x, pushed by a force; no contact."""
+def cart_world(effort: float = float("inf"), actuator: cs.VelocityServo | None = None, dt: float = DT) -> cs.World:
+    """A mass of 1 kg that slides along x, pushed by a force, or by a servo; no contact."""
     links = Link("rail"), Link("cart", Inertia(1.0, np.zeros(3), np.eye(3)))
     slide = Joint("slide", "prismatic", "rail", "cart", axis=np.array([1.0, 0, 0]), max_effort=np.array([effort]))
-    return cs.World(robots=[cs.Robot(Model("cart", links, (slide,)))], contact=None, dt=DT)
+    return cs.World(robots=[cs.Robot(Model("cart", links, (slide,)))], actuators=actuator, contact=None, dt=dt)
 
 
 def cart_cost(world: cs.World) -> Cost:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import casadi as ca
 import pytest
 import torch
@@ -61,6 +63,51 @@ def test_collocation_is_a_motion_of_the_pendulum() -> None:
     found = direct(world, cost, start, torch.zeros(20, 1, dtype=F64))
     assert found.converged
     assert torch.allclose(found.extra["states"], world.rollout(start, found.x), atol=1e-4)
+
+
+def test_accelerations_as_unknowns_find_the_same_minimum_time(cart: cs.World) -> None:
+    goal = torch.tensor([3.0, 0.0], dtype=F64)
+    options = DirectOptions(minimum_time=True, method="inverse")
+    found = direct(cart, None, torch.zeros(2, dtype=F64), torch.zeros(20, 1, dtype=F64), options, final_state=goal)
+    assert found.extra["duration"] == pytest.approx(2 * (3 / 2) ** 0.5, rel=1e-6)
+    assert torch.allclose(found.x[:, 0], torch.tensor([2.0] * 10 + [-2.0] * 10, dtype=F64), atol=1e-4)
+
+
+def test_minimum_time_of_a_servo() -> None:
+    """A cart that follows commands u of at most U with a lag s, full speed forward, then backward: from s v' = u - v follow
+    U (t1 - t2) = distance and exp(t2 / s) = 2 - exp(-t1 / s). Its motion with its commands is that of the world's own servo."""
+    distance, fastest, gain = 0.5, 1.5, 4.0  # the cart weighs 1 kg: s is 0.25 s
+    t2 = 0.0
+    for _ in range(200):
+        t2 = math.log(2 - math.exp(-gain * (t2 + distance / fastest))) / gain
+    world = cart_world(actuator=cs.VelocityServo(gain=gain), dt=1e-3)
+    options = DirectOptions(minimum_time=True, method="inverse", duration=1.0, bounds=(-fastest, fastest))
+    goal = torch.tensor([distance, 0.0], dtype=F64)
+    found = direct(world, None, torch.zeros(2, dtype=F64), torch.zeros(40, 1, dtype=F64), options, final_state=goal)
+    assert found.extra["duration"] == pytest.approx(2 * t2 + distance / fastest, rel=1e-3)
+    ticks = torch.arange(0, found.extra["duration"], world.dt, dtype=F64)
+    now = torch.searchsorted(found.extra["times"], ticks, right=True).clamp(max=40) - 1
+    assert torch.allclose(world.rollout(torch.zeros(2, dtype=F64), found.x[now])[-1], goal, atol=5e-3)
+
+
+def test_phases_and_limits(cart: cs.World) -> None:
+    """At a speed of at most 1: first to x = 5, then back to where something that starts at 1 with a speed of 0.5 is by then."""
+    limits = [
+        (lambda s: 5 - s.q, range(2, 3)),
+        (lambda s: s.q - (s["start"] + 0.5 * s["time"]), range(5, 6)),
+    ]
+    fast = [float("inf"), 1.0]
+    options = DirectOptions(
+        minimum_time=True, method="kinematic", phases=(2, 3), duration=4.0, state_bounds=([-x for x in fast], fast)
+    )
+    start, idle = torch.zeros(2, dtype=F64), torch.zeros(5, 1, dtype=F64)
+    found = direct(cart, None, start, idle, options, limits=limits, inputs={"start": torch.tensor([1.0])})
+    assert found.extra["times"][2] == pytest.approx(5.0, rel=1e-6)
+    assert found.extra["duration"] == pytest.approx(6.0, rel=1e-6)  # 5 - (t - 5) = 1 + t / 2
+    with pytest.raises(ValueError, match=r"phases are \(2, 2\); expected positive numbers that add up to 5 steps"):
+        direct(cart, None, start, idle, DirectOptions(minimum_time=True, phases=(2, 2)))
+    with pytest.raises(ValueError, match="a limit holds at times"):
+        direct(cart, None, start, idle, DirectOptions(minimum_time=True), limits=[(lambda s: s.q, range(5, 8))])
 
 
 def test_errors(cart: cs.World) -> None:

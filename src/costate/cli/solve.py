@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Options:
     task: Annotated[str, tyro.conf.Positional] = "list"
-    """throw, golf, racecar, pendulum1 to pendulum7, push, identify_contact, reach, ...; "list" shows all."""
-    starts: int = 20
+    """throw, golf, racecar, pendulum1 to pendulum7, push, identify_contact, reach, insertion_bound, ...; "list" shows all."""
+    starts: Annotated[int, tyro.conf.arg(aliases=["--episodes"])] = 20
     """How many random problems."""
     first: int = 0
     """Number of the first one."""
     method: str | None = None
-    """gauss_newton, ilqr or search; default: what suits the task."""
+    """gauss_newton, ilqr, search or direct; default: what suits the task."""
     iterations: int | None = None
     """At most; default: as the task says."""
     out: Path = Path("out")
@@ -81,6 +81,7 @@ def report(name: str, outcome: Outcome, show: int = 3) -> Report:
                 "solved": "yes" if bool(outcome.solved[k]) else "no",
                 "iterations": float(outcome.iterations[k]),
             }
+            | {name: float(values[k]) for name, values in outcome.columns.items()}
             for k, number in enumerate(outcome.numbers)
         ],
         caption="All problems",

@@ -31,6 +31,8 @@ class Options(TrainOptions):
     """Twice the ranges of start poses and targets (--task.start-range 0.1 --task.target-range 0.1)."""
     tensorboard: bool = True
     """Write TensorBoard's files, if it is installed."""
+    bound_episodes: int = 8
+    """After --minimum-time: episodes whose least possible time is found, to compare with; 0: none."""
 
 
 def run(options: Options) -> None:
@@ -45,7 +47,7 @@ def run(options: Options) -> None:
         _summary(folder)
         if folder.options.minimum_time:
             minimum_time(folder, lambda stage: _watch(stage, False), _found)
-            _fastest(folder)
+            _fastest(folder, options.bound_episodes)
     except KeyboardInterrupt:
         print(f"\nstopped; go on with: costate train insertion --resume {folder.path}")
         raise
@@ -120,8 +122,8 @@ def _found(row: dict) -> None:
     )
 
 
-def _fastest(folder: Run) -> None:
-    from costate.learn.minimum_time import fastest
+def _fastest(folder: Run, bound_episodes: int) -> None:
+    from costate.learn.minimum_time import compare, fastest
 
     row = fastest(folder.horizon_curve or [])
     wanted = f"{100 * folder.options.horizons.success:g} % success"
@@ -131,3 +133,9 @@ def _fastest(folder: Run) -> None:
         print(
             f"shortest with {wanted}: {row['horizon']} control steps, {row['seconds']:g} s, in {folder.path / row['run']}"
         )
+        found = compare(folder, bound_episodes) if bound_episodes > 0 else None
+        if found is not None:
+            print(
+                f"that is {found['ratio']:.2f} times the {1e3 * found['least']:.0f} ms that the slowest of {found['episodes']} "
+                "episodes takes at least, by what servos and motors allow"
+            )

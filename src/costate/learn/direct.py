@@ -6,7 +6,7 @@ said this way: it gives lower bounds and time-optimal motions to compare policie
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ import torch
 from costate.learn.cost import Cost
 from costate.learn.feedback import control_box
 from costate.learn.solution import Options, Run, Solution
-from costate.learn.symbolic import slope_function, step_function
+from costate.learn.transcription import METHODS, Limit, Transcription, input_columns, total
 from costate.sim import World
 
 Tensor = torch.Tensor
@@ -29,14 +29,19 @@ class DirectOptions(Options):
 
     iterations: int = 500
     method: str = "collocation"
-    """"collocation": continuous dynamics, cubic states (Hermite-Simpson), constant controls in each interval; "shooting": the
-    world's own step."""
+    """"collocation": continuous dynamics, cubic states (Hermite-Simpson), constant controls in each interval.
+    "shooting": the world's own step.
+    "inverse": constant accelerations; the controls and torques they need keep to their bounds in the middle of each interval.
+    For joints with Torque or VelocityServo.
+    "kinematic": no dynamics; joints turn evenly in each interval, as fast as state_bounds allow."""
     minimum_time: bool = False
-    """Also minimise the duration [s]; only with collocation."""
+    """Also minimise the duration [s]; not with shooting."""
     duration: float | None = None
-    """Of the motion [s], or its guess with minimum_time. Default: steps times the world's dt. With collocation only."""
-    duration_bounds: tuple[float, float] = (1e-3, 1e3)
-    """With minimum_time [s]."""
+    """Of the motion [s], or its guess with minimum_time. Default: steps times the world's dt. Not with shooting."""
+    duration_bounds: tuple[Any, Any] = (1e-3, 1e3)
+    """With minimum_time: of every phase, a number or one for each [s]."""
+    phases: tuple[int, ...] | None = None
+    """Steps of each phase of the motion: with minimum_time phases have durations of their own. Default: one phase."""
     bounds: tuple[Any, Any] | None = None
     """Lowest and highest controls, each (nu,) or a number. Effort limits of torque actuators hold anyway."""
     state_bounds: tuple[Any, Any] | None = None
@@ -57,6 +62,7 @@ def direct(
     final_state: Tensor | None = None,
     states0: Tensor | None = None,
     inputs: Mapping[str, Tensor] | None = None,
+    limits: Sequence[Limit] = (),
 ) -> Solution:
     """Minimise a cost, the duration, or their sum, for one motion of a smooth world (no contact, or `Compliant`).
 
@@ -68,107 +74,98 @@ def direct(
         controls0: Guess, (T, nu).
         final_state: (nx,) to be reached exactly; entries that are NaN are free.
         states0: Guess, (T + 1, nx). Default: on a straight line from state0 to final_state, or standing still.
-        inputs: Those of the cost, name -> (n,) or (T + 1, n).
+        inputs: Those of the cost and of the limits, name -> (n,) or (T + 1, n).
+        limits: (term, times): a function of a point of the motion (see `Cost`), whose column must not be positive at some of
+            the times 0 ... T. Such a point has no control, and the further input "time" [s].
     """
-    _check(world, cost, state0, controls0, options)
-    steps = controls0.shape[0]
-    program = Transcription(world, steps, options)
-    with Run("direct", options) as run:
+    _check(world, state0, controls0)
+    sizes = {name: value.shape[-1] for name, value in (inputs or {}).items()}
+    program = Direct(world, cost, controls0.shape[0], options, limits, sizes)
+    return program.solve(state0, controls0, final_state=final_state, states0=states0, inputs=inputs)
+
+
+class Direct:
+    """A problem that is written down once, and solved for many starts. Arguments as for `direct`; sizes: of the inputs."""
+
+    def __init__(
+        self,
+        world: World,
+        cost: Cost | None,
+        steps: int,
+        options: DirectOptions,
+        limits: Sequence[Limit] = (),
+        sizes: Mapping[str, int] | None = None,
+    ):
+        _check_options(cost, steps, options)
+        self._world, self._options = world, options
+        self._program = program = Transcription(world, options.method, options.phases or (steps,), limits, sizes or {})
         objective = program.duration if options.minimum_time else ca.MX(0)
         if cost is not None:
-            objective = objective + _total(cost, program.x, program.u, inputs or {})
-        watch = Watch("watch", program, run)
-        nlp = {"x": program.unknowns, "f": objective, "g": program.defects}
-        solver = ca.nlpsol("direct", "ipopt", nlp, _settings(options, watch))
-        low, high = program.limits(state0, final_state)
-        found = solver(x0=program.guess(state0, final_state, controls0, states0), lbx=low, ubx=high, lbg=0, ubg=0)
-    return _solution(run, program, found, solver.stats(), state0.dtype)
+            objective = objective + total(cost, program)
+        self._watch = Watch("watch", program)
+        given = ca.veccat(*program.inputs.values())
+        nlp = {"x": program.unknowns, "f": objective, "g": program.rows, "p": given}
+        self._solver = ca.nlpsol("direct", "ipopt", nlp, _settings(options, self._watch))
+        self._box = control_box(world, options.bounds, torch.float64)
 
+    def solve(
+        self,
+        state0: Tensor,
+        controls0: Tensor,
+        *,
+        final_state: Tensor | None = None,
+        states0: Tensor | None = None,
+        inputs: Mapping[str, Tensor] | None = None,
+    ) -> Solution:
+        """One problem."""
+        options, program = self._options, self._program
+        seconds = options.duration or program.steps * self._world.dt
+        durations = [seconds * n / program.steps for n in program.phases]
+        spans = (
+            [np.broadcast_to(b, len(durations)) for b in options.duration_bounds]
+            if options.minimum_time
+            else [durations] * 2
+        )
+        guess = _line(state0, final_state, program.steps) if states0 is None else states0.numpy()
+        low, high = program.unknown_bounds((spans[0], spans[1]), self._states(state0, final_state), self._box)
+        low_row, high_row = program.row_bounds(self._box)
+        with Run("direct", options) as run:
+            self._watch.run = run
+            found = self._solver(
+                x0=program.guess(durations, guess, controls0.numpy()), p=input_columns(inputs or {}, program),
+                lbx=low, ubx=high, lbg=low_row, ubg=high_row,
+            )  # fmt: skip
+        return _solution(run, program, found, self._solver.stats(), state0.dtype)
 
-class Transcription:
-    """Unknowns, and how far they are from a motion: duration, states (nx, T + 1), controls (nu, T)."""
-
-    def __init__(self, world: World, steps: int, options: DirectOptions):
-        self._world, self._options, self.steps = world, options, steps
-        self.duration, self.x = ca.MX.sym("duration"), ca.MX.sym("x", world.nx, steps + 1)
-        self.u = ca.MX.sym("u", world.nu, steps)
-        self.unknowns = ca.veccat(self.duration, self.x, self.u)
-        h = self.duration / steps
-        before, after = self.x[:, :-1], self.x[:, 1:]
-        if options.method == "shooting":
-            defects = step_function(world).map(steps)(before, self.u) - after
-        else:
-            defects = _hermite_simpson(world).map(steps)(before, after, self.u, ca.repmat(h, 1, steps))
-        self.defects = ca.vec(defects)
-
-    def limits(self, state0: Tensor, final_state: Tensor | None) -> tuple[np.ndarray, np.ndarray]:
-        world, steps = self._world, self.steps
-        states = np.empty((2, steps + 1, world.nx))
+    def _states(self, state0: Tensor, final_state: Tensor | None) -> np.ndarray:
+        """Lowest and highest states, (2, T + 1, nx)."""
+        nq, states = self._world.nq, np.empty((2, self._program.steps + 1, self._world.nx))
         for side, limit in zip(states, self._options.state_bounds or (-np.inf, np.inf), strict=True):
             side[:] = np.asarray(limit)
-        states[:, 0] = state0.numpy()
+        known = nq if self._options.method == "kinematic" else None  # velocities begin at once
+        states[:, 0, :known] = state0.numpy()[:known]
         if final_state is not None:
             wanted = final_state.numpy()
             states[:, -1] = np.where(np.isnan(wanted), states[:, -1], wanted)
-        box = control_box(world, self._options.bounds, torch.float64)
-        controls = [np.broadcast_to(b.numpy(), (steps, world.nu)) for b in box]
-        nominal = self.seconds()
-        spans = self._options.duration_bounds if self._options.minimum_time else (nominal, nominal)
-        low, high = (
-            np.concatenate([[d], x.ravel(), u.ravel()]) for d, x, u in zip(spans, states, controls, strict=True)
-        )
-        return low, high
-
-    def guess(self, state0, final_state, controls0, states0) -> np.ndarray:
-        start = state0.numpy()
-        if states0 is not None:
-            x = states0.numpy()
-        else:
-            end = start if final_state is None else np.where(np.isnan(final_state.numpy()), start, final_state.numpy())
-            x = start + np.linspace(0, 1, self.steps + 1)[:, None] * (end - start)
-        return np.concatenate([[self.seconds()], x.ravel(), controls0.numpy().ravel()])
-
-    def seconds(self) -> float:
-        return self._options.duration or self.steps * self._world.dt
-
-    def split(self, unknowns: ca.DM) -> tuple[float, np.ndarray, np.ndarray]:
-        flat = np.asarray(unknowns).ravel()
-        n = (self.steps + 1) * self._world.nx
-        x = flat[1 : 1 + n].reshape(self.steps + 1, -1)
-        return float(flat[0]), x, flat[1 + n :].reshape(self.steps, -1)
+        return states
 
 
-def _hermite_simpson(world: World) -> ca.Function:
-    """(x0, x1, u, h) -> how far the cubic through both states with their slopes is from the slope in the middle (Hargraves and
-    Paris 1987), in the form of Simpson's rule."""
-    slope = slope_function(world)
-    x0, x1, u, h = ca.SX.sym("x0", world.nx), ca.SX.sym("x1", world.nx), ca.SX.sym("u", world.nu), ca.SX.sym("h")
-    f0, f1 = slope(x0, u), slope(x1, u)
-    middle = slope((x0 + x1) / 2 + h / 8 * (f0 - f1), u)
-    return ca.Function("defect", [x0, x1, u, h], [x0 + h / 6 * (f0 + 4 * middle + f1) - x1])
-
-
-def _total(cost: Cost, x: ca.MX, u: ca.MX, inputs: Mapping[str, Tensor]) -> ca.MX:
-    steps = u.shape[1]
-    named = {k: v[None] if v.dim() == 2 else v for k, v in inputs.items()}
-
-    def columns(which: slice, count: int) -> list[np.ndarray]:
-        rows = [r.reshape(-1, r.shape[-1]).numpy() for r in cost.rows(named, which)]
-        return [np.broadcast_to(r, (count, r.shape[1])).T for r in rows]
-
-    stage = ca.Function("stage", cost.stage.symbols, [cost.stage.cost])
-    final = ca.Function("final", cost.final.symbols, [cost.final.cost])
-    running = stage.map(steps)(x[:, :-1], u, *columns(slice(0, -1), steps))
-    return ca.sum2(running) + final(x[:, -1], *columns(slice(-1, None), 1))
+def _line(state0: Tensor, final_state: Tensor | None, steps: int) -> np.ndarray:
+    start = state0.numpy()
+    end = start if final_state is None else np.where(np.isnan(final_state.numpy()), start, final_state.numpy())
+    return start + np.linspace(0, 1, steps + 1)[:, None] * (end - start)
 
 
 class Watch(ca.Callback):
     """Called by IPOPT after each iteration."""
 
-    def __init__(self, name: str, program: Transcription, run: Run):
+    run: Run
+    """The one under way."""
+
+    def __init__(self, name: str, program: Transcription):
         super().__init__()
-        self._sizes = program.unknowns.numel(), program.defects.numel()
-        self._run = run
+        self._sizes = program.unknowns.numel(), program.rows.numel(), program.defects.numel()
+        self._given = sum(m.numel() for m in program.inputs.values())
         self.construct(name, {})
 
     def get_n_in(self) -> int:
@@ -178,18 +175,18 @@ class Watch(ca.Callback):
         return 1
 
     def get_sparsity_in(self, i: int) -> ca.Sparsity:
-        n, m = self._sizes
-        rows = {"f": 1, "x": n, "lam_x": n, "g": m, "lam_g": m}.get(ca.nlpsol_out(i), 0)
+        n, m, _ = self._sizes
+        rows = {"f": 1, "x": n, "lam_x": n, "g": m, "lam_g": m, "lam_p": self._given}.get(ca.nlpsol_out(i), 0)
         return ca.Sparsity.dense(rows) if rows else ca.Sparsity(0, 0)
 
     def eval(self, arg: Any) -> list[float]:
-        self._run.evaluations += 1
-        violation = float(ca.norm_inf(arg[ca.nlpsol_out().index("g")]))
+        self.run.evaluations += 1
+        violation = float(ca.norm_inf(arg[ca.nlpsol_out().index("g")][: self._sizes[2]]))
         loss = torch.tensor(float(arg[ca.nlpsol_out().index("f")]), dtype=torch.float64)
         # The target is no reason to stop: an early iterate is cheap because it is not a motion yet.
-        self._run.note(loss, None, defect=violation)
-        limit = self._run.options.time_limit
-        return [float(limit is not None and self._run.seconds >= limit)]
+        self.run.note(loss, None, defect=violation)
+        limit = self.run.options.time_limit
+        return [float(limit is not None and self.run.seconds >= limit)]
 
 
 def _settings(options: DirectOptions, watch: Watch) -> dict[str, Any]:
@@ -198,27 +195,27 @@ def _settings(options: DirectOptions, watch: Watch) -> dict[str, Any]:
 
 
 def _solution(run: Run, program: Transcription, found, stats: Mapping[str, Any], dtype: torch.dtype) -> Solution:
-    duration, x, u = program.split(found["x"])
-    states, controls = torch.tensor(x, dtype=dtype), torch.tensor(u, dtype=dtype)
+    times, states, controls = (torch.tensor(v, dtype=dtype) for v in program.split(found["x"]))
     run.reason = f"IPOPT: {stats['return_status'].replace('_', ' ').lower()}"
     solved = torch.tensor(bool(stats["success"]))
-    extra = {
-        "states": states,
-        "times": torch.linspace(0, duration, program.steps + 1, dtype=dtype),
-        "duration": duration,
-    }
+    extra = {"states": states, "times": times, "duration": float(times[-1])}
     return run.solution(controls, torch.tensor(float(found["f"]), dtype=torch.float64), solved, **extra)
 
 
-def _check(world: World, cost: Cost | None, state0: Tensor, controls0: Tensor, options: DirectOptions) -> None:
-    if options.method not in ("collocation", "shooting"):
-        raise ValueError(f"unknown method '{options.method}': use collocation or shooting")
+def _check_options(cost: Cost | None, steps: int, options: DirectOptions) -> None:
+    if options.method not in METHODS:
+        raise ValueError(f"unknown method '{options.method}': use one of {', '.join(METHODS)}")
     if options.method == "shooting" and (options.minimum_time or options.duration):
         raise ValueError(
             "shooting takes steps of the world's own length: use method='collocation' to choose the duration"
         )
     if cost is None and not options.minimum_time:
         raise ValueError("there is nothing to minimise: give a cost, or minimum_time=True")
+    if options.phases is not None and (sum(options.phases) != steps or min(options.phases) < 1):
+        raise ValueError(f"phases are {options.phases}; expected positive numbers that add up to {steps} steps")
+
+
+def _check(world: World, state0: Tensor, controls0: Tensor) -> None:
     if state0.shape != (world.nx,) or controls0.dim() != 2 or controls0.shape[1] != world.nu:
         raise ValueError(
             f"state0 has shape {tuple(state0.shape)}, controls0 {tuple(controls0.shape)}; "

@@ -23,9 +23,7 @@ from costate.tasks.insertion import (
     run,
     summarise,
 )
-
-CHUNK = 500
-"""Episodes that are simulated together; each chunk has random numbers of its own."""
+from costate.tasks.insertion.streams import CHUNK
 
 
 @dataclass(frozen=True)

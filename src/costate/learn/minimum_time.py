@@ -12,6 +12,7 @@ from typing import Any
 
 from costate.learn.evaluate import evaluate
 from costate.learn.files import write_json
+from costate.learn.least_time import insertion_bound
 from costate.learn.plan import TrainOptions
 from costate.learn.run import Run
 from costate.learn.train import Watch, train
@@ -48,6 +49,32 @@ def minimum_time(
 def fastest(curve: Curve) -> dict[str, Any] | None:
     """The shortest horizon with enough success, if any has."""
     return next((row for row in reversed(curve) if row["met"]), None)
+
+
+def compare(folder: Run, episodes: int = 8) -> dict[str, Any] | None:
+    """Compare the shortest horizon of a curve with what the arm's servos and motors allow; writes bound.json. None without one.
+
+    ratio: horizon / least time of the slowest of the episodes, since a policy takes as long for all of them; possible: for
+    every horizon of the curve, the share of the episodes that can be done in it at all. See `costate.learn.least_time.Bound`.
+    """
+    row = fastest(folder.horizon_curve or [])
+    if row is None:
+        return None
+    bound = insertion_bound(replace(folder.options.task, horizon=row["horizon"]), episodes)
+    slowest = float(bound.seconds.max())
+    result = {
+        "episodes": episodes,
+        "solved": int(bound.solved.sum()),
+        "horizon": row["horizon"],
+        "seconds": row["seconds"],
+        "least": slowest,
+        "least_mean": float(bound.seconds.mean()),
+        "arrival": float(bound.arrival.max()),
+        "ratio": row["seconds"] / slowest,
+        "possible": [bound.possible(each["seconds"]) for each in folder.horizon_curve or []],
+    }
+    write_json(folder.path / "bound.json", result)
+    return result
 
 
 def _row(folder: Run, stage: Run) -> dict[str, Any]:

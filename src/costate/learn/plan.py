@@ -6,16 +6,13 @@ that was interrupted end with the same bits.
 
 from __future__ import annotations
 
-import hashlib
 import math
 from dataclasses import dataclass, field
 
-import torch
-
 from costate.tasks.insertion import Disturbances, InsertionOptions, InsertionWeights
+from costate.tasks.insertion.streams import STREAMS, generator
 
-STREAMS = {"episodes": 0, "weights": 1, "watch": 2, "held out": 3}
-"""Random numbers for: training, initial weights, the success shown while training, evaluation."""
+__all__ = ["STREAMS", "HorizonOptions", "Iteration", "TrainOptions", "generator", "iteration"]
 
 
 @dataclass(frozen=True)
@@ -121,12 +118,3 @@ def iteration(options: TrainOptions, number: int) -> Iteration:
     funnel = min(progress / o.funnel_ramp, 1.0) if o.funnel_ramp else 1.0
     contact = progress >= 1 - o.contact_fraction
     return Iteration(number, rate, funnel, contact, o.contact_batch if contact else o.batch)
-
-
-def generator(stream: str, seed: int, number: int = 0) -> torch.Generator:
-    """Random numbers of one of the STREAMS, for an iteration or a chunk.
-
-    torch's generator knows 2^32 seeds. Two bits of them are the stream, so that no evaluation repeats what a training saw.
-    """
-    digest = hashlib.sha256(f"{seed}:{number}".encode()).digest()
-    return torch.Generator().manual_seed(4 * (int.from_bytes(digest[:4], "little") >> 2) + STREAMS[stream])

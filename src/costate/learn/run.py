@@ -6,7 +6,7 @@ metrics.jsonl           one row per interval
 checkpoint.safetensors  weights, Adam's moments, iteration: one file, so that its parts belong together
 policy.safetensors/.json  the finished controller, see `costate.learn.controller`
 evaluation.json         see `costate.learn.evaluate`
-horizon.json            see `costate.learn.minimum_time`
+horizon.json, bound.json  see `costate.learn.minimum_time`
 tensorboard/            the metrics again
 """
 
@@ -177,6 +177,12 @@ class Run:
     def horizon_curve(self) -> list[dict[str, Any]] | None:
         """What `--minimum-time` found: a row per horizon, longest first."""
         path = self.path / "horizon.json"
+        return read_json(path) if path.exists() else None
+
+    @property
+    def bound(self) -> dict[str, Any] | None:
+        """How the shortest horizon compares with the least time possible: see `costate.learn.minimum_time.compare`."""
+        path = self.path / "bound.json"
         return read_json(path) if path.exists() else None
 
 

@@ -10,9 +10,11 @@ from typing import Any
 import torch
 
 from costate.learn.cost import Cost
+from costate.learn.direct import DirectOptions
 from costate.learn.gauss_newton import GaussNewtonOptions, gauss_newton
 from costate.learn.gradient import GradientOptions, gradient
 from costate.learn.ilqr import ILQROptions, ilqr
+from costate.learn.least_time import least_times
 from costate.learn.search import SearchOptions, search
 from costate.learn.solution import Options, Solution
 from costate.tasks.task import Problems, Task
@@ -110,6 +112,10 @@ RECIPES: dict[str, Recipe] = {
             "search": SearchOptions(iterations=500, sigma=0.1, batched=True),
         },
     ),
+    "insertion_bound": Recipe("insertion.bound:InsertionBound", {"direct": DirectOptions(method="inverse")}),
+    "insertion_bound_moving": Recipe(
+        "insertion.bound:InsertionBound", {"direct": DirectOptions(method="inverse")}, {"moving": True}
+    ),
 }
 
 
@@ -134,6 +140,8 @@ class Outcome:
     """(T + 1, B, nx)."""
     facts: Mapping[str, Any]
     """About the first problem."""
+    columns: Mapping[str, Tensor] = field(default_factory=dict)
+    """More numbers about each problem, (B,)."""
 
     @property
     def solved(self) -> Tensor:
@@ -178,6 +186,8 @@ def solve(
     task = task or own.make()
     if method == "ilqr":
         return _by_ilqr(task, numbers, options)  # type: ignore[arg-type]
+    if isinstance(options, DirectOptions):
+        return _by_direct(task, numbers, options)
     if isinstance(options, SearchOptions):
         return _by_search(task, numbers, options)
     return _by_function(task, method, numbers, options, own.to_the_end)
@@ -295,4 +305,20 @@ def _by_ilqr(task: Task, numbers: Sequence[int], options: ILQROptions) -> Outcom
     return Outcome(
         task, "ilqr", tuple(numbers), solution, controls[:, rows].detach(), error.detach(), iterations[rows], seconds[rows],
         states[:, rows].detach(), {"tries at each problem": motions.group} if motions.group > 1 else {},
+    )  # fmt: skip
+
+
+def _by_direct(task: Task, numbers: Sequence[int], options: DirectOptions) -> Outcome:
+    """One motion of least time after the other; then all are played in the task's world."""
+    timed = task.least_times(numbers)
+    found = least_times(timed, options)
+    times, controls = torch.stack([s.extra["times"] for s in found], 1), torch.stack([s.x for s in found], 1)
+    states = timed.play(times, controls)
+    error = torch.where(torch.stack([s.solved for s in found]), timed.error(states), torch.inf)
+    least = times[-1] - timed.after
+    facts = {"least time, mean [s]": float(least.mean()), "longest [s]": float(least.max())}
+    return Outcome(
+        task, "direct", tuple(numbers), max(found, key=lambda s: s.iterations), controls, error,
+        torch.tensor([float(s.iterations) for s in found]), torch.tensor([s.seconds for s in found]), states, facts,
+        {"least time [s]": least} | dict(timed.columns(states)),
     )  # fmt: skip

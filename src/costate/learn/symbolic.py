@@ -13,8 +13,10 @@ from costate.kernel.program import Op, Program
 from costate.kernel.stages.scan import Scan
 from costate.kernel.stages.straight import Straight
 from costate.kernel.stages.view import Slice
+from costate.physics import Parameters
 from costate.physics.integrate import velocity_map
-from costate.sim import Compliant, World
+from costate.physics.rnea import rnea
+from costate.sim import Compliant, Torque, VelocityServo, World
 from costate.sim.compliant import contact_forces
 from costate.sim.motion import free_motion
 from costate.sim.setup import Setup, Symbols
@@ -36,6 +38,36 @@ def slope_function(world: World) -> ca.Function:
     args = [b.input(f"i{k}", x.numel()) for k, x in enumerate(s.inputs)]
     b.output("slope", s.call(b, "slope", [slope], args)[0])
     return _of_state_and_control(world, "slope", b.program())
+
+
+def inverse_function(world: World) -> ca.Function:
+    """(state (nx), acceleration (nv)) -> controls (nu) that bring it about, and their torques (nu).
+
+    For worlds without contact in which every joint has one degree of freedom, and a `Torque` or `VelocityServo` actuator.
+    """
+    setup = _smooth(world)
+    if setup.contact is not None or world.nq != world.nv or len(setup.drives) != world.nv:
+        raise ValueError(
+            "controls follow from accelerations only where nothing touches and every joint has an actuator"
+        )
+    for d in setup.drives:
+        if not isinstance(d.actuator, Torque | VelocityServo):
+            raise ValueError(
+                f"joint '{d.joint}' has neither Torque nor VelocityServo: no control follows from its motion"
+            )
+    x, a = SX.sym("x", world.nx), SX.sym("a", world.nv)
+    q, v, model, still = x[: world.nq], x[world.nq :], setup.scene.model, SX(world.nv, 1)
+    torque = rnea(model, Parameters.of(model), q, v, a)
+    weight = rnea(model, Parameters.of(model), q, still, still, passive=None)
+    controls = []
+    for d in setup.drives:
+        if isinstance(d.actuator, Torque):
+            controls.append(torque[d.v])
+        else:  # as its time step goes to zero
+            carried = weight[d.v] if d.actuator.gravity_compensation else 0
+            controls.append(v[d.v] + (torque[d.v] - carried) / d.damping)
+    found = [ca.vertcat(*controls), torque[[d.v for d in setup.drives]]]
+    return ca.Function("inverse", [x, a], [ca.densify(f) for f in found])
 
 
 def _smooth(world: World) -> Setup:

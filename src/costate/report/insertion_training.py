@@ -58,6 +58,19 @@ def horizon_section(report: Report, source: Run) -> None:
     )
     milliseconds = [1e3 * row["seconds"] for row in curve]
     success = {"success [%]": [100 * row["success"] for row in curve]}
+    if (bound := source.bound) is not None:
+        if len(bound["possible"]) == len(curve):
+            success[f"possible at all [%], of {bound['episodes']} episodes"] = [
+                100 * part for part in bound["possible"]
+            ]
+        report.facts(
+            {
+                "shortest horizon [ms]": round(1e3 * bound["seconds"]),
+                "least time, slowest episode [ms]": round(1e3 * bound["least"]),
+                "ratio": round(bound["ratio"], 2),
+                "by velocity limits alone [ms]": round(1e3 * bound["arrival"]),
+            }
+        )
     report.plot(success, milliseconds, title="Success against horizon", x_label="time of the motion [ms]", markers=True)
 
 

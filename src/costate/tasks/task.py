@@ -67,6 +67,40 @@ class Motions:
     """How many problems in a row are tries at the same one: the best of them counts."""
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Timed:
+    """Motions of least time; B of them. limits and inputs: see `costate.learn.direct`."""
+
+    world: World
+    """Whose motion it is."""
+    state0: Tensor
+    """(B, nx)."""
+    states0: Tensor
+    """Guess, (T + 1, B, nx)."""
+    phases: tuple[int, ...]
+    """Steps of each phase."""
+    limits: Sequence[tuple[Callable[..., Any], range]]
+    """What must not be positive, and at which of the times."""
+    inputs: Mapping[str, Tensor]
+    """Of the limits, name -> (B, n)."""
+    state_bounds: tuple[Tensor, Tensor]
+    """Lowest and highest states, (nx,) each."""
+    controls: tuple[Tensor, Tensor]
+    """Lowest and highest controls, (nu,) each."""
+    durations: tuple[Sequence[float], Sequence[float]]
+    """Shortest and longest duration of each phase [s]."""
+    duration: float
+    """Guess [s]."""
+    after: float = 0.0
+    """Of the motion, that is not counted [s]."""
+    play: Callable[[Tensor, Tensor], Tensor]
+    """(times (T + 1, B), controls (T, B, nu)) -> states (N, B, nx) that come of them in the task's world."""
+    error: Callable[[Tensor], Tensor]
+    """Those states -> what the task is judged by, (B,)."""
+    columns: Callable[[Tensor], Mapping[str, Tensor]] = field(default=lambda states: {})
+    """Those states -> more numbers to tell about each, (B,)."""
+
+
 class Task(ABC):
     """Something to be solved. Problem number k is the same whenever it is asked for."""
 
@@ -96,6 +130,10 @@ class Task(ABC):
     def motions(self, numbers: Sequence[int]) -> Motions:
         """For optimisers of motions."""
         raise ValueError(f"task '{self.name}' has no costs over time: solve it by Gauss-Newton, gradients or search")
+
+    def least_times(self, numbers: Sequence[int]) -> Timed:
+        """For direct optimal control."""
+        raise ValueError(f"task '{self.name}' does not ask for the shortest time: solve it by another method")
 
 
 TARGET = (0.2, 0.7, 0.3, 1.0)

@@ -1,0 +1,95 @@
+"""Least times of insertions: motions that are what they claim to be, and bounds in the right order."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from costate.learn.direct import DirectOptions
+from costate.learn.files import write_json
+from costate.learn.least_time import Bound, insertion_bound, least_times
+from costate.learn.minimum_time import compare
+from costate.learn.plan import TrainOptions
+from costate.learn.run import Run
+from costate.learn.solution import Solution
+from costate.tasks.insertion import Insertion, InsertionOptions, draw
+from costate.tasks.insertion.bound import InsertionBound
+from costate.tasks.insertion.judge import MAX_ERROR, MAX_SPEED, MAX_TILT
+from costate.tasks.insertion.scene import BOTTLE_RADIUS, CLEARANCE, DEPTH
+from costate.tasks.insertion.streams import CHUNK, generator
+
+STEPS = (12, 12, 3)
+
+
+@pytest.fixture(scope="module")
+def task() -> InsertionBound:
+    return InsertionBound(steps=STEPS, moving=True)
+
+
+@pytest.fixture(scope="module")
+def found(task: InsertionBound) -> Solution:
+    return least_times(task.least_times([1]), DirectOptions(method="inverse"))[0]
+
+
+def test_episodes_are_the_held_out_ones(task: InsertionBound) -> None:
+    moving = Insertion(InsertionOptions(moving=True))
+    evaluated = draw(moving, CHUNK, generator("held out", 0, 1), dtype=torch.float64)
+    assert torch.equal(task.episodes([CHUNK + 3])[0], evaluated.state[3])
+
+
+def test_the_motion_inserts_within_limits(task: InsertionBound, found: Solution) -> None:
+    """Looked at with the task's own functions, which are not those it was found with."""
+    assert found.converged
+    start, states, times = task.episodes([1])[0], found.extra["states"], found.extra["times"]
+    full = start.expand(len(states), -1).clone()
+    full[:, 0:6], full[:, 9:15] = states[:, :6], states[:, 6:]
+    full[:, 6:8] += times[:, None] * start[15:17]
+    position, tilt, velocity = task.task.errors(full)
+    mouth, seated = STEPS[0], STEPS[0] + STEPS[1]
+    assert position[mouth, 2] >= DEPTH - 1e-6
+    narrower = BOTTLE_RADIUS * (1 - tilt.cos())  # a tilted foot, seen from above
+    assert (position[mouth : seated + 1, :2].norm(dim=-1) <= (1.101 * CLEARANCE + narrower)[mouth : seated + 1]).all()
+    assert position[[seated, -1]].norm(dim=-1).max() < 1.001 * MAX_ERROR
+    assert tilt[[seated, -1]].max() < 1.001 * MAX_TILT and velocity[-1].norm() < 1.001 * MAX_SPEED
+    assert (states[:, 6:].abs() <= 1.0011 * task.task.max_velocity).all()
+    assert times[-1] - times[seated] == pytest.approx(task.options.dt)
+
+
+def test_the_simulator_follows_it(task: InsertionBound, found: Solution) -> None:
+    """Its commands, played in the simulator, bring the bottle to its seat."""
+    timed = task.least_times([1])
+    states = timed.play(found.extra["times"][:, None], found.x[:, None])
+    assert timed.error(states) <= task.tolerance
+
+
+def test_arrival_is_the_smaller_bound_and_no_joint_is_too_fast(task: InsertionBound, found: Solution) -> None:
+    timed = task.least_times([1], rest=False)
+    arrived = least_times(timed, DirectOptions(method="kinematic"))[0]
+    least = arrived.extra["duration"]
+    turned = arrived.extra["states"][:, :6].diff(dim=0).abs().sum(0) / (1.001 * task.task.max_velocity)
+    assert arrived.converged and turned.max() == pytest.approx(least, rel=1e-6)  # one joint is busy all the time
+    assert least < found.extra["duration"] - task.options.dt
+
+
+def test_ratio_beside_the_curve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bound = Bound(torch.tensor([0.1, 0.12]), torch.tensor([0.08, 0.09]), torch.tensor([True, True]))
+    monkeypatch.setattr("costate.learn.minimum_time.insertion_bound", lambda options, episodes: bound)
+    folder = Run.create(tmp_path / "run", TrainOptions(iterations=1))
+    assert compare(folder) is None  # no curve yet
+    rows = [{"horizon": h, "seconds": h / 100, "met": h > 16} for h in (30, 18, 11)]
+    write_json(folder.path / "horizon.json", rows)
+    result = compare(folder, 2)
+    assert result == folder.bound == json.loads((folder.path / "bound.json").read_text())
+    assert result["ratio"] == pytest.approx(0.18 / 0.12) and result["possible"] == [1.0, 1.0, 0.5]
+
+
+@pytest.mark.study
+def test_finer_steps_do_not_change_it() -> None:
+    coarse = insertion_bound(InsertionOptions(), 2)
+    task = InsertionBound(steps=(32, 32, 8))
+    fine = least_times(task.least_times(range(2)), DirectOptions(method="inverse"))
+    for a, b in zip(coarse.seconds, fine, strict=True):
+        assert float(a) == pytest.approx(b.extra["duration"] - 0.01, rel=0.02)
