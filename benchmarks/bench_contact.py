@@ -102,6 +102,7 @@ def scene(name: str, cone: str, batch: int, steps: int) -> Scene:
         scenery=[cs.Static("floor", robot.model.links[0].collisions[0])],
         contact=Newton(cone=cone),
         self_collision=True,
+        integrator="semi_implicit",
         dt=model.opt.timestep,
         check=False,
     )

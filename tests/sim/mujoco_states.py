@@ -49,6 +49,7 @@ class Twin:
             scenery=[cs.Static("floor", floor)],
             contact=Newton(cone=cone),
             self_collision=self_collision,
+            integrator="semi_implicit",
             dt=option.timestep,
             check=False,
         )

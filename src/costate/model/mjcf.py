@@ -19,6 +19,7 @@ from costate.model.base import WORLD, with_floating_base
 from costate.model.document import parse
 from costate.model.errors import Assumptions, ModelError
 from costate.model.mjcf_actuator import read_actuators
+from costate.model.mjcf_contact import listed_geoms, read_excluded, read_listed
 from costate.model.mjcf_equality import read_constraints
 from costate.model.mjcf_geom import read_geoms, softness
 from costate.model.mjcf_tendon import read_tendons
@@ -74,9 +75,11 @@ def read_mjcf(path: str | Path, floating_base: bool | None = None) -> Model:
         gravity=np.array(mj.opt.gravity),
         source=str(path),
         actuators=read_actuators(mj, joint, assumed),
-        physics=_physics(mj),
+        physics=_physics(mj, assumed),
         constraints=read_constraints(mj, names(mj), joint, assumed),
         tendons=read_tendons(mj, joint, assumed),
+        listed=read_listed(mj, assumed),
+        excluded=read_excluded(mj, names(mj)),
     )
     assumed.warn()
     return with_floating_base(replace(model, home=_home(mj)), floating_base)
@@ -105,13 +108,13 @@ def names(mj: Any) -> list[str]:
 
 
 def _links_and_joints(mj: Any, assumed: Assumptions) -> tuple[tuple[Link, ...], tuple[Joint, ...]]:
-    called = names(mj)
-    links, joints = [Link(WORLD, Inertia(), *read_geoms(mj, 0, assumed))], []
+    called, listed = names(mj), listed_geoms(mj)
+    links, joints = [Link(WORLD, Inertia(), *read_geoms(mj, 0, listed, assumed))], []
     for b in range(1, mj.nbody):
         for joint in _body_joints(mj, b, called[b], called[mj.body_parentid[b]], assumed):
             joints.append(joint)
             links.append(Link(joint.child))
-        links[-1] = Link(called[b], _inertia(mj, b), *read_geoms(mj, b, assumed))
+        links[-1] = Link(called[b], _inertia(mj, b), *read_geoms(mj, b, listed, assumed))
     return tuple(links), tuple(joints)
 
 
@@ -195,17 +198,17 @@ def _home(mj: Any) -> Array:
     return np.concatenate([np.zeros(0), *parts])
 
 
-def _physics(mj: Any) -> Physics:
+def _physics(mj: Any, assumed: Assumptions) -> Physics:
     option = mj.opt
     integrator = _INTEGRATORS.get(int(option.integrator), "other")
+    if integrator == "implicit":
+        assumed.note("an integrator in place of which Newton takes implicitfast", integrator)
+    if integrator == "other":
+        assumed.note("an integrator in place of which Newton takes Euler", f"number {int(option.integrator)}")
     return Physics(_CONES[int(option.cone)], float(option.impratio), float(option.timestep), integrator)
 
 
 def _note_left_out(mj: Any, assumed: Assumptions) -> None:
-    contact_lists = ("listed and excluded contact pairs", mj.npair + mj.nexclude)
-    for what, count in (
-        ("deformable bodies", mj.nflex),
-        contact_lists,
-    ):
-        if count:
-            assumed.note("parts of the file that a tree of rigid bodies cannot hold, left out", f"{count} {what}")
+    if mj.nflex:
+        what = f"{mj.nflex} deformable bodies"
+        assumed.note("parts of the file that a tree of rigid bodies cannot hold, left out", what)

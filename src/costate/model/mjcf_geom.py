@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -27,8 +28,10 @@ _HIDDEN_GROUP = 3
 _DEFAULT_COLOR = np.array([0.5, 0.5, 0.5, 1.0])
 
 
-def read_geoms(mj: Any, body: int, assumed: Assumptions) -> tuple[tuple[Shape, ...], tuple[Shape, ...]]:
-    """The visual and the collision shapes of a body. Most geoms are both."""
+def read_geoms(
+    mj: Any, body: int, listed: Collection[int], assumed: Assumptions
+) -> tuple[tuple[Shape, ...], tuple[Shape, ...]]:
+    """The visual and the collision shapes of a body. Most geoms are both. listed: geoms that touch though their bits are zero."""
     visuals, collisions = [], []
     first = int(mj.body_geomadr[body])
     for g in range(first, first + int(mj.body_geomnum[body])):
@@ -39,7 +42,7 @@ def read_geoms(mj: Any, body: int, assumed: Assumptions) -> tuple[tuple[Shape, .
         shape = _shape(mj, g)
         if int(mj.geom_group[g]) < _HIDDEN_GROUP:
             visuals.append(shape)
-        if mj.geom_contype[g] or mj.geom_conaffinity[g]:
+        if mj.geom_contype[g] or mj.geom_conaffinity[g] or g in listed:
             collisions.append(shape)
     return tuple(visuals), tuple(collisions)
 

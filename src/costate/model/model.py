@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from costate.model.errors import ModelError
-from costate.model.surface import Bounds, Physics, Surface
+from costate.model.surface import Bounds, Listed, Physics, Surface
 
 if TYPE_CHECKING:
     from costate.model.constraint import Constraint
@@ -261,6 +261,10 @@ class Model:
     """What holds beside the joints: worlds keep to it, functions of a robot alone do not."""
     tendons: tuple[FixedTendon, ...] = ()
     """Likewise."""
+    listed: tuple[Listed, ...] = ()
+    """Pairs of shapes that touch in their own way."""
+    excluded: tuple[tuple[str, str], ...] = ()
+    """Pairs of links that do not touch."""
 
     def __post_init__(self) -> None:
         _check_tree(self)

@@ -46,6 +46,15 @@ class Surface:
 
 
 @dataclass(frozen=True)
+class Listed:
+    """Two shapes that may touch whatever their bits say, and how (MJCF contact pair)."""
+
+    shapes: tuple[str, str]
+    """Their names."""
+    surface: Surface
+
+
+@dataclass(frozen=True)
 class Bounds:
     """How soft the limits and the Coulomb friction of a joint are."""
 

@@ -39,6 +39,16 @@ def advance(model: Model, q: SX, travelled: SX, after: SX, dt: float) -> SX:
     return ca.vertcat(moved, velocity)
 
 
+def turned_back(model: Model, way: SX, x: SX) -> SX:
+    """Velocities or accelerations (nv,) in the axes after a way (velocity times time, (nv,)), in those before it."""
+    rows = SX(x)
+    for kind, _, i, n in _turning(model):
+        turn = way[i + n : i + JOINTS[kind].nv]
+        R = quaternion.to_rotation(quaternion.exp(turn)) if kind == "floating" else _turn(turn)
+        rows[i : i + n] = R @ x[i : i + n]
+    return rows
+
+
 def _turn(angle: SX) -> SX:
     c, s = ca.cos(angle), ca.sin(angle)
     return ca.vertcat(ca.horzcat(c, -s), ca.horzcat(s, c))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from math import inf
 
 import casadi as ca
+import numpy as np
 from casadi import SX
 
 from costate.physics import Parameters
@@ -113,7 +114,25 @@ def _push(a: Torque | Motor | Affine, u: SX, x: SX, speed: SX) -> SX:
         return u
     if isinstance(a, Motor):
         return a.gear * u
-    return _within(a.gain * _within(u, a.controls) + a.offset - a.stiffness * x - a.damping * speed, a.torques)
+    return _within(_affine(a, u, x, speed), a.torques)
+
+
+def _affine(a: Affine, u: SX, x: SX, speed: SX) -> SX:
+    return a.gain * _within(u, a.controls) + a.offset - a.stiffness * x - a.damping * speed
+
+
+def actuator_damping(s: Symbols, q: SX, v: SX, u: SX) -> SX:
+    """How much affine actuators that are not at the end of their range resist velocities, (nv, nv)."""
+    total = SX(s.setup.nv, s.setup.nv)
+    for k, d in enumerate(s.setup.drives):
+        a = d.actuator
+        if not isinstance(a, Affine) or not a.damping:
+            continue
+        force = _affine(a, u[k], d.length.of(q), d.length.rate(v))
+        free = ca.logic_and(force > a.torques[0], force < a.torques[1])
+        J = d.length.row(s.setup.nv)
+        total = total + (a.damping * free if np.isfinite(a.torques).any() else a.damping) * (J.T @ J)
+    return total
 
 
 def _weights(s: Symbols, q: SX) -> dict[bool | str, SX]:

@@ -2,7 +2,7 @@
 
 prepare:  masses, forces, constraints          newton_rows.py, newton_places.py
 solve:    accelerations, to tolerance          newton_problem.py, newton_solve.py, newton_cost.py
-finish:   velocities and positions after the step, implicit in joint damping
+finish:   velocities and positions after the step, implicit in damping; or four stages of all this, newton_rk4.py
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from costate.physics.passive import Passive
 from costate.physics.rnea import rnea
 from costate.sim.advance import advance, turning
 from costate.sim.contact_models import Newton
-from costate.sim.motion import actuate, per_velocity
+from costate.sim.motion import actuate, actuator_damping, per_velocity
 from costate.sim.newton_problem import Data, Problem, make_problem
+from costate.sim.newton_rk4 import runge_kutta
 from costate.sim.newton_rows import blocks, resolved
 from costate.sim.newton_solve import Solver, derivatives
 from costate.sim.setup import Setup, Symbols
-from costate.sim.tendons import tendon_forces
+from costate.sim.tendons import resistance, tendon_forces
 
 
 def newton_step(setup: Setup) -> Program:
@@ -35,7 +36,23 @@ def newton_step(setup: Setup) -> Program:
     assert isinstance(contact, Newton)
     s = Symbols(setup)
     data, problem = problem_of(s)
+    solve = _acceleration(s, data, problem, contact)
     b = ProgramBuilder("step")
+    args = [b.input(f"i{k}", x.numel()) for k, x in enumerate(s.inputs)]
+    a, *numbers = b.call(solve, *args)
+    if setup.integrator == "rk4":
+        only_a = Program(solve.inputs, solve.stages, solve.outputs[:1])
+        b.output("x", runge_kutta(b, s, only_a, args))
+    else:
+        b.output("x", b.call(_finish(s, problem), *args, numbers[0], a)[0])
+    b.output("impulses", b.call(_impulses(problem, setup.dt), *numbers, a)[0])
+    b.output("residual", b.call(_residual(problem), *numbers, a)[0])
+    return b.program()
+
+
+def _acceleration(s: Symbols, data: Data, problem: Problem, contact: Newton) -> Program:
+    """(x, u, parameters, wrenches) -> (accelerations (nv,), the problem's numbers)."""
+    b = ProgramBuilder("acceleration")
     args = [b.input(f"i{k}", x.numel()) for k, x in enumerate(s.inputs)]
     numbers = s.call(b, "prepare", data.flat(), args)
     if problem.n:
@@ -44,9 +61,8 @@ def newton_step(setup: Setup) -> Program:
         (a,) = b.custom(solver.program(), *numbers, tangent=tangent, adjoint=adjoint)
     else:
         (a,) = b.call(_free(problem), *numbers)
-    b.output("x", b.call(_finish(s, problem), *args, numbers[0], a)[0])
-    b.output("impulses", b.call(_impulses(problem, setup.dt), *numbers, a)[0])
-    b.output("residual", b.call(_residual(problem), *numbers, a)[0])
+    for name, value in zip(("a", "M", "f", "J", "D", "target", "mu"), (a, *numbers), strict=True):
+        b.output(name, value)
     return b.program()
 
 
@@ -72,17 +88,31 @@ def _free(problem: Problem) -> ca.Function:
 def _finish(s: Symbols, problem: Problem) -> ca.Function:
     """The next state. At the solution M a is the sum of all forces; damping acts on the velocity after the step."""
     setup = s.setup
-    contact = setup.contact
-    assert isinstance(contact, Newton)
     a = SX.sym("a", setup.nv)
     acceleration = a
-    damping = per_velocity(s, "damping")
-    if contact.implicit_damping and not (damping.is_constant() and ca.norm_inf(ca.DM(damping)) == 0):
+    damping = _damping(s)
+    if damping is not None:
         M = problem.full_mass()
-        acceleration = factor(M + setup.dt * ca.diag(damping)).solve(M @ a)
+        acceleration = factor(M + setup.dt * damping).solve(M @ a)
     after = s.v + setup.dt * acceleration
     x = advance(setup.scene.model, s.q, after, after, setup.dt)
     return ca.Function("finish", [*s.inputs, problem.inputs[0], a], [x])
+
+
+def _damping(s: Symbols) -> SX | None:
+    """What the step is implicit in, (nv, nv): Euler's in the damping of joints; "implicit" also in that of tendons and actuators
+    (MuJoCo's implicitfast)."""
+    setup = s.setup
+    contact = setup.contact
+    assert isinstance(contact, Newton)
+    own = per_velocity(s, "damping")
+    none = own.is_constant() and ca.norm_inf(ca.DM(own)) == 0
+    total = SX(setup.nv, setup.nv) if none else ca.diag(own)
+    if setup.integrator == "implicit":
+        total = total + resistance(s, s.q)[0] + actuator_damping(s, s.q, s.v, s.u)
+    elif not contact.implicit_damping:
+        return None
+    return total if total.nnz() else None
 
 
 def _impulses(problem: Problem, dt: float) -> ca.Function:

@@ -40,13 +40,35 @@ def inverse_weights(model: Model, links: Sequence[str], tendons: Sequence[Tendon
     of_links = {}
     for name, j in zip(links, J, strict=True):
         easy = np.einsum("ij,jk,ik->i", j, inverse, j)
-        of_links[name] = float(easy[:3].mean()), float(easy[3:].mean())
+        alone = _slides_alone(model, name)
+        of_links[name] = 1 / model.link(name).inertia.mass if alone else float(easy[:3].mean()), float(easy[3:].mean())
     coordinates = _means(model, np.diag(inverse))
     lengths = {j.name: float(coordinates[i]) for j, i in zip(model.joints, model.v_index, strict=True) if j.nv == 1}
     for t in tendons:
         J = np.array(ca.DM(t.length.row(model.nv)))
         lengths[t.name] = float((J @ inverse @ J.T).item())
     return InverseWeights(of_links, coordinates, lengths)
+
+
+def _slides_alone(model: Model, link: str) -> bool:
+    """Whether nothing but slides along its own axes moves a link in the world, and it carries no other: MuJoCo takes its whole
+    inverse mass then, not the mean of three axes of which some do not move."""
+    body = model.link(link).inertia
+    turned = np.any(body.matrix - np.diag(np.diag(body.matrix)))
+    if not body.mass or np.any(body.com) or turned or any(j.parent == link for j in model.joints):
+        return False
+    above = {j.child: j for j in model.joints}
+    slides, at = 0, link
+    while at in above:
+        joint = above[at]
+        if joint.kind == "prismatic" and not joint.mimic and np.count_nonzero(joint.axis) == 1:
+            slides += 1
+            if at != link and model.link(at).inertia.mass:
+                return False
+        elif joint.kind != "fixed":
+            return False
+        at = joint.parent
+    return slides > 0
 
 
 def _means(model: Model, diagonal: np.ndarray) -> np.ndarray:

@@ -17,6 +17,7 @@ from costate.physics.shapes import Solid
 from costate.physics.solids import solid_of
 from costate.robot import Robot
 from costate.sim.arguments import check_gravity, check_parts, check_poses
+from costate.sim.contact_lists import ContactLists, contact_lists
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,7 +145,11 @@ class Collider:
 
     def meets(self, other: Collider) -> bool:
         """Whether what the files say lets the two touch."""
-        return self.surface is None or other.surface is None or self.surface.meets(other.surface)
+        mine, theirs = self.surface, other.surface
+        if mine is not None and theirs is not None:
+            return mine.meets(theirs)
+        told = mine or theirs
+        return told is None or bool(told.contype or told.conaffinity)
 
     @property
     def is_plane(self) -> bool:
@@ -164,6 +169,8 @@ class Scene:
     colliders: tuple[Collider, ...]
     pairs: tuple[tuple[int, int], ...]
     """Indices of colliders."""
+    listed: Mapping[tuple[int, int], Surface] = field(default_factory=dict)
+    """Pairs that touch in a way of their own."""
 
 
 PairRule = Callable[[str, str], bool]
@@ -197,8 +204,9 @@ def make_scene(
     unknown = sorted(with_self - set(robots))
     if unknown:
         raise ValueError(f"self_collision names {', '.join(unknown)}; robots are {', '.join(robots)}")
-    pairs = tuple(_pairs(model, colliders, {b.name for b in bodies}, with_self, collide))
-    return Scene(model, robots, colliders, pairs)
+    lists = contact_lists({name: r.model for name, r in robots.items()}, colliders)
+    pairs = tuple(_pairs(model, colliders, {b.name for b in bodies}, with_self, collide, lists))
+    return Scene(model, robots, colliders, pairs, lists.listed)
 
 
 def _placed(s: Static) -> Shape:
@@ -227,7 +235,12 @@ def _moving_colliders(model: Model, bodies: Sequence[Body]) -> list[Collider]:
 
 
 def _pairs(
-    model: Model, colliders: Sequence[Collider], bodies: set[str], with_self: set[str], collide: Collide | None
+    model: Model,
+    colliders: Sequence[Collider],
+    bodies: set[str],
+    with_self: set[str],
+    collide: Collide | None,
+    lists: ContactLists,
 ) -> Iterable[tuple[int, int]]:
     """Pairs of shapes that move against each other: those named, or those the rule and common sense allow."""
     group = _rigid_groups(model)
@@ -241,16 +254,22 @@ def _pairs(
             if (i, j) in named:
                 yield i, j
             continue
-        if not a.meets(b):
+        if a.owner == b.owner and a.owner not in with_self:
             continue
-        if a.owner == b.owner and (a.owner not in with_self or links in neighbours):
-            continue
-        # The first moving link of a fixed-base robot always touches what its base stands on.
-        on_base = links in neighbours and not {a.owner, b.owner} & bodies and not _floats(model, links)
-        if on_base and WORLD in (a.link, b.link):
-            continue
+        if (i, j) not in lists.listed:
+            if not a.meets(b) or (i, j) in lists.excluded:
+                continue
+            # The first moving link of a fixed-base robot always touches what its base stands on.
+            on_base = WORLD in (a.link, b.link) and not {a.owner, b.owner} & bodies and not _floats(model, links)
+            if links in neighbours and (a.owner == b.owner or on_base) and not _as_in_mujoco(a, b, links):
+                continue
         if collide is None or (callable(collide) and collide(_rule_name(a), _rule_name(b))):
             yield i, j
+
+
+def _as_in_mujoco(a: Collider, b: Collider, links: frozenset[str]) -> bool:
+    """There a link touches what does not move even where a joint connects them; files exclude what they do not want."""
+    return WORLD in links and a.surface is not None and b.surface is not None
 
 
 def _rule_name(c: Collider) -> str:

@@ -228,6 +228,8 @@ class Symbols:
                     "pair out with collide="
                 )
             surface, friction = self._surface(a, b), self._friction(a, b)
+            if (i, j) in scene.listed:
+                surface, friction = scene.listed[i, j], SX(scene.listed[i, j].friction[0])
             found += [Touch(a.link, b.link, (a.name, b.name), c, friction, surface, along) for c, along in near]
         return found
 

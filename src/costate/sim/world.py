@@ -83,7 +83,8 @@ class World:
         actuators: One for all joints, or name of a joint ("robot/joint", or "joint"), tendon, robot or body -> actuator; joints
             without one are free. None: torques on all joints of the robots. "file": those that the robots' files list.
         contact: PGS(), Compliant(), Newton(), or None for no contact and no joint limits.
-        integrator: "semi_implicit", "explicit", "implicit" (in joint damping and springs), "rk4" (smooth worlds).
+        integrator: "semi_implicit", "explicit", "implicit" (in joint damping and springs), "rk4" (smooth worlds, and Newton).
+            None: with Newton that of the robots' MJCF, else "semi_implicit".
         substeps: Physics steps per control step.
         dt: Control step [s]; None: with Newton the timestep of the robots' MJCF times the substeps, else 0.01.
         gravity: [m/s^2].
@@ -103,7 +104,7 @@ class World:
         scenery: Sequence[Static] = (),
         actuators: Actuators = None,
         contact: ContactModel | None = PGS(),  # noqa: B008  (frozen)
-        integrator: str = "semi_implicit",
+        integrator: str | None = None,
         substeps: int = 1,
         dt: float | None = None,
         gravity: Sequence[float] = (0.0, 0.0, -9.81),
@@ -119,6 +120,7 @@ class World:
         check_actuators(actuators)
         named = _named(robots)
         dt = _default_step(named, contact, substeps) if dt is None else dt
+        integrator = _default_integrator(named, contact) if integrator is None else integrator
         _check_options(integrator, contact, substeps, dt)
         scene = make_scene(named, poses or {}, bodies, scenery, gravity, self_collision, collide)
         self.dt, self.check = dt, check
@@ -398,12 +400,25 @@ def _default_step(robots: Mapping[str, Robot], contact: ContactModel | None, sub
     return substeps * told.pop()
 
 
+_INTEGRATORS = {"RK4": "rk4", "implicit": "implicit", "implicitfast": "implicit"}
+"""MuJoCo's name -> ours; Euler for all others (said when a file is read)."""
+
+
+def _default_integrator(robots: Mapping[str, Robot], contact: ContactModel | None) -> str:
+    told = {r.model.physics.integrator for r in robots.values() if r.model.physics is not None}
+    if not isinstance(contact, Newton) or not told:
+        return "semi_implicit"
+    if len(told) > 1:
+        raise ValueError(f"the robots' files have integrators {sorted(told)}: choose one with World(integrator=...)")
+    return _INTEGRATORS.get(told.pop(), "semi_implicit")
+
+
 def _check_options(integrator: str, contact: ContactModel | None, substeps: int, dt: float) -> None:
     if integrator not in INTEGRATORS:
         raise ValueError(f"unknown integrator '{integrator}': use one of {', '.join(INTEGRATORS)}")
     if integrator == "rk4" and isinstance(contact, PGS):
         raise ValueError(
-            "rk4 needs smooth forces: use contact=Compliant() or None with it, or another integrator with PGS"
+            "rk4 needs smooth forces: use contact=Compliant(), Newton() or None with it, or another integrator with PGS"
         )
     if not isinstance(substeps, Integral) or not isinstance(dt, Real):
         raise TypeError(f"substeps is {substeps!r} and dt is {dt!r}; expected a whole number, and a number of seconds")
@@ -415,8 +430,8 @@ def _check_options(integrator: str, contact: ContactModel | None, substeps: int,
         raise ValueError(f"unknown cone '{contact.cone}': use 'pyramidal' or 'elliptic'")
     if isinstance(contact, Newton) and contact.condim not in (1, 3, 4, 6):
         raise ValueError(f"condim must be 1, 3, 4 or 6, not {contact.condim}")
-    if isinstance(contact, Newton) and integrator != "semi_implicit":
-        raise ValueError(f"Newton has an integrator of its own: leave integrator='semi_implicit', not '{integrator}'")
+    if isinstance(contact, Newton) and integrator == "explicit":
+        raise ValueError("Newton has no explicit integrator: use 'semi_implicit', 'implicit' or 'rk4' with it")
 
 
 __all__ = ["Contacts", "SimulationError", "World"]
