@@ -23,13 +23,16 @@ from costate.learn.files import read_tensors, write_json, write_tensors
 from costate.learn.plan import TrainOptions, generator
 from costate.learn.run import Run
 from costate.learn.train import train
-from costate.tasks.insertion import Insertion, draw, judge, run, summarise
+from costate.tasks.insertion import Insertion, InsertionWeights, draw, judge, run, summarise
+from costate.tasks.insertion.environment import RewardOptions
 from costate.tasks.insertion.episode import Controller
 
 LEVELS = (0.5, 0.9, 0.95, 0.99)
 """Success rates; reported is when a method reached them for good."""
 FUNNEL_RAMP = TrainOptions.funnel_ramp
 """Part of the budget over which the funnel term fades in, as it does for back-propagation."""
+REWARDS = RewardOptions(InsertionWeights(far=0.2, funnel=0.5, floor=0.1))
+"""The terms of the loss, with weights that suit a search by trial: a pull from afar, and no fear of the socket's mouth."""
 LEARNING_RATE = 1e-3
 """Of PPO and SAC; falls linearly over the budget, to a twentieth."""
 WATCHED, HELD_OUT = 256, 2000
@@ -115,7 +118,7 @@ def ppo(task: Insertion) -> Any:
     from costate.tasks.insertion.vector_environment import InsertionVecEnv
 
     network = {"net_arch": [256], "activation_fn": torch.nn.Tanh, "log_std_init": -1.5}
-    env = InsertionVecEnv(task, 256)
+    env = InsertionVecEnv(task, 256, rewards=REWARDS)
     return PPO(
         "MlpPolicy",
         env,
@@ -134,7 +137,7 @@ def sac(task: Insertion) -> Any:
 
     from costate.tasks.insertion.vector_environment import InsertionVecEnv
 
-    env = InsertionVecEnv(task, 64)
+    env = InsertionVecEnv(task, 64, rewards=REWARDS)
     return SAC(
         "MlpPolicy",
         env,

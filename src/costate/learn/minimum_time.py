@@ -108,6 +108,7 @@ def _stage_options(options: TrainOptions, horizon: int) -> TrainOptions:
         iterations=options.horizons.iterations,
         learning_rate=options.horizons.learning_rate,
         funnel_ramp=0.0,
+        rest_start=1.0,
         watch_interval=0,
         minimum_time=False,
     )

@@ -60,6 +60,8 @@ class TrainOptions:
     """Iterations over which the learning rate rises from zero."""
     funnel_ramp: float = 0.3
     """Fraction of the iterations over which the loss's funnel term is faded in."""
+    rest_start: float = 0.5
+    """Part of the weight of rest that counts at the start; it rises to the whole over the iterations."""
     contact_fraction: float = 0.0
     """The last part of the iterations runs in the world with contact."""
     contact_batch: int = 64
@@ -90,7 +92,7 @@ class TrainOptions:
         for name in ("learning_rate", "clip"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be above 0")
-        for name in ("funnel_ramp", "contact_fraction"):
+        for name in ("funnel_ramp", "rest_start", "contact_fraction"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name} is {getattr(self, name)}; it is a fraction, from 0 to 1")
 
@@ -104,6 +106,8 @@ class Iteration:
     learning_rate: float
     funnel: float
     """Factor of the loss's funnel term."""
+    rest: float
+    """Factor of the loss's rest term."""
     contact: bool
     """Whether it runs in the world with contact."""
     batch: int
@@ -116,5 +120,6 @@ def iteration(options: TrainOptions, number: int) -> Iteration:
     warm = min((number + 1) / o.warm_up, 1.0) if o.warm_up else 1.0
     rate = o.learning_rate * warm * 0.5 * (1 + math.cos(math.pi * progress))
     funnel = min(progress / o.funnel_ramp, 1.0) if o.funnel_ramp else 1.0
+    rest = o.rest_start + (1 - o.rest_start) * progress
     contact = progress >= 1 - o.contact_fraction
-    return Iteration(number, rate, funnel, contact, o.contact_batch if contact else o.batch)
+    return Iteration(number, rate, funnel, rest, contact, o.contact_batch if contact else o.batch)

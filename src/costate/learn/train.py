@@ -7,6 +7,7 @@ import json
 import os
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from io import FileIO
 from typing import Any
 
@@ -134,8 +135,9 @@ class Trainer:
         o, task = self.options, self.task
         episodes = draw(task, plan.batch, generator("episodes", o.seed, plan.number), o.disturbances, spread=o.spread)
         world = task.world if plan.contact else task.smooth_payload if o.disturbances.payload else task.smooth
+        weights = replace(o.weights, rest=plan.rest * o.weights.rest)
         self.adam.zero_grad()
-        terms, trajectory = _backward(task, world, self.policy, episodes, o.weights, plan.funnel)
+        terms, trajectory = _backward(task, world, self.policy, episodes, weights, plan.funnel)
         norm = float(torch.nn.utils.clip_grad_norm_(self.policy.parameters(), o.clip))
         if norm - norm != 0:  # infinite or not a number
             raise DivergedError(_where(plan, terms, trajectory, self.folder))

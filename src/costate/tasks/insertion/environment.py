@@ -29,8 +29,8 @@ class RewardOptions:
 
     weights: InsertionWeights = InsertionWeights()  # noqa: RUF009  (frozen)
     dense: bool = True
-    """Position and tilt count in every step, not only when the bottle must be seated: easier to learn from. False: rewards sum to
-    minus the loss."""
+    """Position, tilt and what is far off count in every step, not only when the bottle must be seated: easier to learn from.
+    False: rewards sum to minus the loss."""
 
 
 def observation_space() -> gymnasium.spaces.Box:
@@ -78,7 +78,11 @@ class Batch:
         if t >= first:
             cost += (goal["position"] + goal["tilt"]) / (self.length - first + 1)
         if t > last:
-            cost += (goal["rest"] + goal["far"]) / (self.length - last)
+            cost += goal["rest"] / (self.length - last)
+        if self.rewards.dense:
+            cost += goal["far"] / self.length
+        elif t > last:
+            cost += goal["far"] / (self.length - last)
         if t <= o.horizon:
             cost += self.funnel * outside(position, tilt, w) / (o.horizon + 1)
         if t >= o.horizon - BELOW_FROM:
