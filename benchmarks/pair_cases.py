@@ -199,9 +199,10 @@ def compare(a: Body, b: Body, x: Array, y: Array) -> Compared:
         n = np.array([n for _, n in answers])
         distances.append([d for d, _ in answers])
         proofs += [separation(a, b, x, y, n), separation(a, b, x, y, -n)]
-    if a.kind in CORES and b.kind in CORES:
-        proofs.append([least_depth(a, b, u, v) for u, v in zip(x, y, strict=True)])
     certified = separation(a, b, x, y, first[:, 4:])
+    if a.kind in CORES and b.kind in CORES:
+        poses = zip(x, y, certified > 0, strict=True)
+        proofs.append([np.nan if apart else least_depth(a, b, u, v) for u, v, apart in poses])
     return Compared(first[:, 0], certified, np.array(distances), np.nanmax(proofs, 0))
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import tempfile
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -21,6 +23,8 @@ CELLS = 24
 """Cells of a grid along its longest side, unless told."""
 AROUND = 3
 """Cells of a grid beyond the mesh on every side."""
+DIGEST = 32
+"""Bytes of a checksum."""
 
 
 @cache
@@ -55,8 +59,8 @@ def grid_of(vertices: Array, faces: NDArray[np.int64], cells: int = CELLS) -> Gr
     spacing = float((high - low).max() / cells)
     counts = np.ceil((high - low) / spacing).astype(int) + 1 + 2 * AROUND
     origin = (low + high) / 2 - (counts - 1) * spacing / 2
-    key = hashlib.sha256(b"grid 1" + vertices.tobytes() + faces.tobytes() + str(cells).encode()).hexdigest()
-    values = _kept(f"{key}.npy", lambda: _sampled(vertices[faces], origin, counts, spacing))
+    key = hashlib.sha256(b"grid 2" + vertices.tobytes() + faces.tobytes() + str(cells).encode()).hexdigest()
+    values = _kept(f"{key}.grid", lambda: _sampled(vertices[faces], origin, counts, spacing))
     return Grid(0.0, values, origin, spacing)
 
 
@@ -96,28 +100,38 @@ def _to_segment(u: Array, v: Array) -> Array:
     return np.linalg.norm(u + np.clip(share, 0, 1)[..., None] * along, axis=-1)
 
 
-def _kept(name: str, make) -> Array:
+def _kept(name: str, make: Callable[[], Array]) -> Array:
     """An array from the cache folder, or made and put there."""
     folder = cache_path()
     file = folder and folder / "meshes" / name
-    if file and file.is_file():
-        try:
-            return np.load(file, allow_pickle=False)
-        except (OSError, ValueError):
-            pass  # damaged: made anew
+    found = _read(file) if file else None
+    if found is not None:
+        return found
     values = make()
     if file:
         _write(file, values)
     return values
 
 
+def _read(file: Path) -> Array | None:
+    """None if there is no such file, or one that is not what was written."""
+    try:
+        content = file.read_bytes()
+        digest, data = content[:DIGEST], content[DIGEST:]
+        return np.load(io.BytesIO(data), allow_pickle=False) if hashlib.sha256(data).digest() == digest else None
+    except (OSError, ValueError):
+        return None
+
+
 def _write(file: Path, values: Array) -> None:
-    """Atomically; a folder that cannot be written to only costs time."""
+    """A checksum and the array, atomically; a folder that cannot be written to only costs time."""
+    data = io.BytesIO()
+    np.save(data, values, allow_pickle=False)
     try:
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         handle, temporary = tempfile.mkstemp(dir=file.parent, suffix=".tmp")
         with os.fdopen(handle, "wb") as f:
-            np.save(f, values, allow_pickle=False)
+            f.write(hashlib.sha256(data.getvalue()).digest() + data.getvalue())
         os.replace(temporary, file)
     except OSError:
         return
@@ -129,13 +143,25 @@ def convex_parts(path: Path, threshold: float = 0.05, parts: int = -1) -> list[P
     threshold: concavity that is left [-], 0.01 (many parts) to 1; parts: at most so many, -1 for no limit.
     """
     vertices, faces = load_triangles(path)
-    key = hashlib.sha256(f"parts 1 {threshold} {parts}".encode() + vertices.tobytes() + faces.tobytes()).hexdigest()[
-        :16
-    ]
-    folder = (cache_path() or Path(tempfile.gettempdir()) / "costate") / "meshes" / f"{path.stem}-{key}"
-    if not (folder / "whole").is_file():
+    key = hashlib.sha256(f"parts 2 {threshold} {parts}".encode() + vertices.tobytes() + faces.tobytes()).hexdigest()
+    folder = (cache_path() or Path(tempfile.gettempdir()) / "costate") / "meshes" / f"{path.stem}-{key[:16]}"
+    found = _whole(folder)
+    if found is None:
         _decompose(vertices, faces, threshold, parts, folder)
-    return sorted(folder.glob("part*.obj"))
+        found = _whole(folder)
+    if found is None:
+        raise OSError(f"the convex parts of {path.name} could not be kept in {folder}: is the disk full?")
+    return found
+
+
+def _whole(folder: Path) -> list[Path] | None:
+    """The parts in a folder, if they are what was written."""
+    try:
+        lines = [line.split() for line in (folder / "parts").read_text().splitlines()]
+        whole = all(hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest for digest, name in lines)
+    except (OSError, ValueError):
+        return None
+    return [folder / name for _, name in lines] if lines and whole else None
 
 
 def _decompose(vertices: Array, faces: NDArray[np.int64], threshold: float, parts: int, folder: Path) -> None:
@@ -148,8 +174,11 @@ def _decompose(vertices: Array, faces: NDArray[np.int64], threshold: float, part
         coacd.Mesh(vertices, faces.astype(np.int32)), threshold=threshold, max_convex_hull=parts, seed=0
     )
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    listed = []
     for k, (corners, triangles) in enumerate(found):
-        lines = [f"v {x:.9g} {y:.9g} {z:.9g}" for x, y, z in corners]
+        lines = [f"v {x:.17g} {y:.17g} {z:.17g}" for x, y, z in corners]
         lines += [f"f {i + 1} {j + 1} {m + 1}" for i, j, m in triangles]
-        (folder / f"part{k:03d}.obj").write_text("\n".join(lines) + "\n")
-    (folder / "whole").write_text(f"{len(found)} parts\n")
+        text = "\n".join(lines) + "\n"
+        (folder / f"part{k:03d}.obj").write_text(text, newline="\n")
+        listed.append(f"{hashlib.sha256(text.encode()).hexdigest()} part{k:03d}.obj\n")
+    (folder / "parts").write_text("".join(listed))
