@@ -34,11 +34,20 @@ def load_triangles(path: Path) -> tuple[Array, NDArray[np.int64]]:
         import trimesh
     except ImportError as error:
         raise ImportError(f"contact with the mesh {path.name} needs trimesh: pip install 'costate[mesh]'") from error
-    mesh = trimesh.load(str(path), force="mesh")
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: there is no such file")
+    try:
+        mesh = trimesh.load(str(path), force="mesh")
+        if isinstance(mesh, trimesh.Trimesh):
+            mesh.merge_vertices()
+    except Exception as error:  # its readers raise whatever comes
+        raise ValueError(f"{path} is damaged, or no STL, OBJ, DAE, PLY or glTF file: {error!r}") from error
     if not isinstance(mesh, trimesh.Trimesh) or not len(mesh.faces):
         raise ValueError(f"{path} holds no triangles")
-    mesh.merge_vertices()
-    return np.asarray(mesh.vertices, float), np.asarray(mesh.faces, np.int64)
+    vertices, faces = np.asarray(mesh.vertices, float), np.asarray(mesh.faces, np.int64)
+    if faces.min() < 0 or faces.max() >= len(vertices) or not np.isfinite(vertices[faces]).all():
+        raise ValueError(f"{path} is damaged: it has corners that are not finite or not there")
+    return vertices, faces
 
 
 @cache
