@@ -19,6 +19,16 @@ state = world.initial_state()
 state[2] = 0.3
 """
 
+SPRING = """
+import casadi as ca
+import torch
+from costate.kernel import Kernel
+x, y, seed = (ca.SX.sym(name) for name in ("x", "y", "seed"))
+adjoint = [x, y, seed], [FACTOR * seed * ca.cos(x)]
+spring = Kernel("spring", {"x": x}, {"y": ca.sin(x)}, adjoint=adjoint)
+functions = {"spring": (lambda x: spring(x=x).y, [torch.tensor([0.3], dtype=torch.float64)])}
+"""
+
 
 def test_a_robot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page = tmp_path / "page.html"
@@ -30,21 +40,18 @@ def test_a_robot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_wrong_value_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(robots, "_joined", lambda values, k: 1.001 * torch.cat(list(values.values()), -1)[k].numpy())
-    assert (
-        main(
-            [
-                "gradcheck",
-                "pendulum1",
-                "--functions",
-                "gravity_torques",
-                "--second-order",
-                "False",
-                "--float32",
-                "False",
-            ]
-        )
-        == 1
-    )
+    options = ["--functions", "gravity_torques", "--second-order", "False", "--float32", "False"]
+    assert main(["gradcheck", "pendulum1", *options]) == 1
+
+
+@pytest.mark.parametrize(("factor", "code"), [("1.0", 0), ("1.001", 1)])
+def test_a_wrong_gradient_is_found(factor: str, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A kernel with a derivative of the user's own, once right and once wrong by a thousandth."""
+    path = tmp_path / "spring.py"
+    path.write_text(SPRING.replace("FACTOR", factor))
+    assert main(["gradcheck", str(path)]) == code
+    shown = capsys.readouterr().out
+    assert ("wrong: <u, J v> = <J^T u, v>" in shown) == bool(code)
 
 
 def test_a_world(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -58,5 +65,5 @@ def test_what_it_cannot_check(capsys: pytest.CaptureFixture[str], tmp_path: Path
     empty = tmp_path / "empty.py"
     empty.write_text("x = 1")
     assert main(["gradcheck", str(empty)]) == 2
-    assert "defines no world" in capsys.readouterr().err
+    assert "defines nothing to check" in capsys.readouterr().err
     assert main(["gradcheck", "pendulum1", "--functions", "warp"]) == 2

@@ -8,7 +8,9 @@ import torch
 
 import costate as cs
 from costate.audit.smoothness import Smoothness
-from costate.model import Transform
+from costate.audit.worlds import audit_world
+from costate.model import Inertia, Joint, Link, Model, Transform
+from costate.robot import Robot
 
 D = torch.float64
 GROUND = cs.Static("ground", cs.shapes.plane())
@@ -63,3 +65,37 @@ def test_sensitivities_are_those_of_the_rollout(hard: cs.World) -> None:
     assert torch.allclose(found.sensitivity[0], torch.linalg.matrix_norm(J, 2), rtol=1e-10)
     assert "step" in str(found)
     assert "<svg" in found.page().html()
+
+
+def test_zero_gradients_of_a_step_are_named_with_what_to_choose(hard: cs.World) -> None:
+    """Shapes apart under hard contact, and a control beyond its limit; `costate gradcheck` says both."""
+    audit = audit_world(hard, control=torch.tensor([50.0]), steps=2, search=2)
+    zeros = audit.rows["step, at the start"].zeros
+    assert audit.ok and "Compliant" in zeros["friction"] and "effort limit" in zeros["control"]
+
+
+def linear(stiffness: float, damping: float, steps: int, dt: float = 0.05) -> tuple[Smoothness, np.ndarray]:
+    """A unit mass on a spring, and its step as matrix: v' = v - dt (k q + d v), q' = q + dt v'."""
+    joint = Joint("slide", "prismatic", "base", "mass", damping=damping, stiffness=stiffness)
+    links = Link("base"), Link("mass", Inertia(1.0, np.zeros(3), np.eye(3)))
+    world = cs.World([Robot(Model("spring", links, (joint,)))], contact=None, gravity=(0, 0, 0), dt=dt)
+    row = np.array([-dt * stiffness, 1 - dt * damping])
+    states = world.rollout(torch.tensor([1e-9, 0.0], dtype=D), torch.zeros(steps, 1, dtype=D))
+    return cs.diagnose(world, states), np.array([[1.0, 0.0] + dt * row, row])
+
+
+def test_an_unstable_system_explodes_at_the_rate_of_its_eigenvalue() -> None:
+    found, A = linear(stiffness=-25.0, damping=0.0, steps=80)
+    np.testing.assert_allclose(found.sensitivity[0], np.linalg.norm(np.linalg.matrix_power(A, 80), 2), rtol=1e-10)
+    eigenvalue = max(np.abs(np.linalg.eigvals(A)))
+    assert found.rate(0) == pytest.approx(eigenvalue, rel=0.03)
+    (line,) = found.advice
+    assert "explodes" in line and f"at most {int(np.log(1e3) / np.log(found.rate(0)))} steps" in line
+
+
+def test_a_damped_system_vanishes_at_the_rate_of_its_eigenvalue() -> None:
+    found, A = linear(stiffness=16.0, damping=8.0, steps=120)
+    np.testing.assert_allclose(found.sensitivity[0], np.linalg.norm(np.linalg.matrix_power(A, 120), 2), rtol=1e-8)
+    assert found.rate(0) == pytest.approx(max(np.abs(np.linalg.eigvals(A))), rel=0.05)
+    (line,) = found.advice
+    assert "vanishes" in line and "put a loss" in line

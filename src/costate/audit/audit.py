@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from costate.audit.check import KINDS, GradientReport
@@ -10,6 +10,14 @@ from costate.report import Report
 
 SHOWN = ("value", "finite_difference", "duality", "second_order", "float32")
 """Kinds of comparison that are columns."""
+
+Watch = Callable[[Sequence[str], str], Iterable[str]]
+"""(names, what is done with them) -> the names, one by one; shows how far it is."""
+
+
+def silent(names: Sequence[str], doing: str) -> Iterable[str]:
+    """A Watch that shows nothing."""
+    return names
 
 
 @dataclass(frozen=True)

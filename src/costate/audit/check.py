@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 KINDS = {
     "value": "value",
+    "primal": "value of a differentiated call",
     "finite_difference": "derivative",
     "duality": "duality",
     "second_order": "second order",
@@ -14,6 +15,10 @@ KINDS = {
     "type": "types",
 }
 """Kind of comparison -> what tables call it."""
+FLAT = (
+    "the outputs do not change with it here: they do not use it, or a clamp, maximum or comparison holds them; use a smooth bound "
+    "(torch.tanh, torch.nn.functional.softplus), or choose a point within the bounds"
+)
 
 
 @dataclass(frozen=True)

@@ -14,16 +14,17 @@ from collections.abc import Callable, Iterator, Sequence
 
 import torch
 
-from costate.audit.check import Check, GradientReport, Tolerances
+from costate.audit.check import FLAT, Check, GradientReport, Tolerances
 from costate.audit.finite_difference import differences, largest, one_sided
+from costate.audit.rounding import terms
 
 Tensor = torch.Tensor
 Function = Callable[..., "Tensor | Sequence[Tensor]"]
 
 KINK = 1e-3
 """By how much a derivative may be outside of the two slopes at a kink, relative to their distance."""
-ROUNDING = 1e-2
-"""Of the output: gradients smaller than this are judged as if they were that large, since some are zero but for rounding."""
+
+ZERO = torch.zeros((), dtype=torch.float64)
 
 _NOT_SMOOTH = "the function is not smooth within {:g} of the point; choose another point or a smaller step"
 
@@ -97,14 +98,14 @@ class _Audit:
             self.note("value", f"output {k} is not finite at the point given", float("inf"), 0.0, hint)
         return not bad
 
-    def compare_values(self, what: str, found: list[Tensor], expected: list[Tensor]) -> None:
+    def compare_values(self, what: str, found: list[Tensor], expected: list[Tensor], kind: str = "value") -> None:
         if [a.shape for a in found] != [b.shape for b in expected]:
             shapes = [tuple(a.shape) for a in found], [tuple(b.shape) for b in expected]
             self.note("type", f"{what}: shapes {shapes[0]} against {shapes[1]}", float("inf"), 0.0, "")
             return
         for k, (a, b) in enumerate(zip(found, expected, strict=True)):
             error = _relative(a, b)
-            self.note("value", f"output {k} against {what}", error, self.tol.value, f"{_show(a)}, {_show(b)}")
+            self.note(kind, f"output {k} against {what}", error, self.tol.value, f"{_show(a)}, {_show(b)}")
 
     # --- first derivatives ------------------------------------------------------------------------------------------
 
@@ -114,7 +115,7 @@ class _Audit:
             self.direction(name, label, tangents)
         for name, g in zip(self.names, self.grads, strict=True):
             if name in self.flat and g.numel() and not bool(g.any()):
-                self.report.zeros[name] = ""
+                self.report.zeros[name] = FLAT
 
     def direction(self, name: str, label: str, tangents: list[Tensor]) -> None:
         """One direction v: J v against finite differences, and <u, J v> against <J^T u, v>."""
@@ -130,10 +131,10 @@ class _Audit:
         pushed = found.slopes
         if self.forward_mode:
             primal, pushed = _jvp(self.fn, self.points, tangents)
-            self.compare_values("the value under jvp", primal, self.value)
+            self.compare_values("the plain value", primal, self.value, kind="primal")
         for k, (fd, jv, sure) in enumerate(zip(found.slopes, pushed, found.uncertain, strict=True)):
             what, scale = f"d output {k} / d {label}", largest(fd) + floor[k]
-            error = largest(jv - fd) / scale if scale else largest(jv - fd)
+            error = _ratio(largest(jv - fd), scale)
             if fd.numel() and sure > 0.5 * tol * scale:
                 hint = f"finite differences are uncertain by {sure / scale:.3g}: {_NOT_SMOOTH.format(found.step)}"
                 self.note("finite_difference", what, error, tol, hint, name, switch=True)
@@ -169,12 +170,20 @@ class _Audit:
         right = sum(float((g * v).sum()) for g, v in zip(self.grads, tangents, strict=True))
         scale = sum(_norm(u) * _norm(jv) for u, jv in zip(self.seeds, pushed, strict=True))
         scale += sum(_norm(g) * _norm(v) for g, v in zip(self.grads, tangents, strict=True))
-        # What rounding leaves of a derivative that is zero is no smaller in the one mode than in the other.
-        scale += ROUNDING * sum(_norm(u) * _norm(y) for u, y in zip(self.seeds, self.value, strict=True))
-        error = abs(left - right) / scale if scale else abs(left - right)
+        error = _ratio(abs(left - right), scale)
         allowed = self.tol.duality if self.forward_mode else self.tol.finite_difference
+        if error > allowed and self.forward_mode:
+            away = [_direction(self.random, x) for x in self.points]
+            error = _ratio(abs(left - right), max(scale, sum(terms(lambda t: self.products(tangents, away, t)))))
         hint = f"JVP {left:.16g}, VJP {right:.16g}"
         self.note("duality", f"<u, J v> = <J^T u, v> for {label}", error, allowed, hint, name)
+
+    def products(self, tangents: list[Tensor], away: list[Tensor], t: float) -> list[Tensor]:
+        """<u, J v> and <J^T u, v> at a distance t along a direction."""
+        at = [x + t * d for x, d in zip(self.points, away, strict=True)]
+        left = sum(((u * jv).sum() for u, jv in zip(self.seeds, _jvp(self.fn, at, tangents)[1], strict=True)), ZERO)
+        right = sum(((g * v).sum() for g, v in zip(self.vjp(at, self.seeds), tangents, strict=True)), ZERO)
+        return [left, right]
 
     # --- second derivatives -----------------------------------------------------------------------------------------
 
@@ -191,7 +200,7 @@ class _Audit:
         fd = differences(along, self.step, lambda slopes, sure: _settled(slopes, sure, floor, tol))
         for k, name in enumerate(self.names):
             scale = largest(fd.slopes[k]) + floor[k]
-            error = largest(found[k] - fd.slopes[k]) / scale if scale else largest(found[k] - fd.slopes[k])
+            error = _ratio(largest(found[k] - fd.slopes[k]), scale)
             switch = fd.uncertain[k] > 0.5 * tol * scale
             hint = f"AD {_show(found[k])}, finite differences {_show(fd.slopes[k])}"
             hint = f"differences of the gradient do not settle within {fd.step:g} of the point" if switch else hint
@@ -216,20 +225,28 @@ class _Audit:
         narrow = [x.to(torch.float32) for x in self.points]
         wide = [x.to(torch.float64) for x in narrow]
         near, far = _outputs(self.fn, narrow), _outputs(self.fn, wide)
-        for k, (a, b) in enumerate(zip(near, far, strict=True)):
-            if a.dtype != torch.float32:
-                what = f"output {k} is {a.dtype} for float32 inputs; expected torch.float32"
+        for k, y in enumerate(near):
+            if y.dtype != torch.float32:
+                what = f"output {k} is {y.dtype} for float32 inputs; expected torch.float32"
                 self.note("type", what, float("inf"), 0.0, "")
                 return
-            hint = f"{_show(a)}, {_show(b)}"
-            self.note("float32", f"output {k} in float32", _relative(a.double(), b), self.tol.float32, hint)
         seeds = [u.to(torch.float32) for u in self.seeds]
-        near_grads = self.vjp(narrow, seeds)
-        far_grads = self.vjp(wide, [u.to(torch.float64) for u in seeds])
-        for name, a, b in zip(self.names, near_grads, far_grads, strict=True):
-            floor = ROUNDING * max(map(largest, self.value), default=0.0)
-            error, hint = _relative(a.double(), b, floor), f"{_show(a)}, {_show(b)}"
-            self.note("float32", f"gradient of {name} in float32", error, self.tol.float32, hint, name)
+        found = [*near, *self.vjp(narrow, seeds)]
+        expected = [*far, *self.vjp(wide, [u.to(torch.float64) for u in seeds])]
+        errors = [_relative(a.double(), b) for a, b in zip(found, expected, strict=True)]
+        if any(not e <= self.tol.float32 for e in errors):
+            along = [_direction(self.random, x).to(torch.float32) for x in self.points]
+
+            def nearby(t: float) -> list[Tensor]:
+                at = [x + t * v for x, v in zip(narrow, along, strict=True)]
+                return [*_outputs(self.fn, at), *self.vjp(at, seeds)]
+
+            sizes = terms(nearby, torch.float32)
+            errors = [_relative(a.double(), b, s) for a, b, s in zip(found, expected, sizes, strict=True)]
+        labels = [(f"output {k} in float32", "") for k in range(len(near))]
+        labels += [(f"gradient of {name} in float32", name) for name in self.names]
+        for (what, name), error, a, b in zip(labels, errors, found, expected, strict=True):
+            self.note("float32", what, error, self.tol.float32, f"{_show(a)}, {_show(b)}", name)
 
     def vjp(self, points: Sequence[Tensor], seeds: Sequence[Tensor]) -> list[Tensor]:
         """J^T u by backward; every gradient has the shape and type of its input."""
@@ -281,8 +298,11 @@ def _norm(x: Tensor) -> float:
 
 
 def _relative(a: Tensor, b: Tensor, floor: float = 0.0) -> float:
-    scale = max(largest(b), floor)
-    return largest(a.detach() - b.detach()) / (scale or 1.0)
+    return _ratio(largest(a.detach() - b.detach()), max(largest(b), floor))
+
+
+def _ratio(error: float, scale: float) -> float:
+    return error / (scale or 1.0)
 
 
 def _show(x: Tensor) -> str:

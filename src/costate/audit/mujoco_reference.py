@@ -38,7 +38,7 @@ class Reference:
         M, J = np.zeros((mj.nv, mj.nv)), np.zeros((6, mj.nv))
         for k, column in enumerate(np.eye(mj.nv)):
             self.mujoco.mj_mulM(mj, d, M[k], column)
-        body = self.mujoco.mj_name2id(mj, int(self.mujoco.mjtObj.mjOBJ_BODY), link)
+        body = self._body(link)
         drift = self._drift(x["v"])
         bias = d.qfrc_bias - d.qfrc_passive
         found = {
@@ -56,6 +56,12 @@ class Reference:
                 "link_velocity": J @ T @ x["v"],
             }
         return found
+
+    def _body(self, link: str) -> int:
+        """Index of a link's body; 0 or less: it has none. Bodies without a name are called by their index when a file is read."""
+        found = self.mujoco.mj_name2id(self.mj, int(self.mujoco.mjtObj.mjOBJ_BODY), link)
+        unnamed = [k for k in range(self.mj.nbody) if not self.mj.body(k).name and link == f"body{k}"]
+        return unnamed[0] if found < 0 and unnamed else found
 
     def _place(self, q: Array, v: Array) -> Array:
         """Put the robot there; returns T."""

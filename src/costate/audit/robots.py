@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from costate.audit.audit import Audit
-from costate.audit.check import Check, GradientReport, Tolerances
+from costate.audit.audit import Audit, Watch, silent
+from costate.audit.budget import ALL, BUDGET, Checks, left_out, plan
+from costate.audit.check import Check, GradientReport
 from costate.audit.gradcheck import gradcheck
+from costate.audit.zeros import NO_STIFFNESS
 from costate.kernel import Kernel
 from costate.model import Model, write_urdf
 from costate.model.document import parse
@@ -30,47 +32,82 @@ Values = Callable[[dict[str, np.ndarray], str], dict[str, np.ndarray]]
 ENGINE = 1e-9
 """Value against another engine: both round differently in some thousand operations."""
 POSES = ("position", "rotation")
+CROSS = -torch.tensor(
+    np.array([[[(i - j) * (j - k) * (k - i) / 2 for k in range(3)] for j in range(3)] for i in range(3)])
+)
+"""CROSS @ w is the matrix of w x, (3, 3, 3)."""
 
 
 def audit_robot(
     robot: Robot,
     source: str | Path | None = None,
     functions: Sequence[str] = (),
-    second_order: bool = True,
-    float32: bool = True,
+    wanted: Checks = ALL,
+    budget: float = BUDGET,
     batch: int = 2,
+    watch: Watch = silent,
 ) -> Audit:
     """Check the functions of a robot (default: all) at random states.
 
-    source: File it was read from; None: MuJoCo is left out and Pinocchio reads a URDF written here.
+    Args:
+        source: File it was read from; None: MuJoCo is left out and Pinocchio reads a URDF written here.
+        wanted: Checks besides value and gradient, as far as the budget allows.
+        budget: Operations to compile at most; see budget.py.
     """
     if unknown := set(functions) - set(FUNCTIONS):
         raise ValueError(f"no robot function {', '.join(sorted(unknown))}; there are {', '.join(FUNCTIONS)}")
     model = robot.identified_model()
     link, x = tip(model), random_inputs(model, batch)
     engines, notes = references(model, source)
-    rows = {}
-    for name in functions or FUNCTIONS:
-        kernel = robot_kernel(model, name, parameters(model, link), **_options(name, link))
-        report = check_kernel(kernel, model, x, second_order, float32)
-        values = {
-            spec.name: y
-            for spec, y in zip(kernel.signature.outputs, kernel.apply(_inputs(kernel, model, x)), strict=True)
-        }
-        report.checks.extend(_against(engines, name, values, x, link))
-        rows[name] = report
-    return Audit(f"costate gradcheck {model.name}: link {link}", rows, notes)
+    rows: dict[str, GradientReport] = {}
+    kernels = {}
+    for name in watch(functions or tuple(FUNCTIONS), "tracing"):
+        kernels[name] = robot_kernel(model, name, parameters(model, link), **_options(name, link))
+    chosen = plan(kernels, wanted, budget)
+    for name in watch(tuple(kernels), "checking"):
+        kernel = kernels.pop(name)
+        rows[name] = check_function(kernel, name, model, x, engines, link, chosen[name])
+    return Audit(f"costate gradcheck {model.name}: link {link}", rows, [*notes, *left_out(chosen, wanted)])
 
 
-def check_kernel(
-    kernel: Kernel, model: Model, x: dict[str, Tensor], second_order=True, float32=True, **options: Any
+def check_function(
+    kernel: Kernel, name: str, model: Model, x: dict[str, Tensor], engines: dict[str, Values], link: str, checks: Checks
 ) -> GradientReport:
-    """A robot function as kernel, in all its inputs, parameters among them."""
+    """Derivatives, and the value against other engines."""
+    report = check_kernel(kernel, model, x, **asdict(checks))
+    for wrt in report.zeros:
+        report.zeros[wrt] = NO_STIFFNESS if wrt.startswith("rest:") else ""
+    outputs = zip(kernel.signature.outputs, kernel.apply(_inputs(kernel, model, x)), strict=True)
+    report.checks.extend(_against(engines, name, {spec.name: y for spec, y in outputs}, x, link))
+    return report
+
+
+def check_kernel(kernel: Kernel, model: Model, x: dict[str, Tensor], **options: Any) -> GradientReport:
+    """A robot function as kernel, in all its inputs, parameters among them. Options are those of gradcheck.
+
+    What is on a manifold is moved along it: nothing is promised about quaternions that are not unit, rotations that are not
+    orthogonal, inertias that are not symmetric.
+    """
     names = [spec.name for spec in kernel.signature.inputs]
-    inputs = _inputs(kernel, model, x)
-    tolerances = options.pop("tolerances", Tolerances())
-    options = {"second_order": second_order, "float32": float32, "directions": 1, **options}
-    return gradcheck(lambda *t: kernel.apply(list(t)), inputs, names=names, tolerances=tolerances, **options)
+    charts = [_chart(name, value, model) for name, value in zip(names, _inputs(kernel, model, x), strict=True)]
+
+    def of_local(*local: Tensor) -> Sequence[Tensor]:
+        return kernel.apply([place(d) for d, (_, place) in zip(local, charts, strict=True)])
+
+    return gradcheck(of_local, [start for start, _ in charts], names=names, **{"directions": 1, **options})
+
+
+def _chart(name: str, value: Tensor, model: Model) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
+    """Local coordinates of an input: where they start, and the input at them."""
+    kind = name.partition(":")[0]
+    if kind in ("q", "q0", "q1") and model.nq != model.nv:
+        robot = Robot(model)
+        return value.new_zeros(*value.shape[:-1], model.nv), lambda d: robot.integrate(value.to(d.dtype), d)
+    if kind == "rotation":
+        return value.new_zeros(3), lambda d: value.to(d.dtype) @ torch.linalg.matrix_exp(CROSS.to(d.dtype) @ d)
+    if kind == "inertia":
+        return value.new_zeros(3, 3), lambda d: value.to(d.dtype) + (d + d.mT) / 2
+    return value, lambda d: d
 
 
 def _inputs(kernel: Kernel, model: Model, x: dict[str, Tensor]) -> list[Tensor]:
@@ -88,8 +125,13 @@ def _options(name: str, link: str) -> dict[str, Any]:
 
 
 def tip(model: Model) -> str:
-    """The last link that moves with a joint."""
-    return [j.child for j in model.joints if j.kind != "fixed"][-1] if model.nv else model.links[-1].name
+    """The last link that has a mass and moves with a joint."""
+    still = {model.links[0].name}
+    for j in model.joints:
+        if j.kind == "fixed" and j.parent in still:
+            still.add(j.child)
+    moving = [link for link in model.links if link.name not in still]
+    return ([link.name for link in moving if link.inertia.mass] or [link.name for link in model.links])[-1]
 
 
 def parameters(model: Model, link: str) -> list[Key]:
@@ -155,6 +197,8 @@ def _pinocchio(model: Model, path: Path | None) -> Values:
     """Pinocchio reads the file, or one written for it; what URDFs cannot say it gets joint by joint."""
     from costate.audit.pinocchio_reference import Reference
 
+    if path is None and any(j.kind in ("planar", "spherical") for j in model.joints):
+        return Reference(model)  # its reader would complain on the terminal
     with tempfile.TemporaryDirectory() as folder:
         try:
             if path is None:

@@ -7,6 +7,7 @@ cs.diagnose(world, states, controls).page().save("smoothness.html")
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import log
 from typing import TYPE_CHECKING
 
 import casadi as ca
@@ -28,6 +29,8 @@ Tensor = torch.Tensor
 
 EXPLODES, VANISHES = 1e6, 1e-6
 """Sensitivities of the final state beyond which a gradient is of no use."""
+USEFUL = 1e3
+"""Factor by which a gradient may grow or shrink along a horizon that is advised."""
 TOUCH = 1e-9
 """Normal force from which on shapes count as touching [N]."""
 
@@ -56,6 +59,10 @@ class Smoothness:
     zeros: list[str]
     """Gradients that are exactly zero, and what to choose instead."""
     advice: list[str]
+
+    def rate(self, start: int) -> float:
+        """Factor per step by which the sensitivity grows from a state to the final one, geometric mean."""
+        return float(self.sensitivity[start]) ** (1 / (len(self.sensitivity) - 1 - start))
 
     def __str__(self) -> str:
         kinds = [e.kind for e in self.events]
@@ -243,27 +250,41 @@ def _zeros(world: World, x: Tensor, u: Tensor, params: Params, by_control: Tenso
 
 
 def _advice(world: World, found: Smoothness) -> list[str]:
-    first, growth = float(found.sensitivity[0]), found.growth
-    largest, steps = float(found.sensitivity.max()), len(growth)
+    largest, first = float(found.sensitivity.max()), float(found.sensitivity[0])
     words = []
     if largest > EXPLODES:
-        t = int(growth.argmax())
-        near = [e.what for e in found.events if abs(e.step - t) <= 1]
-        cause = f" ({'; '.join(near)})" if near else ""
-        words.append(
-            f"The gradient explodes: the final state changes {largest:.2g} times as much as an earlier one; most in step {t}"
-            f"{cause}. Use a shorter horizon, multiple shooting (cs.learn.ilqr), feedback in the loop or "
-            "softer contact."
-        )
+        words.append(_explodes(found))
     if first < VANISHES:
-        words.append(
-            f"The gradient vanishes: the final state depends on the first by {first:.2g}. Damping, friction or a limit forgets the "
-            "start; put losses along the way, not at the end alone."
-        )
-    switches = sum(e.kind in ("touches", "leaves", "slips", "sticks") for e in found.events)
+        words.append(_vanishes(found))
+    switches, steps = sum(e.kind in ("touches", "leaves", "slips", "sticks") for e in found.events), len(found.growth)
     if switches > max(4, steps // 10) and isinstance(world.setup.contact, PGS):
         words.append(
             f"{switches} switches of contact in {steps} steps: gradients of hard contact hold on one branch only. Use "
             "cs.Compliant() or cs.Newton() while optimising, or average over disturbed starts."
         )
     return words or ["Nothing stands out: gradients neither explode nor vanish, and switches are few."]
+
+
+def _explodes(found: Smoothness) -> str:
+    start, t = int(found.sensitivity.argmax()), int(found.growth.argmax())
+    rate, largest = found.rate(start), float(found.sensitivity[start])
+    near = [e.what for e in found.events if abs(e.step - t) <= 1]
+    cause = f" ({'; '.join(near)})" if near else ""
+    horizon = max(int(log(USEFUL) / log(rate)), 1)
+    return (
+        f"The gradient explodes: the final state changes {largest:.2g} times as much as state {start}, a factor of {rate:.3g} per "
+        f"step; most in step {t}{cause}. Use a horizon of at most {horizon} steps, which keeps it below {USEFUL:.0e}, or multiple "
+        "shooting (cs.learn.ilqr), feedback in the loop, or softer contact."
+    )
+
+
+def _vanishes(found: Smoothness) -> str:
+    first = float(found.sensitivity[0])
+    if first == 0:
+        return "The gradient vanishes: the final state does not depend on the first at all. Put losses along the way."
+    rate = found.rate(0)
+    every = max(int(log(USEFUL) / -log(rate)), 1)
+    return (
+        f"The gradient vanishes: the final state depends on the first by {first:.2g}, a factor of {rate:.3g} per step. Damping, "
+        f"friction or a limit forgets the start; put a loss at least every {every} steps, not at the end alone."
+    )

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import runpy
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import torch
 
-from costate.audit.audit import Audit
+from costate.audit.audit import Audit, Watch, silent
 from costate.audit.check import GradientReport, Tolerances
 from costate.audit.gradcheck import gradcheck
 from costate.audit.zeros import why_zero
@@ -26,17 +24,8 @@ STIFF = Tolerances(finite_difference=1e-5, noise=1e-8, second_order=1e-3, float3
 """Contact makes steps stiff, a millimetre is a hundred newtons: differences are good to six digits at best."""
 STEP = 1e-4
 """Largest step of the differences: a tenth of a millimetre, or of a milliradian."""
-
-
-def load_world(path: Path) -> tuple[World, Tensor | None, Tensor | None]:
-    """World, state and control of a Python file that defines `world` or `make_world()`, and maybe `state` and `control`."""
-    if not path.is_file():
-        raise ValueError(f"there is no file {path}")
-    names = runpy.run_path(str(path), run_name="costate_gradcheck")
-    world = names.get("world") or (names["make_world"]() if "make_world" in names else None)
-    if not isinstance(world, World):
-        raise ValueError(f"{path} defines no world: set `world`, or define make_world()")
-    return world, names.get("state"), names.get("control")
+PLACES = ("at the start", "in contact", "apart")
+"""States that are looked at."""
 
 
 def audit_world(
@@ -47,6 +36,7 @@ def audit_world(
     search: int = 200,
     second_order: bool = False,
     float32: bool = False,
+    watch: Watch = silent,
 ) -> Audit:
     """Check step and rollout.
 
@@ -61,16 +51,22 @@ def audit_world(
         torch.zeros(world.nu, dtype=torch.float64) if control is None else control.double().reshape(-1, world.nu)[0]
     )
     setup = replace(world.setup, parameters=parameters(world.setup), wrenches=_pushed(world.setup))
-    options: dict[str, Any] = {"second_order": second_order, "float32": float32}
+    rollout = rollout_kernel(setup)
+    options: dict[str, Any] = {"float32": float32}
+    places = {PLACES[0]: state}
     rows: dict[str, GradientReport] = {}
-    step, robot = step_kernel(setup), Robot(setup.scene.model)
-    for name, x in _places(world, state, control, search).items():
-        rows[f"step, {name}"] = _check(step, setup, robot, x, control, **options)
-        _explain(rows[f"step, {name}"], world, x, control)
-    kernel = rollout_kernel(setup).sized(steps)
-    name, controls = f"rollout of {steps} steps", control.expand(steps, -1)
-    rows[name] = _check(kernel, setup, robot, state, controls, **options)
-    _explain(rows[name], world, world.rollout(state, controls).detach(), control)
+    for name in watch(("looking for contact", *PLACES, "rollout"), "checking"):
+        if name == "looking for contact":
+            places |= _places(world, state, control, search)
+        elif name == "rollout":
+            title, controls = f"rollout of {steps} steps", control.expand(steps, -1)
+            rows[title] = check_motion(rollout, setup, state, controls, second_order=False, **options)
+            _explain(rows[title], world, world.rollout(state, controls).detach(), control)
+        elif name in places:
+            # A rollout of one step is the step, and compiled already; but rollouts have no second derivatives.
+            step, u = (step_kernel(setup), control) if second_order else (rollout, control[None])
+            rows[f"step, {name}"] = check_motion(step, setup, places[name], u, second_order=second_order, **options)
+            _explain(rows[f"step, {name}"], world, places[name], control)
     notes = [f"contact {type(setup.contact).__name__}, {setup.integrator}, {setup.substeps} substeps of {setup.dt:g} s"]
     return Audit("costate gradcheck: world", rows, notes)
 
@@ -85,10 +81,10 @@ def parameters(setup: Setup) -> tuple[str, ...]:
     wanted += [f"{kind}:{setup.scene.colliders[i].name}" for i in sorted(shapes)[:2] for kind in SHAPE_PARAMETERS]
     wanted += [f"{kind}:{moving[-1]}" for kind, (what, _) in KINDS.items() if what == "link" and moving]
     wanted += [f"{kind}:{joints[-1].name}" for kind, (what, _) in KINDS.items() if what == "joint" and joints]
-    return tuple(p for p in dict.fromkeys(wanted) if _has(setup, p))
+    return tuple(p for p in dict.fromkeys(wanted) if has(setup, p))
 
 
-def _has(setup: Setup, parameter: str) -> bool:
+def has(setup: Setup, parameter: str) -> bool:
     try:
         return setup.default(parameter).size > 0
     except ValueError:
@@ -101,34 +97,39 @@ def _pushed(setup: Setup) -> tuple[str, ...]:
 
 
 def _places(world: World, state: Tensor, control: Tensor, search: int) -> dict[str, Tensor]:
-    """States to look at: the first one, the first one in contact, the first one apart."""
-    found = {"at the start": state}
+    """The first state in contact and the first one apart, as far as there are such, unless it is the start."""
     if not world.setup.scene.pairs or world.setup.contact is None:
-        return found
+        return {}
     states = world.rollout(state, control.expand(search, -1)).detach()
     touching = (world.contacts(states, control).forces > 1e-6).any(-1)
-    for name, which in (("in contact", touching), ("apart", ~touching)):
-        later = which.nonzero().flatten()
-        if len(later) and bool(touching[0]) != (name == "in contact"):
-            # Not the very first: there finite differences would straddle the switch.
-            found[name] = states[min(int(later[0]) + 2, len(states) - 1)]
+    found = {}
+    for name, which in zip(PLACES[1:], (touching, ~touching), strict=True):
+        if bool(which.any()) and not bool(which[0]):
+            # The third of three in a row, if there are such: at the first, finite differences may straddle the switch.
+            lasting = (which[:-2] & which[1:-1] & which[2:]).nonzero().flatten()
+            found[name] = states[int(lasting[0]) + 2 if len(lasting) else int(which.nonzero()[0])]
     return found
 
 
-def _check(kernel: Kernel, setup: Setup, robot: Robot, state: Tensor, control: Tensor, **options: Any):
-    """State in the tangent space, so that quaternions stay unit; the last state of a rollout."""
-    specs = kernel.signature.inputs[2:]
-    pushes = [torch.full(s.shape, 0.1, dtype=torch.float64) for s in specs if s.name.startswith("wrench:")]
+def check_motion(kernel: Kernel, setup: Setup, state: Tensor, controls: Tensor, **options: Any) -> GradientReport:
+    """The state after a step, or the last one of a rollout, in the state before, the controls, all parameters and wrenches.
+
+    States are moved in the tangent space, so that quaternions stay unit. controls: (nu,) with the kernel of a step, (T, nu) with
+    that of a rollout.
+    """
+    robot, steps = Robot(setup.scene.model), controls.shape[:-1]
+    kernel = kernel.sized(steps[0]) if steps else kernel
+    pushes = [torch.full((*steps, 6), 0.1, dtype=torch.float64) for _ in setup.wrenches]
     given = [torch.as_tensor(setup.default(p)).clone() for p in setup.parameters]
 
     def after(delta: Tensor, u: Tensor, *rest: Tensor) -> Tensor:
         x = state.to(delta.dtype)
         q = robot.integrate(x[: setup.nq], delta[: setup.nv])
         start = torch.cat([q, x[setup.nq :] + delta[setup.nv :]])
-        (out,) = kernel.apply([start, u, *rest])
-        return out if out.dim() == 1 else out[-1]
+        (found,) = kernel.apply([start, u, *rest])
+        return found[-1] if steps else found
 
-    inputs = [torch.zeros(2 * setup.nv, dtype=torch.float64), control.clone(), *given, *pushes]
+    inputs = [torch.zeros(2 * setup.nv, dtype=torch.float64), controls.clone(), *given, *pushes]
     names = ["state", "control", *setup.parameters, *(f"wrench:{link}" for link in setup.wrenches)]
     used = [k for k, x in enumerate(inputs) if x.numel()]
 
@@ -139,7 +140,8 @@ def _check(kernel: Kernel, setup: Setup, robot: Robot, state: Tensor, control: T
         return after(*every)
 
     chosen, labels = [inputs[k] for k in used], [names[k] for k in used]
-    return gradcheck(of_used, chosen, names=labels, step=STEP, directions=1, tolerances=STIFF, **options)
+    options = {"step": STEP, "directions": 1, "tolerances": STIFF, **options}
+    return gradcheck(of_used, chosen, names=labels, **options)
 
 
 def _explain(report: GradientReport, world: World, state: Tensor, control: Tensor) -> None:

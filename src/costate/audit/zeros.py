@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 import torch
 
 from costate.sim import PGS, World
@@ -25,7 +27,7 @@ def why_zero(world: World, name: str, state: Tensor, control: Tensor) -> str:
     """In words, for an input of a step; "" where no rule is known. state: (nx,) or (steps, nx)."""
     kind = name.partition(":")[0]
     if kind == "control":
-        return CLAMPED
+        return CLAMPED if any(d.limit < inf for d in world.setup.drives) else ""
     if kind == "rest":
         return NO_STIFFNESS
     if not world.setup.scene.pairs or not isinstance(world.setup.contact, PGS):

@@ -1,7 +1,8 @@
-"""`costate gradcheck ROBOT|WORLD.py`: check every gradient of a robot or world; exit code 1 if one is wrong."""
+"""`costate gradcheck ROBOT|FILE.py`: check every gradient of a robot or world; exit code 1 if one is wrong."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,24 +15,35 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Options:
-    source: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="ROBOT|WORLD.py")] = ""
-    """Built-in robot, URDF or MJCF file; or a Python file that defines `world` or make_world(), and maybe `state` and `control`."""
+    source: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="ROBOT|FILE.py")] = ""
+    """Built-in robot, URDF or MJCF file; or a Python file that sets `world` (and maybe `state` and `control`), or `functions`,
+    name -> (function, inputs)."""
     functions: tuple[str, ...] = ()
     """Of a robot; default: all."""
     second_order: bool | None = None
-    """Check second derivatives; default: for robots, not for worlds."""
+    """Check second derivatives; default: not for worlds."""
     float32: bool | None = None
-    """Compare float32 with float64; default: for robots, not for worlds."""
+    """Compare float32 with float64; default: not for worlds."""
+    full: bool = False
+    """Check everything of a large robot too, which may take minutes to compile."""
     steps: int = 20
     """Length of a world's rollout."""
     report: Path | None = None
     """HTML file to write."""
+    matrix: bool = False
+    """Instead of a robot or file: all functions, joints, shapes, contact models, integrators and parameters; about 15 minutes."""
+    sample: int | None = None
+    """Of the matrix: only so many of its parts."""
+    markdown: Path | None = None
+    """Of the matrix: page to write, and the numbers beside it as .json. An interrupted run goes on where it stopped."""
 
 
 def run(options: Options) -> int:
+    if options.matrix:
+        return _matrix(options)
     if not options.source:
         raise ValueError("name a robot, a file, or a Python file with a world: costate gradcheck ur5")
-    audit = _of_world(options) if options.source.endswith(".py") else _of_robot(options)
+    audit = _of_file(options) if options.source.endswith(".py") else _of_robot(options)
     audit.print()
     if options.report:
         print(audit.page().save(options.report))
@@ -39,19 +51,40 @@ def run(options: Options) -> int:
 
 
 def _of_robot(options: Options) -> Audit:
+    from costate.audit.budget import BUDGET, Checks
     from costate.audit.robots import audit_robot
     from costate.robot import load_robot
 
     robot = load_robot(options.source)
-    return audit_robot(
-        robot, options.source, options.functions, options.second_order is not False, options.float32 is not False
-    )
+    wanted = Checks(True, options.second_order is not False, options.float32 is not False)
+    budget = float("inf") if options.full else BUDGET
+    return audit_robot(robot, options.source, options.functions, wanted, budget, watch=watch)
 
 
-def _of_world(options: Options) -> Audit:
-    from costate.audit.worlds import audit_world, load_world
+def _of_file(options: Options) -> Audit:
+    from costate.audit.files import audit_file
 
-    world, state, control = load_world(Path(options.source))
-    return audit_world(
-        world, state, control, options.steps, second_order=bool(options.second_order), float32=bool(options.float32)
-    )
+    return audit_file(Path(options.source), options.second_order, options.float32, options.steps, watch)
+
+
+def _matrix(options: Options) -> int:
+    from costate.audit.matrix import make_matrix
+
+    matrix = make_matrix(options.sample, options.markdown, watch)
+    matrix.print()
+    if options.markdown:
+        print(matrix.save(options.markdown))
+    return 0 if matrix.ok else 1
+
+
+def watch(names: Sequence[str], doing: str) -> Iterable[str]:
+    """A progress bar; nothing where the output is no terminal."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, transient=True) as bar:
+        task = bar.add_task(doing, total=len(names))
+        for name in names:
+            bar.update(task, description=f"{doing} {name}")
+            yield name
+            bar.advance(task)
