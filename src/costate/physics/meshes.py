@@ -45,6 +45,8 @@ def load_triangles(path: Path) -> tuple[Array, NDArray[np.int64]]:
     if not isinstance(mesh, trimesh.Trimesh) or not len(mesh.faces):
         raise ValueError(f"{path} holds no triangles")
     vertices, faces = np.asarray(mesh.vertices, float), np.asarray(mesh.faces, np.int64)
+    if vertices.shape[1:] != (3,) or faces.shape[1:] != (3,):
+        raise ValueError(f"{path} is damaged: corners and triangles have 3 numbers each, not {vertices.shape[1:]}")
     if faces.min() < 0 or faces.max() >= len(vertices) or not np.isfinite(vertices[faces]).all():
         raise ValueError(f"{path} is damaged: it has corners that are not finite or not there")
     return vertices, faces
