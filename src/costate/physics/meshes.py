@@ -37,7 +37,7 @@ def load_triangles(path: Path) -> tuple[Array, NDArray[np.int64]]:
     if not path.is_file():
         raise FileNotFoundError(f"{path}: there is no such file")
     try:
-        mesh = trimesh.load(str(path), force="mesh")
+        mesh = trimesh.load(str(path), force="mesh", process=False)  # which would leave out what is not finite
         if isinstance(mesh, trimesh.Trimesh):
             mesh.merge_vertices()
     except Exception as error:  # its readers raise whatever comes
