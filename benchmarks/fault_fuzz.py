@@ -93,11 +93,14 @@ class Log:
 
 
 def fuzz(cases: int, log: Path | None = None) -> tuple[Table, int]:
-    """Read that many damaged inputs; the table, and how many did not end as they must. log: see `Log`."""
+    """Read that many damaged robot files and run folders, and a tenth of it meshes. log: see `Log`.
+
+    Returns the table, and how many did not end as they must.
+    """
     reader, memory, rows, wrong = Reader(), Log(log), [], []
     for kind in KINDS:
         count: Counter[str] = Counter()
-        for number in track(range(-(-cases // len(KINDS))), NAMES[kind]):
+        for number in track(range(cases // 10 if kind == "mesh" else -(-cases // 3)), NAMES[kind]):
             if (kind, number) not in memory.known:
                 memory.add(number, reader.read(kind, number))
             outcome = memory.known[kind, number]
@@ -113,7 +116,7 @@ def fuzz(cases: int, log: Path | None = None) -> tuple[Table, int]:
     return Table("Damaged inputs", columns, tuple(rows), NOTE), len(wrong)
 
 
-NAMES = {"urdf": "URDF files", "mjcf": "MJCF files", "run": "run folders"}
+NAMES = {"urdf": "URDF files", "mjcf": "MJCF files", "run": "run folders", "mesh": "mesh files"}
 NOTE = (
     "Bytes changed, cut out and repeated; elements and values deleted, moved, swapped, replaced; files cut short or removed. "
     "An answer must keep its promises: a model finite, with rotations that are rotations and masses that are not negative; weights "

@@ -23,7 +23,7 @@ from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
 from costate.model import Model, load_model
 from costate.model.urdf_writer import write_urdf
 
-KINDS = ("urdf", "mjcf", "run")
+KINDS = ("urdf", "mjcf", "run", "mesh")
 ROBOTS = ("ur5", "panda", "laikago", "allegro_hand", "racecar")
 JUNK = ("nan", "abc", "1,5", "0x10", "--1", "1e400", "\u0663", "1_0", "1..2", "${mass}")
 """None of them is a finite number."""
@@ -67,7 +67,8 @@ class Outcome:
 def try_case(kind: str, number: int, folder: Path) -> Outcome:
     """Damage an input and read it. folder: to write it to."""
     chance = random.Random(f"{kind} {number}")
-    damage, certain, read = (_damaged_run if kind == "run" else _damaged_robot)(kind, chance, folder)
+    damaged = {"run": _damaged_run, "mesh": _damaged_mesh}.get(kind, _damaged_robot)
+    damage, certain, read = damaged(kind, chance, folder)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -384,6 +385,48 @@ HAND = """<mujoco model="hand">
  <keyframe><key name="home" qpos="0.1 0.2 0 0.1 0.1 1 0 0 0"/></keyframe>
 </mujoco>
 """
+
+# --- mesh files ---------------------------------------------------------------------------------------------------------
+
+
+def _damaged_mesh(kind: str, chance: random.Random, folder: Path) -> tuple[str, bool, Callable[[], str]]:
+    suffix, source = chance.choice(mesh_sources())
+    damages = {
+        "bytes changed": _flip,
+        "bytes cut out": _cut_out,
+        "a piece repeated": _repeat,
+        "file cut short": _truncate,
+    }
+    damages |= {"file empty": lambda *_: b""}
+    if suffix == "obj":
+        damages |= {
+            "no number": lambda data, chance: data.replace(b"v 0.50000000", f"v {chance.choice(JUNK[:4])}".encode(), 1)
+        }
+    damage = chance.choice(list(damages))
+    path = folder / f"mesh.{suffix}"
+    path.write_bytes(damages[damage](source, chance))
+    return f"{suffix}: {damage}", damage in ("file empty", "no number"), lambda: broken_mesh(path)
+
+
+@cache
+def mesh_sources() -> tuple[tuple[str, bytes], ...]:
+    """Suffix and a sound file."""
+    import trimesh
+
+    box = trimesh.creation.box((1.0, 1.0, 2.0))
+    made = {suffix: box.export(file_type=suffix) for suffix in ("stl", "stl_ascii", "obj", "ply", "glb")}
+    return tuple((s.removesuffix("_ascii"), d.encode() if isinstance(d, str) else d) for s, d in made.items())
+
+
+def broken_mesh(path: Path) -> str:
+    """Which promise of a mesh is broken, in words."""
+    from costate.physics.meshes import load_triangles
+
+    vertices, faces = load_triangles.__wrapped__(path)  # not the one remembered
+    if not np.isfinite(vertices[faces]).all():
+        return "a corner is not finite"
+    return "" if vertices.shape[1:] == faces.shape[1:] == (3,) else f"shapes {vertices.shape} and {faces.shape}"
+
 
 # --- run folders --------------------------------------------------------------------------------------------------------
 

@@ -26,6 +26,8 @@ from costate.learn.train import train
 from costate.model import load_model
 from costate.robot import Robot
 
+SECONDS = 45.0
+"""Processor time of each loop."""
 Samples = list[tuple[int, int]]
 """(events so far, bytes in memory)."""
 
@@ -123,7 +125,7 @@ def kernel_loop(seconds: float) -> Samples:
     while time.process_time() < seconds:
         small_kernel(count)(x=x)
         count += 1
-        if count % 20 == 0:
+        if count % 5 == 0:
             gc.collect()
             samples.append((count, resident()))
     return samples
@@ -161,7 +163,9 @@ def long_loop(loop: Loop, seconds: float) -> tuple[tuple[str | float, ...], bool
     a_day = float(json.loads(answer(Child(lambda: print(loop.a_day())))))
     at = [rows[min(int(share * len(rows)), len(rows) - 1), 1] / 2**20 for share in (0.25, 0.5, 0.75, 1.0)]
     late = rows[len(rows) // 4 :]  # the first quarter fills the pools of allocators
-    means = np.array([block.mean(0) for block in np.array_split(late, 8)])  # neighbours are not independent
+    means = np.array(
+        [block.mean(0) for block in np.array_split(late, min(8, len(late)))]
+    )  # neighbours are not independent
     (slope, _), spread = np.polyfit(means[:, 0], means[:, 1], 1, cov=True)
     low, high = (slope + k * 2.45 * np.sqrt(spread[0, 0]) for k in (-1, 1))  # 95 % of Student's t, 6 degrees of freedom
     growth = f"{low * a_day / 2**20:+.1f} to {high * a_day / 2**20:+.1f}"
@@ -174,12 +178,12 @@ def load(smoke: bool) -> tuple[list[Table], int]:
     warm()
     rows = [same_kernel(), many_kernels(50 if smoke else 1000)]
     table = tuple((what, found, "yes" if sound else "NO") for what, found, sound in rows)
-    loops = [long_loop(each, 4 if smoke else 90) for each in track(LOOPS, "loops")]
+    loops = [long_loop(each, 4 if smoke else SECONDS) for each in track(LOOPS, "loops")]
     note = (
-        "A day in short: what may pile up does so per call, iteration and kernel, not per second. Each loop runs for 90 s of "
-        "processor time; the last columns are the growth of memory that a day's number of them would bring, from the slope after "
-        "the first quarter with its confidence interval of 95 %. Flat: the interval includes no growth, or is below a tenth of "
-        "the memory."
+        "A day in short: what may pile up does so per call, iteration and kernel, not per second. A loop takes "
+        f"{SECONDS:.0f} s of processor time; its memory over that time, and the growth that a day's number of calls, iterations or "
+        "kernels would bring: from the slope after the first quarter, with its confidence interval of 95 %. Flat: the interval "
+        "includes no growth, or is below a tenth of the memory."
     )
     columns = ("loop", "in the loop", "in a day", "MB at 25 %", "50 %", "75 %", "100 %", "MB a day", "flat")
     tables = [

@@ -8,13 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from benchmarks.fault_inputs import HAND, KINDS, MJCF, URDF, broken_model, make_run, try_case
+from benchmarks.fault_inputs import HAND, KINDS, MJCF, URDF, broken_model, make_run, mesh_sources, try_case
 
 from costate.learn.controller import load_policy
 from costate.learn.files import read_tensors, write_tensors
 from costate.learn.run import Run
 from costate.model import load_model
 from costate.model.errors import ModelError
+from costate.physics.meshes import load_triangles
 from costate.report import Report
 
 
@@ -41,6 +42,23 @@ def test_the_undamaged_files_are_accepted(suffix: str, text: str, tmp_path: Path
     path.write_text(text)
     model = load_model(path)
     assert model.nv > 1 and broken_model(model) == ""
+
+
+def test_the_undamaged_meshes_are_accepted(tmp_path: Path) -> None:
+    for suffix, data in mesh_sources():
+        path = tmp_path / f"mesh.{suffix}"
+        path.write_bytes(data)
+        vertices, faces = load_triangles.__wrapped__(path)
+        assert len(vertices) == 8 and len(faces) == 12, suffix
+
+
+@pytest.mark.parametrize("corner", ["0 0 nan", "0 0 inf", "0 0", "0 0 x"])
+def test_meshes_with_impossible_corners_are_refused(corner: str, tmp_path: Path) -> None:
+    path = tmp_path / "mesh.obj"
+    others = ["1 0", "0 1"] if corner == "0 0" else ["1 0 0", "0 1 0"]
+    path.write_text("".join(f"v {c}\n" for c in (corner, *others)) + "f 1 2 3\n")
+    with pytest.raises(ValueError, match=r"mesh\.obj is damaged"):
+        load_triangles(path)
 
 
 def test_a_changed_bit_of_a_weight_is_noticed(folder: Path, tmp_path: Path) -> None:

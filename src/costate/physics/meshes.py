@@ -37,19 +37,17 @@ def load_triangles(path: Path) -> tuple[Array, NDArray[np.int64]]:
     if not path.is_file():
         raise FileNotFoundError(f"{path}: there is no such file")
     try:
-        mesh = trimesh.load(str(path), force="mesh", process=False)  # which would leave out what is not finite
-        if isinstance(mesh, trimesh.Trimesh):
-            mesh.merge_vertices()
+        mesh = trimesh.load(str(path), force="mesh", process=False)  # else, what is not finite would be left out
     except Exception as error:  # its readers raise whatever comes
         raise ValueError(f"{path} is damaged, or no STL, OBJ, DAE, PLY or glTF file: {error!r}") from error
     if not isinstance(mesh, trimesh.Trimesh) or not len(mesh.faces):
         raise ValueError(f"{path} holds no triangles")
-    vertices, faces = np.asarray(mesh.vertices, float), np.asarray(mesh.faces, np.int64)
-    if vertices.shape[1:] != (3,) or faces.shape[1:] != (3,):
-        raise ValueError(f"{path} is damaged: corners and triangles have 3 numbers each, not {vertices.shape[1:]}")
-    if faces.min() < 0 or faces.max() >= len(vertices) or not np.isfinite(vertices[faces]).all():
+    if mesh.vertices.shape[1:] != (3,) or mesh.faces.shape[1:] != (3,):
+        raise ValueError(f"{path} is damaged: corners and triangles have 3 numbers each, not {mesh.vertices.shape[1:]}")
+    if mesh.faces.min() < 0 or mesh.faces.max() >= len(mesh.vertices) or not np.isfinite(mesh.triangles).all():
         raise ValueError(f"{path} is damaged: it has corners that are not finite or not there")
-    return vertices, faces
+    mesh.merge_vertices()
+    return np.asarray(mesh.vertices, float), np.asarray(mesh.faces, np.int64)
 
 
 @cache
