@@ -13,7 +13,7 @@ READY_TEST := $(VENV)/.ready-test
 DEMO := out/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check unit browser study study-rl study-optimise study-faults bench format clean
+.PHONY: help demo test check unit browser study study-rl study-optimise study-faults study-contact bench format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -54,6 +54,9 @@ study-optimise: $(READY_TEST) ## every task from random starts, with gradients a
 
 study-faults: $(READY_TEST) ## damaged inputs, kills, full disks, load: what happens when things go wrong
 	$(PY) benchmarks/study_faults.py --markdown docs/reliability.md
+
+study-contact: $(READY_TEST) ## contact against known answers and MuJoCo: a stack, an arch, a gripper, bowling, robots
+	$(PY) benchmarks/study_validation.py --markdown docs/validation.md --plots docs/plots
 
 study-rl: $(READY_TEST) ## reinforcement learning beside back-propagation; minutes of processor time for each: MINUTES=60
 	$(PIP_INSTALL) -e '.[rl]'
