@@ -414,7 +414,9 @@ def mesh_sources() -> tuple[tuple[str, bytes], ...]:
     import trimesh
 
     box = trimesh.creation.box((1.0, 1.0, 2.0))
-    made = {suffix: box.export(file_type=suffix) for suffix in ("stl", "stl_ascii", "obj", "ply", "glb")}
+    made: dict[str, Any] = {
+        suffix: box.export(file_type=suffix) for suffix in ("stl", "stl_ascii", "obj", "ply", "glb")
+    }
     return tuple((s.removesuffix("_ascii"), d.encode() if isinstance(d, str) else d) for s, d in made.items())
 
 
