@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from costate.report import Report
 
 
+WATCHED = 2.0
+"""A replay takes about this long at least [s]: short motions are shown slowly."""
+
+
 @dataclass(frozen=True)
 class Options:
     task: Annotated[str, tyro.conf.Positional] = "list"
@@ -54,7 +58,7 @@ def report(name: str, outcome: Outcome, show: int = 3) -> Report:
     """Numbers, losses over iterations, the motions found, and a table of all problems."""
     from costate.report import Report
 
-    task, solution = outcome.task, outcome.solution
+    task = outcome.task
     page = Report(f"costate solve {name}", task.summary)
     page.facts(
         {
@@ -62,31 +66,50 @@ def report(name: str, outcome: Outcome, show: int = 3) -> Report:
             f"tolerance [{task.unit}]": task.tolerance,
             "method": outcome.method.replace("_", "-"),
             "iterations, median": float(outcome.iterations.median()),
-            "seconds, all": round(solution.seconds, 2),
+            "seconds, all": round(outcome.total_seconds, 2),
+            **outcome.facts,
         }
     )
-    if outcome.facts:
-        page.facts(outcome.facts)
+    _replay(page, outcome, show)
+    with page.row():
+        _progress(page, outcome, show)
+        page.table(_rows(outcome), caption="All problems")
+    _landscape(page, task)
+    return page
+
+
+def _replay(page: Report, outcome: Outcome, show: int) -> None:
+    """Some motions side by side; slow enough to be watched."""
+    from costate.draw.recording import record
+    from costate.report.replay import SPEEDS
+
+    task = outcome.task
     world = task.shown(outcome.numbers[0])
     links = [link for link in task.trails if link in world.link_names]
     together = min(show, outcome.states.shape[1]) if world is task.world else 1  # else each has surroundings of its own
-    page.replay(world, outcome.states, samples=together, trails=links)
-    page.plot(_losses(outcome, show), title="Loss", x_label="iteration", log_y=True, markers=len(solution.history) < 40)
-    _landscape(page, task)
-    page.table(
-        [
-            {
-                "problem": number,
-                f"error [{task.unit}]": float(outcome.error[k]),
-                "solved": "yes" if bool(outcome.solved[k]) else "no",
-                "iterations": float(outcome.iterations[k]),
-            }
-            | {name: float(values[k]) for name, values in outcome.columns.items()}
-            for k, number in enumerate(outcome.numbers)
-        ],
-        caption="All problems",
-    )
-    return page
+    seconds = (len(outcome.states) - 1) * task.world.dt
+    speed = max((s for s in SPEEDS if s <= min(1.0, seconds / WATCHED)), default=SPEEDS[0])
+    page.recording(record(world, outcome.states, samples=together, trails=links), speed=speed, play=True)
+
+
+def _progress(page: Report, outcome: Outcome, show: int) -> None:
+    least_time = outcome.method == "direct"
+    title = "Duration [s]; a motion only in the end" if least_time else "Loss"
+    few = len(outcome.solution.history) < 40
+    page.plot(_losses(outcome, show), title=title, x_label="iteration", log_y=not least_time, markers=few)
+
+
+def _rows(outcome: Outcome) -> list[dict[str, Any]]:
+    return [
+        {
+            "problem": number,
+            f"error [{outcome.task.unit}]": float(outcome.error[k]),
+            "solved": "yes" if bool(outcome.solved[k]) else "no",
+            "iterations": float(outcome.iterations[k]),
+        }
+        | {name: float(values[k]) for name, values in outcome.columns.items()}
+        for k, number in enumerate(outcome.numbers)
+    ]
 
 
 def _losses(outcome: Outcome, show: int) -> dict[str, Any]:

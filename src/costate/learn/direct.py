@@ -121,13 +121,10 @@ class Direct:
         options, program = self._options, self._program
         seconds = options.duration or program.steps * self._world.dt
         durations = [seconds * n / program.steps for n in program.phases]
-        spans = (
-            [np.broadcast_to(b, len(durations)) for b in options.duration_bounds]
-            if options.minimum_time
-            else [durations] * 2
-        )
+        bounds = options.duration_bounds if options.minimum_time else (durations, durations)
+        shortest, longest = (np.broadcast_to(b, len(durations)).tolist() for b in bounds)
         guess = _line(state0, final_state, program.steps) if states0 is None else states0.numpy()
-        low, high = program.unknown_bounds((spans[0], spans[1]), self._states(state0, final_state), self._box)
+        low, high = program.unknown_bounds((shortest, longest), self._states(state0, final_state), self._box)
         low_row, high_row = program.row_bounds(self._box)
         with Run("direct", options) as run:
             self._watch.run = run

@@ -147,11 +147,17 @@ class Outcome:
     def solved(self) -> Tensor:
         return self.error <= self.task.tolerance
 
+    @property
+    def total_seconds(self) -> float:
+        """Of all problems, side by side or one after the other."""
+        one_by_one = self.method in ("search", "direct")
+        return float(self.seconds.sum()) if one_by_one else self.solution.seconds
+
     def __repr__(self) -> str:
         return (
             f"{self.task.name} by {self.method}: {int(self.solved.sum())} of {len(self.numbers)} solved to "
             f"{self.task.tolerance:g} {self.task.unit}, {float(self.iterations.median()):g} iterations, "
-            f"{self.solution.seconds:.3g} s"
+            f"{self.total_seconds:.3g} s"
         )
 
 

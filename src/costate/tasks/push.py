@@ -8,7 +8,7 @@ a gradient: iLQR tries several side by side, and the best one counts; Gauss-Newt
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import pi
 from typing import Any, ClassVar
 
@@ -23,7 +23,7 @@ from costate.model.builtin.parts import sphere as ball
 from costate.robot import Robot
 from costate.sim import PGS, Body, Static, VelocityServo, World
 from costate.sim.shapes import box, plane, sphere
-from costate.tasks.task import Motions, Problems, Task, interpolate, uniform
+from costate.tasks.task import TARGET, Motions, Problems, Task, interpolate, uniform
 
 Tensor = torch.Tensor
 
@@ -77,13 +77,15 @@ class Push(Task):
     """Weight of the controls in iLQR."""
     precision: float = 100.0
     """Weight of the final pose in iLQR."""
+    marks: tuple[Static, ...] = ()
+    """To be looked at; nothing touches them."""
 
     @cached_property
     def world(self) -> World:
         return World(
             robots={"finger": Robot(finger())},
             bodies=[footed_box()],
-            scenery=[Static("table", plane(), friction=0.4)],
+            scenery=[Static("table", plane(), friction=0.4), *self.marks],
             actuators={"finger": VelocityServo(gain=200.0)},
             contact=PGS(sweeps=30, friction=0.3, cone="cone"),
             collide=[("finger", "box/body/0"), *((f"box/body/{k}", "table") for k in range(1, 5))],
@@ -91,6 +93,14 @@ class Push(Task):
             dt=0.04,
             substeps=4,
         )
+
+    def shown(self, number: int) -> World:
+        """With a mark on the table where the box has to go."""
+        x, y, turn = self._goals([number])[0].tolist()
+        across = [[np.cos(turn), -np.sin(turn), 0], [np.sin(turn), np.cos(turn), 0], [0, 0, 1]]
+        place = Transform(np.array(across), np.array([x, y, 0.0]))
+        mark = Static("target", box((SIZE, SIZE, 0.004), color=TARGET), place)
+        return replace(self, marks=(mark,)).world
 
     def _goals(self, numbers: Sequence[int]) -> Tensor:
         """x, y, angle of the box, (B, 3)."""
