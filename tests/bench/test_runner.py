@@ -49,3 +49,8 @@ def test_interrupt_keeps_what_there_is(fakes: list[Peer], tmp_path: Path) -> Non
     kept = Results.load(file)
     assert kept.interrupted and [r.quantity for r in kept.rows] == ["kinematics"] * 2
     assert kept.rows == results.rows
+    (tmp_path / "log").unlink()
+    python = Path(sys.executable)
+    Runner(Plan(CASES[:2], rounds=1, slice=0.0), [Environment(p, python) for p in fakes], kept, lambda line: None).run()
+    assert [r.quantity for r in kept.rows] == ["kinematics"] * 2 + ["forward_dynamics"] * 2  # goes on where it was
+    assert (tmp_path / "log").read_text().split() == ["costate", "mujoco"] * 2

@@ -29,7 +29,9 @@ def tables(results: Results) -> list[Table]:
 
 
 def _titles(rows: list[Result]) -> dict[str, str]:
-    return {name: PEERS[name].title for name in PEERS if name in peers_in(rows)}
+    """Peers with a number among the rows."""
+    found = peers_in(r for r in rows if r.value is not None)
+    return {name: PEERS[name].title for name in PEERS if name in found}
 
 
 def _time(row: Result | None, ours: Result | None, unit: float) -> str:
@@ -201,13 +203,18 @@ def _peers(results: Results) -> Table:
 
 
 def _missing(results: Results) -> Table:
-    rows = [(PEERS[r.peer].title, _case(r), r.reason.replace("|", "/")) for r in results.rows if r.reason]
+    """Cases of the same peer and reason share a row."""
+    cases: dict[tuple[str, str], list[str]] = {}
+    for r in results.rows:
+        if r.reason:
+            cases.setdefault((PEERS[r.peer].title, r.reason.replace("|", "/")), []).append(_case(r))
+    rows = [(peer, "; ".join(dict.fromkeys(what)), why) for (peer, why), what in cases.items()]
     return Table("What could not be measured", ("", "what", "why"), tuple(rows))
 
 
 def _case(r: Result) -> str:
-    parts = [QUANTITIES.get(r.quantity, r.quantity), r.subject, f"batch {r.batch:,}"]
-    return ", ".join(parts + ([f"{r.steps:,} steps"] if r.steps > 1 else []))
+    size = f", {r.steps:,} steps" if r.steps > 1 else ""
+    return f"{QUANTITIES.get(r.quantity, r.quantity)} ({r.subject}, batch {r.batch:,}{size})"
 
 
 # --- page -------------------------------------------------------------------------------------------------------------

@@ -58,6 +58,11 @@ class Results:
     def one(self, peer: str, quantity: str, **wanted: Any) -> Result | None:
         return next(iter(self.find(quantity, peer=peer, **wanted)), None)
 
+    def has(self, peer: str, like: Result) -> bool:
+        """Whether a peer's result for the same case is there."""
+        case = {k: getattr(like, k) for k in ("subject", "batch", "steps", "threads")}
+        return self.one(peer, like.quantity, **case) is not None
+
     def ratio(self, peer: str, quantity: str, **wanted: Any) -> float | None:
         """How many times longer the peer takes than Costate."""
         theirs, ours = self.one(peer, quantity, **wanted), self.one("costate", quantity, **wanted)

@@ -71,6 +71,7 @@ class Runner:
                 self.results.absent[e.peer.name] = str(error)
                 self.say(f"{e.peer.title}: {error}")
                 continue
+            self.results.absent.pop(e.peer.name, None)  # of an earlier run
             self.results.versions[e.peer.name] = hello["versions"]
             self.results.precision[e.peer.name] = hello["precision"]
             self._offers[e.peer.name] = hello["quantities"]
@@ -79,20 +80,23 @@ class Runner:
         assert e.python is not None
         return self._workers.setdefault((e.peer.name, threads), Process(e.peer, e.python, threads=threads))
 
-    def _able(self, case: Case) -> list[Environment]:
+    def _able(self, case: Case, of: subject.Subject) -> list[Environment]:
+        """Peers that offer it, and whose result is not there from an earlier run."""
         quantity = case.gradient or case.quantity
         able = [e for e in self.environments if quantity in self._offers.get(e.peer.name, ())]
-        return [e for e in able if case.threads == 1 or e.peer.threads]
+        like = Result("", case.quantity, of.name, case.batch, case.steps, case.threads)
+        return [e for e in able if (case.threads == 1 or e.peer.threads) and not self.results.has(e.peer.name, like)]
 
     # --- measuring ----------------------------------------------------------------------------------------------------
 
     def _measure(self, case: Case, of: subject.Subject) -> None:
+        able = self._able(case, of)
         if case.quantity in ONCE:
-            for e in self._able(case):
+            for e in able:
                 self._once(e, case, of)
             return
-        made = {e.peer.name: self._make(e, case, of) for e in self._able(case)}
-        ready = [e for e in self._able(case) if "samples" in made[e.peer.name]]
+        made = {e.peer.name: self._make(e, case, of) for e in able}
+        ready = [e for e in able if "samples" in made[e.peer.name]]
         times: dict[str, list[dict[str, float]]] = {e.peer.name: [] for e in ready}
         for _ in range(self.plan.rounds):
             for e in list(ready):
@@ -106,7 +110,7 @@ class Runner:
                 except PeerError as error:
                     made[name] = {"reason": str(error)}
                     ready.remove(e)
-        for e in self._able(case):
+        for e in able:
             self._keep(e, case, of, made[e.peer.name], times.get(e.peer.name, []))
 
     def _make(self, e: Environment, case: Case, of: subject.Subject) -> dict[str, Any]:
@@ -126,7 +130,7 @@ class Runner:
         if "reason" in made:
             self.results.add(replace(row, reason=made["reason"]))
             return
-        clock = "cpu" if self.processor_time and case.threads == 1 else "seconds"
+        clock = "cpu" if self.processor_time else "seconds"
         best = min(times, key=lambda t: t[clock])
         value, cores = best[clock] / made["samples"], best["cpu"] / best["seconds"]
         self.results.add(replace(row, value=value, cores=cores, values=tuple(made["values"])))

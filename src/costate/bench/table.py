@@ -7,6 +7,7 @@ import platform
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -28,8 +29,10 @@ class Table:
     def markdown(self) -> str:
         lines = [f"### {self.title}", "", *([self.note, ""] if self.note else [])]
         lines.append(f"| {' | '.join(self.columns)} |")
-        lines.append(f"|---|{'---:|' * (len(self.columns) - 1)}")
-        lines += [f"| {' | '.join(map(cell, row))} |" for row in self.rows]
+        rows = [[cell(c) for c in row] for row in self.rows]
+        prose = [k == 0 or any(len(row[k]) > PROSE for row in rows) for k in range(len(self.columns))]
+        lines.append(f"|{''.join('---|' if left else '---:|' for left in prose)}")
+        lines += [f"| {' | '.join(row)} |" for row in rows]
         return "\n".join(lines)
 
     def text(self) -> str:
@@ -57,6 +60,13 @@ def machine(**more: str) -> dict[str, str]:
     """What the numbers depend on."""
     facts = {"CPU": f"{_cpu()}, {cores()} cores available", "system": f"{platform.system()} {platform.machine()}"}
     return {**facts, "Python": platform.python_version(), **{name: _version(name) for name in PACKAGES}, **more}
+
+
+def now() -> dict[str, str]:
+    """When, how busy the machine was, and with which Costate."""
+    from costate import __version__
+
+    return {"costate": __version__, "date": date.today().isoformat(), "load": load()}
 
 
 def cores() -> int:

@@ -42,11 +42,13 @@ class Options:
     here: bool = False
     """Run peers in the environment of Costate instead, as far as they are installed there."""
     processor_time: bool = False
-    """Count processor time instead of time, for a busy machine; the gate always does."""
+    """Count processor time instead of time, for a busy machine; leaves out cold starts and threads. The gate always does."""
     install_limit: float = 300.0
     """Seconds that installing a peer may take."""
     limit: float = 150.0
     """Seconds that a peer may take to prepare a case and to compute it once."""
+    resume: bool = False
+    """Go on with the run that --json holds: measure what is missing there."""
     again: Path | None = None
     """Measure nothing: tables, page and plots of an earlier run's JSON."""
 
@@ -68,22 +70,37 @@ def _measure(options: Options) -> Results:
     from dataclasses import replace
 
     from costate.bench import gate, peer, roofline
-    from costate.bench.results import Results
+    from costate.bench.plan import by_processor_time
     from costate.bench.runner import Runner
-    from costate.bench.table import load, machine
 
     plan, names, quantities = _plan(options), _split(options.peers), _split(options.quantities)
     plan = replace(plan.only(quantities), limit=options.limit)
     peers = peer.chosen(names or (gate.peers() if options.gate else ()))
     by_processor = options.processor_time or options.gate
-    clock = "processor time (cold starts: time)" if by_processor else "time"
-    results = Results(machine(load=load(), counted=clock), file=options.json)
+    plan = by_processor_time(plan) if by_processor else plan
+    results = _results(options, by_processor)
     runner = Runner(plan, [_environment(p, options) for p in peers], results, say, by_processor)
     runner.run()
     everything = not (options.quick or options.gate or quantities)
-    if (everything or "roofline" in quantities) and not results.interrupted:
-        results.roofline = roofline.measure(say)
+    if (everything or "roofline" in quantities) and not (results.interrupted or results.roofline):
+        results.roofline = roofline.measure(say, by_processor)
         results.save()
+    return results
+
+
+def _results(options: Options, by_processor: bool) -> Results:
+    """Empty, or those of the run that shall go on."""
+    from costate.bench.results import Results
+    from costate.bench.table import machine, now
+
+    clock = "processor time" if by_processor else "time"
+    results = Results(machine(**now(), counted=clock))
+    if options.resume:
+        if options.json is None or not options.json.exists():
+            raise ValueError("--resume goes on with the run in --json FILE, which must be there")
+        results = Results.load(options.json)
+        results.interrupted = False
+    results.file = options.json
     return results
 
 
