@@ -203,6 +203,8 @@ def compare(a: Body, b: Body, x: Array, y: Array) -> Compared:
     if a.kind in CORES and b.kind in CORES:
         poses = zip(x, y, certified > 0, strict=True)
         proofs.append([np.nan if apart else least_depth(a, b, u, v) for u, v, apart in poses])
+    if not by_program(solid(a), solid(b)):  # depths of formulas are those of points, not of the whole solid
+        certified = np.where(certified < 0, first[:, 0], certified)
     return Compared(first[:, 0], certified, np.array(distances), np.nanmax(proofs, 0))
 
 

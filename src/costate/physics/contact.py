@@ -96,9 +96,21 @@ def points_against(a: Placed, b: Placed) -> list[Candidate]:
         x = a.to_world(p)
         y = b.to_local(x)
         gap = b.solid.distance(y) - radius
-        normal = b.rotation @ b.solid.normal(y)
+        normal = b.rotation @ _some_normal(b.solid, y)
         found.append(Candidate(gap, x - normal * (radius + gap / 2), normal))
     return found
+
+
+BESIDE = SX([1e-9, 2e-9, 3e-9])
+"""Where a normal is looked for that a point in the very middle does not have [m]."""
+
+
+def _some_normal(solid: Solid, p: SX) -> SX:
+    """Outward unit normal; at points with several, such as a centre, one of them."""
+    normal = solid.normal(p)
+    if normal.is_constant():
+        return normal
+    return ca.if_else(ca.dot(normal, normal) > 0.5 + 1e-6, normal, solid.normal(p + BESIDE))
 
 
 def _capsule_capsule(a: Placed, b: Placed) -> list[Candidate]:
@@ -115,7 +127,11 @@ def _capsule_capsule(a: Placed, b: Placed) -> list[Candidate]:
     x, y = p + s * u, q + t * v
     between = x - y
     distance = length(between)
-    normal = between / distance
+    crossing = ca.dot(between, between) < 1e-20
+    across = ca.cross(a.rotation[:, 2], b.rotation[:, 2])
+    skew = ca.dot(across, across) > 1e-12
+    beside = ca.if_else(skew, across, a.rotation[:, 0])
+    normal = ca.if_else(crossing, beside / length(beside), between / distance)
     gap = distance - a.solid.radius - b.solid.radius
     return [Candidate(gap, y + normal * (b.solid.radius + gap / 2), normal)]
 

@@ -33,8 +33,8 @@ FLAT = 1e-11
 PORTAL = 1e-9
 """How far beyond a portal A - B may reach when it ends [m]."""
 GJK_STEPS, PORTAL_STEPS, ROUNDS, POLISH = 64, 80, 4, 3
-TIE = 1e-10
-"""How much further apart a less constrained direction must hold the solids to be taken [m]."""
+TIE, ROUGH_TIE = 1e-10, 1e-7
+"""How much further apart a less constrained direction must hold the solids to be taken [m]; in float32 the latter."""
 CURVED = 1e-9
 """Least curvature of the separation at its maximum [m] for a step of Newton."""
 LONGEST = 0.1
@@ -264,18 +264,25 @@ def _polish(pair: Pair, symbols: list[SX]) -> ca.Function:
         (none, none, none, none),
     ]
     wanted = [2, 2, 2, 1, 1, 0]
+    tie = ca.if_else(_is_float32(pair.R[0, 0]), ROUGH_TIE, TIE)
     best, most, flats = n, SX(-1e6), (none, none, none, none)
     for option, count in zip(options, wanted, strict=True):
         trial, has = polished(pair, n, *option, newton=count < 2)
         s = ca.if_else(has == count, pair.separation(trial), -1e9)
-        better = s > most + TIE
+        better = s > most + tie
         best, most = ca.if_else(better, trial, best), ca.if_else(better, s, most)
         flats = tuple(ca.if_else(better, x, y) for x, y in zip(option, flats, strict=True))
-    worse = pair.separation(n) > most + TIE
+    worse = pair.separation(n) > most + tie
     before = (n, flats_a, flats_b, follows)
     after = (best, ca.vertcat(*flats[:2]), ca.vertcat(*flats[2:]), SX(1))
     kept = [ca.if_else(worse, x, y) for x, y in zip(before, after, strict=True)]
     return ca.Function("polish", [*before, *symbols], kept)
+
+
+def _is_float32(x: SX) -> SX:
+    """Whether numbers are rounded to single precision, as seen by what becomes of a small part of one above one."""
+    above = 2 + x
+    return above * (1 + 1e-9) - above == 0
 
 
 def polished(pair: Pair, n: SX, a1: SX, a2: SX, b1: SX, b2: SX, newton: bool = True) -> tuple[SX, SX]:
