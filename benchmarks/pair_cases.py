@@ -198,7 +198,8 @@ def compare(a: Body, b: Body, x: Array, y: Array) -> Compared:
         answers = [library.distance(u, v) for u, v in zip(x, y, strict=True)]
         n = np.array([n for _, n in answers])
         distances.append([d for d, _ in answers])
-        proofs += [separation(a, b, x, y, n), separation(a, b, x, y, -n)]
+        unit = np.abs(np.linalg.norm(n, axis=1) - 1) < 1e-9  # where solids touch, MuJoCo has no direction
+        proofs += [np.where(unit, separation(a, b, x, y, way), -np.inf) for way in (n, -n)]
     certified = separation(a, b, x, y, first[:, 4:])
     if a.kind in CORES and b.kind in CORES:
         poses = zip(x, y, certified > 0, strict=True)
