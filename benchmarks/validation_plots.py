@@ -24,13 +24,13 @@ OURS, THEIRS = "tab:blue", "tab:orange"
 
 def stack_plot(motions: Mapping[str, Motion], file: Path) -> None:
     """Creep over time."""
-    figure, axes = plt.subplots(figsize=(7, 4), dpi=110)
+    figure, axes = plt.subplots(figsize=(6, 5), dpi=110)
     for name, motion in motions.items():
         late = motion.times > SETTLED
-        axes.semilogy(motion.times[late], 1e3 * motion.creep[late].clip(min=1e-12), label=name)
+        axes.semilogy(motion.times[late], 1e3 * motion.creep[late].clip(min=1e-17), label=name)
     axes.axhline(1e3 * ALLOWED, color="grey", linestyle=":")
-    axes.set(xlabel="s", ylabel="creep, mm", title="Ten boxes at rest", ylim=(1e-9, 1e5))
-    axes.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    axes.set(xlabel="s", ylabel="creep, mm", title="Ten boxes at rest", ylim=(1e-14, 1e5))
+    axes.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.15))
     _save(figure, file)
 
 

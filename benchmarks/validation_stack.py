@@ -39,8 +39,6 @@ HARD = Softness((0.004, 1.0))
 SETTINGS = {
     "PGS, 50 sweeps, 10 ms": Setting(cs.PGS(), 0.01),
     "PGS, 50 sweeps, 2 ms": Setting(cs.PGS(), 0.002),
-    "PGS, 200 sweeps, 2 ms": Setting(cs.PGS(sweeps=200), 0.002),
-    "PGS, 1,000 sweeps, 10 ms": Setting(cs.PGS(sweeps=1000), 0.01),
     "PGS, 50 sweeps, 2 ms, warm start within 100 ms": Setting(cs.PGS(sweeps=50, warm_start=True), 0.1, 50),
     "Newton, pyramids, 2 ms": Setting(cs.Newton(softness=HARD), 0.002),
     "Newton, elliptic, 2 ms": Setting(cs.Newton(cone="elliptic", softness=HARD), 0.002),
