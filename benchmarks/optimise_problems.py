@@ -149,7 +149,7 @@ def _holding(robot: cs.Robot, q: Tensor, feet: list[str]) -> Tensor:
     """Torques that hold a standing robot: its feet share its weight, J^T f = g on the base."""
     g = robot.gravity_torques(q)
     J = torch.cat([robot.jacobian(q, foot)[:3] for foot in feet])
-    f = torch.linalg.lstsq(J[:, :6].T, g[:6, None]).solution[:, 0]
+    f = torch.linalg.pinv(J[:, :6].T) @ g[:6]
     return g[6:] - J[:, 6:].T @ f
 
 

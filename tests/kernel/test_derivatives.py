@@ -332,6 +332,22 @@ def test_kernel_jacobian_of_a_program() -> None:
         assert_close(found, batched.movedim(n, 0).reshape(shape))
 
 
+@pytest.mark.parametrize("reverse", [False, True])
+def test_kernel_jacobian_of_a_loop_with_a_short_result(reverse: bool) -> None:
+    """More columns than results: its matrix is found backwards. Columns that move different things are treated apart."""
+    s, row, w = ca.SX.sym("s", 2), ca.SX.sym("row"), ca.SX.sym("w", 4)
+    body = ca.Function("body", [s, row, w], [ca.vertcat(s[0] + w[0] * ca.sin(s[1]), row * s[1] * w[1] + w[2] * s[0])])
+    d = ca.SX.sym("d", 7)
+    before = ca.Function("before", [d], [d[:2] ** 2, d[2:6] * d[2], ca.vertcat(d[6], d[6] ** 2, 1)])
+    b = ProgramBuilder("loop")
+    start, shared, rows = b.call(before, b.input("d", 7))
+    (end,), _, _ = b.scan(body, 3, start, sequences=[rows], shared=[shared], reverse=reverse)
+    b.output("end", end)
+    k = b.kernel()
+    at = torch.linspace(0.3, 1.2, 7, dtype=torch.float64)
+    assert_close(k.jacobian("end", "d")(d=at), jacrev(lambda d: k(d=d).end)(at))
+
+
 def test_derivatives_of_outputs_that_depend_on_nothing() -> None:
     """Constants, unused inputs and integer-valued functions have zero gradients, not errors."""
     x, y = ca.SX.sym("x", 2), ca.SX.sym("y", 2)

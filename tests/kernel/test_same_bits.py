@@ -56,6 +56,13 @@ def test_place_in_the_batch(every_kind: Kernel, dtype: torch.dtype) -> None:
             assert same_bits(a[order], b)
 
 
+def test_shortest_vectors(every_kind: Kernel) -> None:
+    inputs = inputs_of(torch.float64, 5)
+    assert every_kind.narrow is every_kind.narrow
+    for a, b in zip(every_kind.apply(inputs), every_kind.narrow.apply(inputs), strict=True):
+        assert same_bits(a, b)
+
+
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
 def test_batch_size(every_kind: Kernel, dtype: torch.dtype) -> None:
     """Every size from 1 to 70, cut out at a moving start, so that each sample meets all remainders and lane-mates."""

@@ -12,6 +12,10 @@ DTYPES = {"f64": ("double", 8), "f32": ("float", 4)}
 """Short name -> (LLVM type, bytes)."""
 
 
+SHORTEST = 16
+"""Bytes of the shortest vectors there is code for."""
+
+
 @dataclass(frozen=True)
 class Target:
     """Everything about the machine that object code depends on."""

@@ -20,6 +20,9 @@ from costate.sim import World
 
 Tensor = torch.Tensor
 
+FEW = 2
+"""So few problems go backwards in the shortest vectors: the matrices of lanes that nobody uses would fill the cache."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class ILQROptions(Options):
@@ -144,7 +147,8 @@ class Motions:
 
     def _backward(self, J, g, H, g1, H1) -> tuple[Tensor, Tensor, Tensor]:
         box = [b - self.u for b in self._box] if self._bounded else []
-        kernel = riccati_kernel(2 * self._world.nv, self._world.nu, self._bounded).sized(self.u.shape[1])
+        kernel = riccati_kernel(2 * self._world.nv, self._world.nu, self._bounded)
+        kernel = (kernel.narrow if len(self.x) <= FEW else kernel).sized(self.u.shape[1])
         k, K_T, change = kernel.apply([J, g, H, self.gap, *box, g1, H1, self.damping[:, None]])
         return k, K_T, change[:, 0]
 

@@ -61,7 +61,7 @@ def inverse_function(world: World) -> ca.Function:
     weight = rnea(model, Parameters.of(model), q, still, still, passive=None)
     controls = []
     for d in setup.drives:
-        if isinstance(d.actuator, Torque):
+        if not isinstance(d.actuator, VelocityServo):
             controls.append(torque[d.v])
         else:  # as its time step goes to zero
             carried = weight[d.v] if d.actuator.gravity_compensation else 0
