@@ -132,11 +132,12 @@ class _Split:
         there = dict(zip(moving, body.linear.inputs, strict=False))
         needed = dict(zip(body.needs, body.linear.inputs[n:], strict=False))
         places: list[tuple[Var, Var]] = [(there[k], tans[k] or zeros(self.linear, ins[k].size)) for k in range(c)]
-        rows = [(there[k], tans[k]) for k in moving if c <= k < s]
+        moved = {k: t for k, t in enumerate(tans) if t is not None}
+        rows = [(there[k], moved[k]) for k in moving if c <= k < s]
         rows += [(needed[k], self.of(op._rows(self.forward, state_of[k], ins[k].size))) for k in needed if k < c]
         rows += [(needed[k], self.of(ins[k])) for k in needed if c <= k < s]
         rows += list(zip(body.linear.inputs[n + len(needed) :], map(self.of, left), strict=True))
-        shared = [(there[k], tans[k]) for k in moving if k >= s] + [
+        shared = [(there[k], moved[k]) for k in moving if k >= s] + [
             (needed[k], self.of(ins[k])) for k in needed if k >= s
         ]
         order = places + rows + shared
@@ -145,10 +146,13 @@ class _Split:
         )
         outs = [*finals, *own, *(state_of[k] for k in range(c) if op.keep[k])]
         arguments = [outer for _, outer in order]
-        tangents = [k for k, v in enumerate(arguments) if v not in set(self.given.values())]
+        known = set(self.given.values())
+        tangents = [k for k, v in enumerate(arguments) if v not in known]
         if c == len(linear.out_sizes) == 1 and MANY * sum(linear.out_sizes) <= self.columns:
-            return outs, [self._matrix(linear, arguments, tangents)]
-        return outs, list(self.linear.stage(linear, *arguments))
+            pushed = [self._matrix(linear, arguments, tangents)]
+        else:
+            pushed = self.linear.stage(linear, *arguments)
+        return outs, list(pushed)
 
     def _matrix(self, op: Scan, arguments: list[Var], tangents: list[int]) -> Var:
         """What a linear scan with a short result gives, as a product with its matrix: rows found once, by the reversed scan, are
