@@ -106,9 +106,12 @@ class Run:
     @property
     def policy(self) -> Policy:
         """With the weights of the latest checkpoint."""
+        weights = self.checkpoint().policy
+        if not any(self.options.hidden in t.shape for t in weights.values()):  # before memory is asked for
+            raise ValueError(f"{self.path}: hidden={self.options.hidden} does not fit the checkpoint; was options.json changed?")
         policy = Policy(self.options.hidden)
         try:
-            policy.load_state_dict(self.checkpoint().policy)
+            policy.load_state_dict(weights)
         except RuntimeError as error:
             raise ValueError(f"{self.path}: the checkpoint does not fit the options: {error}") from error
         return policy
