@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from benchmarks.fault_inputs import HAND, KINDS, MJCF, URDF, broken_model, make_run, mesh_sources, try_case
+from benchmarks.fault_inputs import KINDS, broken_model, make_run, mesh_sources, try_case
+from benchmarks.fault_samples import HAND, MJCF, URDF
 
 from costate.learn.controller import load_policy
 from costate.learn.files import read_tensors, write_tensors
@@ -78,6 +79,7 @@ def test_a_changed_bit_of_a_weight_is_noticed(folder: Path, tmp_path: Path) -> N
     [
         ("options.json", '"interval": 25', '"interval": Infinity', "TrainOptions.interval is inf; expected int"),
         ("options.json", '"batch": 8', '"batch": {}', "TrainOptions.batch is {}; expected int"),
+        ("options.json", '"hidden": 8', '"hidden": 1000000000000', "hidden=1000000000000 does not fit the checkpoint"),
         ("metrics.jsonl", '"loss": 1.0', '"loss": 1.0.0', "metrics.jsonl is damaged"),
         ("run.json", '"versions"', '"conversions"', "has no versions"),
     ],
@@ -94,6 +96,7 @@ def test_run_folders_with_wrong_values(
         run = Run.open(path)
         run.metrics()
         run.differences()
+        run.policy  # noqa: B018
 
 
 def test_mjcf_with_nan_is_refused(tmp_path: Path) -> None:

@@ -108,7 +108,9 @@ class Run:
         """With the weights of the latest checkpoint."""
         weights = self.checkpoint().policy
         if not any(self.options.hidden in t.shape for t in weights.values()):  # before memory is asked for
-            raise ValueError(f"{self.path}: hidden={self.options.hidden} does not fit the checkpoint; was options.json changed?")
+            raise ValueError(
+                f"{self.path}: hidden={self.options.hidden} does not fit the checkpoint; was options.json changed?"
+            )
         policy = Policy(self.options.hidden)
         try:
             policy.load_state_dict(weights)
