@@ -49,6 +49,16 @@ def test_distance_is_that_of_others_in_10000_poses(a: str, b: str) -> None:
     check(a, b, 10_000, not_least=0.01)
 
 
+def test_distance_in_float32() -> None:
+    """Apart and overlapping, what single precision can say."""
+    bodies = BODIES["sphere"], BODIES["hull"]
+    poses = [torch.tensor(p) for p in random_poses(np.random.default_rng(5), *bodies, 1000)]
+    fine, rough = (
+        places(*bodies, *(p.to(kind) for p in poses))[..., 0].amin(-1) for kind in (torch.float64, torch.float32)
+    )
+    assert (fine - rough).abs().max() < EXACT
+
+
 STILL = [1.0, 0, 0, 0]
 TURNED = [np.cos(np.pi / 8), 0, 0, np.sin(np.pi / 8)]
 

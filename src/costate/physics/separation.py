@@ -24,12 +24,12 @@ from costate.physics.orient import tangents
 from costate.physics.pair import Pair, pair_symbols
 from costate.physics.shapes import TINY, Solid, length
 
-OVERLAP = 1e-7
-"""Cores nearer than this overlap [m]."""
+OVERLAP, ROUGH_OVERLAP = 1e-7, 1e-6
+"""Cores nearer than this overlap [m]; in float32 the latter."""
 CONVERGED = 1e-12
 """Relative error of the squared distance at which GJK ends."""
-FLAT = 1e-11
-"""Areas and volumes relative to the lengths of the edges that count as none."""
+FLAT, ROUGH_FLAT = 1e-11, 1e-4
+"""Areas and volumes relative to the lengths of the edges that count as none; in float32 the latter."""
 PORTAL = 1e-9
 """How far beyond a portal A - B may reach when it ends [m]."""
 GJK_STEPS, PORTAL_STEPS, ROUNDS, POLISH = 64, 80, 4, 3
@@ -49,7 +49,8 @@ def search_program(a: Solid, b: Solid) -> Program:
     start = search.call(ca.Function("seed", symbols, _start(pair)), *args)
     (_, c, last, _), _ = search.while_loop(*_gjk(pair, symbols), GJK_STEPS, start, shared=args)
     point, before = SX.sym("c", 3), SX.sym("last", 3)
-    (overlaps,) = search.call(ca.Function("overlaps", [point], [ca.dot(point, point) < OVERLAP**2]), c)
+    overlaps = ca.dot(point, point) < _rough(pair, OVERLAP, ROUGH_OVERLAP) ** 2
+    (overlaps,) = search.call(ca.Function("overlaps", [point, symbols[0]], [overlaps]), c, args[0])
     apart = ca.Function("apart", [point, before, *symbols], [point / length(point)])
     n = search.cond(overlaps, _inside(pair, symbols), apart, c, last, *args)
     none = search.call(ca.Function("none", [], [SX.zeros(6), SX.zeros(6), SX(0)]))
@@ -72,6 +73,12 @@ def _zero(program: Program, forward: bool) -> ca.Function:
     return ca.Function("zero", [*ins, *outs, *seeds], [SX.zeros(x.numel()) for x in zero])
 
 
+def _rough(pair: Pair, fine: float, rough: float) -> SX:
+    """One or the other, as numbers are rounded: in float32 a small part of one above one is lost."""
+    above = 2 + pair.R[0, 0]
+    return ca.if_else(above * (1 + 1e-9) - above == 0, rough, fine)
+
+
 # --- apart: GJK -------------------------------------------------------------------------------------------------------
 
 RUNNING, DONE = 0, 1
@@ -90,23 +97,24 @@ def _gjk(pair: Pair, symbols: list[SX]) -> tuple[ca.Function, ca.Function]:
     old = [simplex[3 * k : 3 * k + 3] for k in range(3)]
     w = pair.difference(-c)
     square = ca.dot(c, c)
+    flat = _rough(pair, FLAT, ROUGH_FLAT)
     triangles = [[w, old[0], old[1]], [w, old[1], old[2]], [w, old[2], old[0]]]
-    best, nearest = ca.vertcat(*triangles[0]), nearest_on_triangle(*triangles[0])
+    best, nearest = ca.vertcat(*triangles[0]), nearest_on_triangle(*triangles[0], flat)
     for triangle in triangles[1:]:
-        p = nearest_on_triangle(*triangle)
+        p = nearest_on_triangle(*triangle, flat)
         nearer = ca.dot(p, p) < ca.dot(nearest, nearest)
         best, nearest = ca.if_else(nearer, ca.vertcat(*triangle), best), ca.if_else(nearer, p, nearest)
-    inside = _holds_origin(w, *old)
+    inside = _holds_origin(w, *old, flat)
     optimal = square - ca.dot(c, w) <= CONVERGED * square
     stuck = ca.dot(nearest, nearest) >= square * (1 - 1e-14)
     nearest = ca.if_else(inside, 0, nearest)
     kept = ca.logic_or(optimal, ca.logic_and(stuck, ca.logic_not(inside)))
-    touches = ca.logic_or(inside, ca.dot(nearest, nearest) < OVERLAP**2)
+    touches = ca.logic_or(inside, ca.dot(nearest, nearest) < _rough(pair, OVERLAP, ROUGH_OVERLAP) ** 2)
     after = [ca.if_else(kept, simplex, best), ca.if_else(kept, c, nearest), c, ca.logic_or(kept, touches)]
     return ca.Function("running", carry, [state == RUNNING]), ca.Function("gjk", carry, after)
 
 
-def nearest_on_triangle(p: SX, q: SX, r: SX) -> SX:
+def nearest_on_triangle(p: SX, q: SX, r: SX, flat: SX) -> SX:
     """The point of a triangle nearest to the origin; it may be degenerate."""
     best = _nearest_on_segment(p, q)
     for ends in ((q, r), (r, p)):
@@ -115,7 +123,7 @@ def nearest_on_triangle(p: SX, q: SX, r: SX) -> SX:
     normal = ca.cross(q - p, r - p)
     square = ca.dot(normal, normal)
     weights = [ca.dot(normal, ca.cross(*ends)) for ends in ((q, r), (r, p), (p, q))]
-    broad = square > FLAT**2 * (ca.dot(q - p, q - p) * ca.dot(r - p, r - p))
+    broad = square > flat**2 * (ca.dot(q - p, q - p) * ca.dot(r - p, r - p))
     over = broad
     for weight in weights:
         over = ca.logic_and(over, weight >= 0)
@@ -129,13 +137,13 @@ def _nearest_on_segment(p: SX, q: SX) -> SX:
     return p + ca.fmin(ca.fmax(share, 0), 1) * along
 
 
-def _holds_origin(w: SX, p: SX, q: SX, r: SX) -> SX:
+def _holds_origin(w: SX, p: SX, q: SX, r: SX, flat: SX) -> SX:
     """Whether a tetrahedron with a volume holds the origin."""
     weights = [_det(p, q, r), -_det(w, q, r), _det(w, p, r), -_det(w, p, q)]
     edges = [x - w for x in (p, q, r)]
     volume = _det(*edges)
     # With fused multiply-adds the volume of a flat one is not zero, but rounding.
-    inside = volume**2 > FLAT**2 * ca.dot(edges[0], edges[0]) * ca.dot(edges[1], edges[1]) * ca.dot(edges[2], edges[2])
+    inside = volume**2 > flat**2 * ca.dot(edges[0], edges[0]) * ca.dot(edges[1], edges[1]) * ca.dot(edges[2], edges[2])
     for weight in weights:
         inside = ca.logic_and(inside, weight * volume >= 0)
     return inside
@@ -264,7 +272,7 @@ def _polish(pair: Pair, symbols: list[SX]) -> ca.Function:
         (none, none, none, none),
     ]
     wanted = [2, 2, 2, 1, 1, 0]
-    tie = ca.if_else(_is_float32(pair.R[0, 0]), ROUGH_TIE, TIE)
+    tie = _rough(pair, TIE, ROUGH_TIE)
     best, most, flats = n, SX(-1e6), (none, none, none, none)
     for option, count in zip(options, wanted, strict=True):
         trial, has = polished(pair, n, *option, newton=count < 2)
@@ -277,12 +285,6 @@ def _polish(pair: Pair, symbols: list[SX]) -> ca.Function:
     after = (best, ca.vertcat(*flats[:2]), ca.vertcat(*flats[2:]), SX(1))
     kept = [ca.if_else(worse, x, y) for x, y in zip(before, after, strict=True)]
     return ca.Function("polish", [*before, *symbols], kept)
-
-
-def _is_float32(x: SX) -> SX:
-    """Whether numbers are rounded to single precision, as seen by what becomes of a small part of one above one."""
-    above = 2 + x
-    return above * (1 + 1e-9) - above == 0
 
 
 def polished(pair: Pair, n: SX, a1: SX, a2: SX, b1: SX, b2: SX, newton: bool = True) -> tuple[SX, SX]:
