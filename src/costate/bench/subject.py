@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
-from costate.model import Joint, Link, Model, load_model, write_urdf
+import numpy as np
+
+from costate.model import Inertia, Joint, Link, Model, Transform, load_model, write_urdf
 from costate.model.base import WORLD
 from costate.model.mjcf_writer import add_body, add_geom, numbers
 
@@ -81,6 +83,33 @@ def _loose(model: Model) -> Model:
     )
 
 
+def _fused(model: Model) -> Model:
+    """Links that do not move against their parents become part of them: Brax would do so and lose their inertia."""
+    links, joints = {x.name: x for x in model.links}, list(model.joints)
+    for joint in [j for j in reversed(model.joints) if j.kind == "fixed"]:
+        parent, child, at = links[joint.parent], links.pop(joint.child), joint.origin
+        shapes = tuple(replace(shape, pose=at @ shape.pose) for shape in child.collisions)
+        inertia = _sum(parent.inertia, child.inertia, at)
+        links[parent.name] = replace(parent, inertia=inertia, collisions=(*parent.collisions, *shapes))
+        joints.remove(joint)
+        joints = [replace(j, parent=parent.name, origin=at @ j.origin) if j.parent == child.name else j for j in joints]
+    return replace(model, links=tuple(links.values()), joints=tuple(joints))
+
+
+def _sum(a: Inertia, b: Inertia, at: Transform) -> Inertia:
+    """Of two bodies, the second one's frame being at a pose in the first one's."""
+    mass = a.mass + b.mass
+    if mass == 0:
+        return a
+    places, matrices = (a.com, at.rotation @ b.com + at.translation), (a.matrix, at.rotation @ b.matrix @ at.rotation.T)
+    com = (a.mass * places[0] + b.mass * places[1]) / mass
+    total = np.zeros((3, 3))
+    for m, place, matrix in zip((a.mass, b.mass), places, matrices, strict=True):
+        d = place - com
+        total += matrix + m * (d @ d * np.eye(3) - np.outer(d, d))
+    return Inertia(mass, com, total)
+
+
 def _save(model: Model, path: Path) -> None:
     """With every inertia spelled out: some readers give a mass of their own to links without one."""
     write_urdf(model, path)
@@ -101,7 +130,7 @@ def _write(name: str, model: Model, folder: Path, feet: list[str] | None = None)
     files = {key: folder / f"{stem}{end}" for key, end in _FILES.items()}
     _save(model, files["urdf"])
     _save(_loose(model), files["free_urdf"])
-    files["mjcf"].write_text(_mjcf(model, feet or []))
+    files["mjcf"].write_text(_mjcf(_fused(model), feet or []))
     joints = [j.name for j in model.joints if j.nv == 1]
     facts: dict[str, Any] = {key: str(path) for key, path in files.items()} | {
         "joints": joints,

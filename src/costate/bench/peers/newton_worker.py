@@ -108,7 +108,8 @@ class Rollout:
         self.job, self.gradients = job, gradients
         self.solver = newton.solvers.SolverFeatherstone(model, angular_damping=0.0)
         self.pipeline = newton.CollisionPipeline(model, broad_phase="explicit", requires_grad=gradients)
-        self.contacts = self.pipeline.contacts()
+        # A tape needs what every step has computed.
+        self.contacts = [self.pipeline.contacts() for _ in range(job.steps if gradients else 1)]
         kept = job.steps + 1 if gradients else 2
         self.states = [model.state() for _ in range(kept)]
         self.controls = [self._control(u) for u in job.controls()]
@@ -130,8 +131,9 @@ class Rollout:
         for t, control in enumerate(self.controls):
             now, after = (self.states[t], self.states[t + 1]) if self.gradients else self.states
             now.clear_forces()
-            self.pipeline.collide(now, self.contacts)
-            self.solver.step(now, after, control, self.contacts, self.job.dt)
+            contacts = self.contacts[t if self.gradients else 0]
+            self.pipeline.collide(now, contacts)
+            self.solver.step(now, after, control, contacts, self.job.dt)
             if not self.gradients:
                 self.states.reverse()
         return self.states[-1] if self.gradients else self.states[0]
