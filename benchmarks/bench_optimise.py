@@ -233,8 +233,8 @@ def least_squares(smoke: bool) -> list[tuple[str, Callable, torch.nn.Module]]:
     X = torch.randn(64 if smoke else 1024, 4, dtype=torch.float64)
     fit = deepcopy(policy.net)
     return [
-        ("policy through 30 steps, batch 64", lambda m: m.residuals(), policy),
-        ("the same network fitted to 1,024 samples", lambda m: {"fit": m(X) - torch.sin(X[:, :2])}, fit),
+        (f"policy through {policy.steps} steps, batch {len(policy.start)}", lambda m: m.residuals(), policy),
+        (f"the same network fitted to {len(X):,} samples", lambda m: {"fit": m(X) - torch.sin(X[:, :2])}, fit),
     ]
 
 
@@ -247,10 +247,8 @@ def descent_table(chosen: Options) -> list[Table]:
         return sum((r.square().sum() for r in m.residuals().values()), torch.zeros(())) / 2
 
     start = float(loss(first).detach())
-    most = 3 if chosen.smoke else 300
-    least = float(
-        gauss_newton(lambda m: m.residuals(), deepcopy(first), GaussNewtonOptions(iterations=most // 10)).loss
-    )
+    most, steps = (3, 1) if chosen.smoke else (300, 30)
+    least = float(gauss_newton(lambda m: m.residuals(), deepcopy(first), GaussNewtonOptions(iterations=steps)).loss)
     target = least + 0.01 * (start - least)
     ways: dict[str, Callable[[], Solution]] = {
         "Gauss-Newton": lambda: gauss_newton(
@@ -272,7 +270,7 @@ def descent_table(chosen: Options) -> list[Table]:
         rows.append((name, "yes" if s.converged else "no", s.iterations, s.evaluations, s.seconds, float(s.loss)))
     note = (
         f"A policy of 9,986 weights, {first.steps} steps, batch {len(first.start)}; from a loss of {start:.4g} to {target:.4g}, "
-        f"one hundredth of the way above the {least:.4g} that {most // 10} steps of Gauss-Newton reach; at most {most} iterations."
+        f"one hundredth of the way above the {least:.4g} that {steps} steps of Gauss-Newton reach; at most {most} iterations."
     )
     columns = ("", "reached", "iterations", "evaluations", "seconds", "loss")
     return [Table("Gauss-Newton and descent on a policy", columns, tuple(rows), note)]
