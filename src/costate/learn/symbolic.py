@@ -46,9 +46,9 @@ def inverse_function(world: World) -> ca.Function:
     For worlds without contact in which every joint has one degree of freedom, and a `Torque` or `VelocityServo` actuator.
     """
     setup = _smooth(world)
-    if setup.contact is not None or world.nq != world.nv or len(setup.drives) != world.nv:
+    if setup.contact is not None or world.nq != world.nv or len(setup.drives) != world.nv or setup.tendons:
         raise ValueError(
-            "controls follow from accelerations only where nothing touches and every joint has an actuator"
+            "controls follow from accelerations only where nothing touches, every joint has an actuator, and there are no tendons"
         )
     for d in setup.drives:
         if not isinstance(d.actuator, Torque | VelocityServo):
