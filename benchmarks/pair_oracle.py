@@ -4,6 +4,8 @@ The certificate needs no other library: along a unit direction n two solids are 
 far each reaches. No direction gives more than the distance (or minus the least depth).
 """
 
+# pyright: reportAttributeAccessIssue=false
+# (mujoco is a compiled module without types)
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -102,7 +104,7 @@ class CoalPair:
     """Signed distances by GJK and EPA, to tight tolerances."""
 
     def __init__(self, a: Body, b: Body):
-        import coal
+        import coal  # pyright: ignore[reportMissingImports]
 
         self._coal = coal
         self._shapes = [_coal_shape(coal, body) for body in (a, b)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -128,7 +129,7 @@ def test_solids_over_a_slope(kind: str) -> None:
 # --- grids ------------------------------------------------------------------------------------------------------------
 
 
-def ring(sections: int = 24) -> trimesh.Trimesh:
+def ring(sections: int = 24) -> Any:
     return trimesh.creation.torus(0.2, 0.06, major_sections=sections, minor_sections=sections // 2)
 
 

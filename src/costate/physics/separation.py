@@ -99,12 +99,12 @@ def _gjk(pair: Pair, symbols: list[SX]) -> tuple[ca.Function, ca.Function]:
     square = ca.dot(c, c)
     flat = _rough(pair, FLAT, ROUGH_FLAT)
     triangles = [[w, old[0], old[1]], [w, old[1], old[2]], [w, old[2], old[0]]]
-    best, nearest = ca.vertcat(*triangles[0]), nearest_on_triangle(*triangles[0], flat)
+    best, nearest = ca.vertcat(*triangles[0]), nearest_on_triangle(*triangles[0], flat=flat)
     for triangle in triangles[1:]:
-        p = nearest_on_triangle(*triangle, flat)
+        p = nearest_on_triangle(*triangle, flat=flat)
         nearer = ca.dot(p, p) < ca.dot(nearest, nearest)
         best, nearest = ca.if_else(nearer, ca.vertcat(*triangle), best), ca.if_else(nearer, p, nearest)
-    inside = _holds_origin(w, *old, flat)
+    inside = _holds_origin(w, *old, flat=flat)
     optimal = square - ca.dot(c, w) <= CONVERGED * square
     stuck = ca.dot(nearest, nearest) >= square * (1 - 1e-14)
     nearest = ca.if_else(inside, 0, nearest)
