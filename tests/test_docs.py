@@ -13,7 +13,7 @@ import torch
 
 DOCS = Path(__file__).parent.parent / "docs"
 SCRIPTS = sorted(DOCS.glob("*.py"))
-PAGES = [DOCS / f"{name}.md" for name in ("kernel", "optimisation", "robot", "simulation", "viewing")]
+PAGES = [DOCS / f"{name}.md" for name in ("gradients", "kernel", "optimisation", "robot", "simulation", "viewing")]
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
 
 

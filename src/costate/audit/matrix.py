@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import datetime
 import json
+import math
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -26,6 +28,10 @@ class Matrix:
     cells: Sequence[Cell]
     version: str
     date: str
+    done: int
+    """Parts that were computed."""
+    total: int
+    """Parts that there are."""
 
     @property
     def ok(self) -> bool:
@@ -50,7 +56,9 @@ class Matrix:
             where = f"{worst.row}, {worst.column}"
             numbers = (str(len(cells)), worst.shown, f"{worst.bound:.0e}", where)
             table.add_row(name, *numbers, str(sum(not c.ok for c in cells)))
-        Console().print(table)
+        console = Console()
+        console.width = max(console.width, 110)  # a file or pipe has 80, which would break names
+        console.print(table)
         for c in self.wrong:
             print(f"  wrong: {c.table}: {c.row}, {c.column}: {c.shown}, bound {c.bound:.0e}; {c.note}")
 
@@ -58,9 +66,11 @@ class Matrix:
         """A page, and its numbers beside it as JSON."""
         from costate.audit.matrix_page import markdown
 
-        data = {"version": self.version, "date": self.date, "cells": [asdict(c) for c in self.cells]}
-        numbers = "[\n" + ",\n".join(json.dumps(c) for c in data.pop("cells")) + "\n]"
-        path.with_suffix(".json").write_text(json.dumps(data)[:-1] + f', "cells": {numbers}}}\n')
+        head = {"version": self.version, "date": self.date, "done": self.done, "total": self.total}
+        lines = ",\n".join(
+            json.dumps(asdict(c)) for c in self.cells
+        )  # a line per cell, for people who read differences
+        path.with_suffix(".json").write_text(json.dumps(head)[:-1] + f', "cells": [\n{lines}\n]}}\n')
         path.write_text(markdown(self))
         return path
 
@@ -68,28 +78,38 @@ class Matrix:
 def load_matrix(path: Path) -> Matrix:
     """As saved; path: of the page or the JSON."""
     data = json.loads(path.with_suffix(".json").read_text())
-    return Matrix([Cell(**c) for c in data["cells"]], data["version"], data["date"])
+    return Matrix(**{**data, "cells": [Cell(**c) for c in data["cells"]]})
 
 
 def all_parts() -> dict[str, Part]:
     return {**robot_parts(), **world_parts()}
 
 
-def make_matrix(sample: int | None = None, path: Path | None = None, watch: Watch = silent) -> Matrix:
-    """Compute all parts, or so many evenly picked ones. path: of the page; finished parts are kept beside it until all are done."""
+def make_matrix(
+    sample: int | None = None, path: Path | None = None, minutes: float = math.inf, watch: Watch = silent
+) -> Matrix:
+    """Compute all parts, or so many evenly picked ones.
+
+    Args:
+        path: Of the page. Finished parts are kept beside it until all are done, so that an interrupted run goes on.
+        minutes: Begin no more parts after this time.
+    """
     from costate import __version__
 
     parts = all_parts()
     names = list(parts) if sample is None else [list(parts)[k * len(parts) // sample] for k in range(sample)]
     journal = None if path is None else path.with_suffix(".partial.jsonl")
-    done = _read(journal)
+    done, end = _read(journal), time.monotonic() + 60 * minutes
     for name in watch([n for n in names if n not in done], "checking"):
+        if time.monotonic() > end:
+            break
         done[name] = parts[name]()
         _append(journal, name, done[name])
-    if journal is not None:
+    found = [name for name in names if name in done]
+    if journal is not None and found == names:
         journal.unlink(missing_ok=True)
-    cells = merge(cell for name in names for cell in done[name])
-    return Matrix(cells, __version__, datetime.date.today().isoformat())
+    cells = merge(cell for name in found for cell in done[name])
+    return Matrix(cells, __version__, datetime.date.today().isoformat(), len(found), len(parts))
 
 
 def merge(cells: Iterable[Cell]) -> list[Cell]:

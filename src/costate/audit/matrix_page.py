@@ -13,8 +13,9 @@ if TYPE_CHECKING:
 INTRODUCTION = """# Accuracy of the gradients
 
 Largest relative error found in each cell, by `costate gradcheck --matrix --markdown docs/accuracy_matrix.md`, version {version},
-{date}: {count} cells, {wrong}. What is compared, and how errors are scaled, is said in [gradients.md](gradients.md). The worst
-cell of each table, relative to its bound, is bold; a dash is a combination that does not exist.
+{date}: {count} cells, {wrong}. {parts}What is compared, and how errors are scaled, is said in
+[gradients.md](gradients.md). The worst cell of each table, relative to its bound, is bold; a dash is a combination that does not
+exist{holes}.
 
 Points are fixed and in general position: no joint at zero, no axis along a coordinate, shapes that overlap by a millimetre and
 slide. On a switch gradients jump with the function: see [simulation.md](simulation.md#at-a-switch).
@@ -36,7 +37,17 @@ REFERENCES = {
 def markdown(matrix: Matrix) -> str:
     wrong = matrix.wrong
     count = "none of them wrong" if not wrong else f"{len(wrong)} of them beyond their bound"
-    page = [INTRODUCTION.format(version=matrix.version, date=matrix.date, count=len(matrix.cells), wrong=count)]
+    whole = matrix.done == matrix.total
+    page = [
+        INTRODUCTION.format(
+            version=matrix.version,
+            date=matrix.date,
+            count=len(matrix.cells),
+            wrong=count,
+            parts="" if whole else f"They are from {matrix.done} of {matrix.total} parts. ",
+            holes="" if whole else " or was not computed",
+        )
+    ]
     if wrong:
         page.append("## Beyond their bounds\n")
         page += [f"- {c.table}: {c.row}, {c.column}: {c.shown}, bound {c.bound:.0e}: {c.note}" for c in wrong]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -54,7 +55,7 @@ def arm(kind: str) -> Model:
 
 def _joint(rng: np.random.Generator, name: str, kind: str, parent: str, child: str) -> Joint:
     axis, pose = rng.normal(size=3), Transform(_rotation(rng), rng.uniform(-0.3, 0.3, 3))
-    passive = {} if kind == "fixed" else {"damping": 0.2, "friction": 0.1, "armature": 0.03}
+    passive: dict[str, Any] = {} if kind == "fixed" else {"damping": 0.2, "friction": 0.1, "armature": 0.03}
     if JOINT_SIZES[kind][1] == 1:
         passive |= {"stiffness": 1.5, "rest": 0.3}
     return Joint(name, kind, parent, child, pose, axis / np.linalg.norm(axis), **passive)

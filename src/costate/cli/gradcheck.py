@@ -34,8 +34,10 @@ class Options:
     """Instead of a robot or file: all functions, joints, shapes, contact models, integrators and parameters; about 15 minutes."""
     sample: int | None = None
     """Of the matrix: only so many of its parts."""
+    minutes: float = float("inf")
+    """Of the matrix: begin no more parts after this time."""
     markdown: Path | None = None
-    """Of the matrix: page to write, and the numbers beside it as .json. An interrupted run goes on where it stopped."""
+    """Of the matrix: page to write, and the numbers beside it as .json. A run that did not finish is gone on with."""
 
 
 def run(options: Options) -> int:
@@ -70,7 +72,7 @@ def _of_file(options: Options) -> Audit:
 def _matrix(options: Options) -> int:
     from costate.audit.matrix import make_matrix
 
-    matrix = make_matrix(options.sample, options.markdown, watch)
+    matrix = make_matrix(options.sample, options.markdown, options.minutes, watch)
     matrix.print()
     if options.markdown:
         print(matrix.save(options.markdown))
