@@ -105,7 +105,9 @@ def test_gradients_of_contact_force(twin):
     state = torch.tensor([*q, 0.7, -0.2, -0.03, 0.1, 0.3, 0.2, 0.5], dtype=D)
     u, force = torch.tensor([0.3], dtype=D), cs.sensors.ContactForce("robot/ball")
     assert float(force.read(twin.world, state, u)[2]) > 10.0
-    check_gradients(lambda x, u: force.read(twin.world, x, u), (state, u), names=("state", "control"), step=1e-5)
+    near = {"step": 1e-5, "float32": False}
+    check_gradients(lambda x, u: force.read(twin.world, x, u), (state, u), names=("state", "control"), **near)
+    check_gradients(lambda x: SENSORS[-1].read(twin.world, x, u), (state,), names=("state",), **near)
 
 
 SIZE = np.array([0.3, 0.2, 0.4])
