@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import numpy as np
@@ -78,7 +79,25 @@ def insertion() -> None:
     shrink(HERE / "insertion.png")
 
 
-PICTURES = {"robots": robots, "gradient": gradient, "insertion": insertion}
+def pile() -> None:
+    """Boxes of example 12 on their way, and at rest."""
+    spec = spec_from_file_location("pile", HERE.parent.parent / "examples" / "12_pile.py")
+    assert spec is not None and spec.loader is not None
+    example = module_from_spec(spec)
+    spec.loader.exec_module(example)
+    world = example.make_world()
+    states = example.simulate(world, example.scattered(world))
+    camera = Camera(np.array([4.1, -3.3, 2.3]), np.array([0.33, 0.33, 0.5]), np.radians(28))
+    pictures = []
+    for frame in (0, 40, len(states) - 1):
+        path = cs.render(world, states, HERE / "pile.png", size=(330, 330), camera=camera, frame=frame)
+        pictures.append(np.asarray(Image.open(path).convert("RGB")))
+    gap = np.full((330, 6, 3), 255, np.uint8)
+    Image.fromarray(np.concatenate([x for p in pictures for x in (p, gap)][:-1], 1)).save(HERE / "pile.png")
+    shrink(HERE / "pile.png")
+
+
+PICTURES = {"robots": robots, "gradient": gradient, "insertion": insertion, "pile": pile}
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or PICTURES:

@@ -188,6 +188,16 @@ def test_while() -> None:
     assert torch.autograd.gradgradcheck(lambda a, c: k(x=a, r=c).end, leaves)
 
 
+def test_while_with_a_carry_nobody_reads() -> None:
+    """It is left out of the body and of the condition."""
+    x, last = ca.SX.sym("x"), ca.SX.sym("last")
+    going_on, body = ca.Function("on", [x, last], [x > 1]), ca.Function("body", [x, last], [x / 2, x])
+    b = ProgramBuilder("unread")
+    (end, _), _ = b.while_loop(going_on, body, 50, [b.input("x", 1), b.input("last", 1)])
+    b.output("end", end)
+    assert b.kernel()(x=torch.tensor([5.0, 48.0])[:, None], last=torch.zeros(1)).end.flatten().tolist() == [0.625, 0.75]
+
+
 def test_while_stops_at_nan() -> None:
     out = growth()(x=torch.tensor([[math.nan, 1.0], [1.0, math.nan]]).double(), r=torch.tensor([[2.0]]).double())
     assert out.count.tolist() == [[0.0], [4.0]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import chain, product
 
 import casadi as ca
 import numpy as np
@@ -16,9 +16,10 @@ from costate.kernel.stages.cond import Cond
 from costate.kernel.stages.custom import Custom
 from costate.kernel.stages.indexed import Map
 from costate.kernel.stages.scan import Scan
-from costate.kernel.stages.straight import as_program, concat
+from costate.kernel.stages.straight import add, as_program, concat, zeros
 from costate.kernel.stages.table import Corners
 from costate.kernel.stages.view import Slice
+from costate.kernel.stages.walk import Walk
 
 Body = ca.Function | Program
 Shape = int | tuple[int, ...]
@@ -89,6 +90,12 @@ class ProgramBuilder:
     def concat(self, *values: Var) -> Var:
         return concat(self._builder, *values)
 
+    def add(self, u: Var, v: Var) -> Var:
+        return add(self._builder, u, v)
+
+    def zeros(self, size: int) -> Var:
+        return zeros(self._builder, size)
+
     def scan(
         self,
         body: Body,
@@ -146,6 +153,40 @@ class ProgramBuilder:
         op = Map(program, gather, tuple(scatter), in_sizes, tuple(sizes))
         return self._builder.stage(op, *(v for v, _ in inputs))
 
+    def walk(
+        self,
+        body: Body,
+        flags: Var,
+        states: Sequence[tuple[Var, np.ndarray]],
+        reads: Sequence[tuple[Var, np.ndarray]] = (),
+        sums: Sequence[tuple[int, np.ndarray]] = (),
+        rounds: int = 1,
+    ) -> tuple[list[Var], list[Var], list[Var]]:
+        """Instances that change shared states one after the other: (local states, reads) -> (local states, results to be summed,
+        rows), `rounds` times for every instance whose flag is not zero.
+
+        states, reads: (value, int table (k, n)): instance i has those n elements. sums: (size, int table (k, m)) for the results
+        that are added to a vector. Returns final states, sums, and the rows of all visits; a row is only written where some lane
+        takes the instance, and may only be read by a walk with the same flags or fewer.
+        """
+        program = as_program(body)
+        tables = [[np.atleast_2d(np.asarray(t, np.int64)) for _, t in group] for group in (states, reads, sums)]
+        sizes = [tuple(v.size for v, _ in states), tuple(v.size for v, _ in reads), tuple(n for n, _ in sums)]
+        n, r = len(states), len(reads)
+        local, results = program.in_sizes[: n + r], program.out_sizes[n : n + len(sums)]
+        if len(program.in_sizes) != n + r or program.out_sizes[:n] != program.in_sizes[:n]:
+            raise ValueError(
+                f"the body of a walk takes {n} local states and {r} reads and returns the states first: it maps "
+                f"{program.in_sizes} to {program.out_sizes}"
+            )
+        for table, width, size in zip(chain(*tables), (*local, *results), chain(*sizes), strict=True):
+            _check_table_of(table, (flags.size, width), size)
+        for table in tables[0]:
+            if any(len(set(row)) < len(row) for row in table.tolist()):
+                raise ValueError("an instance of a walk must not have an element of a state twice")
+        op = Walk(program, rounds, flags.size, *map(tuple, tables), *sizes, keep=(False,) * n)  # type: ignore[arg-type]
+        return op.split_out(self._builder.stage(op, flags, *(v for v, _ in states), *(v for v, _ in reads)))[:3]
+
     def cond(self, condition: Var, then: Body, otherwise: Body, *args: Var) -> list[Var]:
         """then(args) where the condition is not zero, else otherwise(args). A branch no lane takes is not run."""
         op = Cond(as_program(then), as_program(otherwise))
@@ -196,14 +237,16 @@ def _check_tables(program, gather, in_sizes, scatter, sizes) -> None:
         *zip(scatter, program.out_sizes, sizes, strict=True),
     ]
     for table, width, size in tables:
-        if table.shape != (len(gather[0]), width):
-            raise ValueError(
-                f"an index table has shape {table.shape}, expected {(len(gather[0]), width)}: instances x elements"
-            )
-        if table.size and not 0 <= table.min() <= table.max() < size:
-            raise ValueError(
-                f"an index table reaches from {table.min()} to {table.max()}, outside of a vector of {size} elements"
-            )
+        _check_table_of(table, (len(gather[0]), width), size)
+
+
+def _check_table_of(table: np.ndarray, shape: tuple[int, int], size: int) -> None:
+    if table.shape != shape:
+        raise ValueError(f"an index table has shape {table.shape}, expected {shape}: instances x elements")
+    if table.size and not 0 <= table.min() <= table.max() < size:
+        raise ValueError(
+            f"an index table reaches from {table.min()} to {table.max()}, outside of a vector of {size} elements"
+        )
 
 
 def _check_custom(op: Custom) -> None:

@@ -17,10 +17,11 @@ from costate.kernel.emit import Unit
 from costate.kernel.jit import module_text, object_code
 from costate.kernel.lower import Names
 from costate.kernel.passes import optimize
-from costate.kernel.program import DYNAMIC, Program
+from costate.kernel.program import DYNAMIC, Op, Program
 from costate.kernel.stages.indexed import Map
 from costate.kernel.stages.scan import Scan
 from costate.kernel.stages.straight import Straight
+from costate.kernel.stages.walk import Walk
 from costate.kernel.target import Target
 from costate.kernel.vecmath import FUNCTIONS, symbol
 from costate.kernel.workers import compile_chunks
@@ -76,8 +77,15 @@ def count_work(program: Program, unit: Unit) -> tuple[int, int]:
         elif isinstance(op, Scan) and op.steps == DYNAMIC:
             per_step += inside
         else:
-            total += inside * (op.steps if isinstance(op, Scan) else op.count if isinstance(op, Map) else 1)
+            total += inside * _repeats(op)
     return total, per_step
+
+
+def _repeats(op: Op) -> int:
+    """How often the body of an op runs, at most."""
+    if isinstance(op, Walk):
+        return op.rounds * op.count
+    return op.steps if isinstance(op, Scan) else op.count if isinstance(op, Map) else 1
 
 
 def main_text(unit: Unit, target: Target) -> str:

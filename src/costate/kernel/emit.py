@@ -18,6 +18,7 @@ from costate.kernel.chunks import Chunk, cut
 from costate.kernel.lower import Names
 from costate.kernel.program import DYNAMIC, Program, Stage, Var
 from costate.kernel.runtime_ir import HELPERS, pack_row, unpack_row
+from costate.kernel.stages.bulk import Join
 from costate.kernel.stages.straight import Straight
 from costate.kernel.trace import tape_of
 
@@ -73,6 +74,7 @@ class Unit:
     """Operations of each straight-line op, by key."""
     _made: dict[str, Function] = field(default_factory=dict)
     _cut: dict[str, tuple[list[str], int]] = field(default_factory=dict)
+    _constants: dict[tuple[str, bytes], str] = field(default_factory=dict)
 
     def straight(self, op: Straight) -> tuple[list[str], int]:
         """Chunk names of a straight-line function, and the workspace they share."""
@@ -115,10 +117,12 @@ class Unit:
 
     def constant(self, values: np.ndarray, kind: str) -> str:
         """A constant array inside the object code: kind i32, i64."""
-        name = f"@table{len(self.globals)}"
-        items = ", ".join(f"{kind} {int(v)}" for v in values.ravel())
-        self.globals.append(f"{name} = internal constant [{values.size} x {kind}] [{items}]")
-        return name
+        key = kind, np.ascontiguousarray(values, np.int64).tobytes()
+        if key not in self._constants:
+            self._constants[key] = f"@table{len(self.globals)}"
+            items = ", ".join(f"{kind} {int(v)}" for v in values.ravel())
+            self.globals.append(f"{self._constants[key]} = internal constant [{values.size} x {kind}] [{items}]")
+        return self._constants[key]
 
 
 class Emitter:
@@ -311,9 +315,10 @@ class Emitter:
         """All stages, with regions reserved when a variable is made and released after its last use."""
         places: dict[Var, Place] = dict(zip(program.inputs, ins, strict=True))
         targets = _direct_targets(program, outs)
-        dying = _last_uses(program)
+        parts = _parts(program)
+        dying = _last_uses(program, parts)
         for k, s in enumerate(program.stages):
-            self._stage(s, places, targets)
+            self._stage(s, places, targets, parts)
             for v in dying.get(k, ()):
                 place = places[v]
                 if isinstance(place, Memory) and place.pointer == "%ws":
@@ -322,12 +327,23 @@ class Emitter:
             if places[v] != out:
                 self._deliver(places[v], out, v.size)
 
-    def _stage(self, s: Stage, places: dict[Var, Place], targets: dict[Var, Place]) -> None:
+    def _stage(
+        self, s: Stage, places: dict[Var, Place], targets: dict[Var, Place], parts: dict[Var, tuple[Var, int]]
+    ) -> None:
         ins = [self._readable(s, k, v, places) for k, v in enumerate(s.inputs)]
         if s.op.is_view:
             places[s.outputs[0]] = s.op.view(ins[0])
             return
         for k, v in enumerate(s.outputs):
+            if v in places:  # a join, reserved when its first part was made
+                continue
+            if v in parts:
+                whole, start = parts[v]
+                if whole not in places:
+                    target = targets.get(whole)
+                    places[whole] = target if isinstance(target, Memory) else self.reserve(whole.size)
+                places[v] = shifted(places[whole], start)
+                continue
             target = targets.get(v)
             if target is None or (isinstance(target, Rows) and not s.op.writes_rows(k, target.row_size)):
                 target = self.reserve(v.size)
@@ -360,9 +376,23 @@ def _direct_targets(program: Program, outs: Sequence[Place]) -> dict[Var, Place]
     return targets
 
 
-def _last_uses(program: Program) -> dict[int, list[Var]]:
-    """Stage index -> variables whose region is free after it. A view keeps the region it looks into alive."""
-    root: dict[Var, Var] = {}
+def _parts(program: Program) -> dict[Var, tuple[Var, int]]:
+    """Value -> the join it is a part of, and where in it: such values are made where they will be."""
+    free = {v for s in program.stages if not s.op.is_view and not isinstance(s.op, Join) for v in s.outputs}
+    free -= set(program.outputs)
+    found: dict[Var, tuple[Var, int]] = {}
+    for s in program.stages:
+        if isinstance(s.op, Join):
+            for v, start in zip(s.inputs, s.op.starts(), strict=True):
+                if v in free:
+                    found[v] = s.outputs[0], start
+                    free.remove(v)
+    return found
+
+
+def _last_uses(program: Program, parts: dict[Var, tuple[Var, int]]) -> dict[int, list[Var]]:
+    """Stage index -> variables whose region is free after it. A view, and a part, keep the region they lie in alive."""
+    root: dict[Var, Var] = {v: whole for v, (whole, _) in parts.items()}
     last: dict[Var, int] = {}
     for k, s in enumerate(program.stages):
         for v in s.inputs:
@@ -371,7 +401,7 @@ def _last_uses(program: Program) -> dict[int, list[Var]]:
             if s.op.is_view:
                 root[v] = root.get(s.inputs[0], s.inputs[0])
             else:
-                last[v] = k
+                last[root.get(v, v)] = k
     kept = {root.get(v, v) for v in program.outputs} | set(program.inputs)
     dying: dict[int, list[Var]] = {}
     for v, k in last.items():

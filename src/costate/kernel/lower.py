@@ -69,7 +69,7 @@ class ChunkWriter:
             if size >= BLOCK_OPS and k > ends[k]:
                 self.new_block()
                 size = 0
-            size += ins[0] not in NOT_COUNTED
+            size += ins[0] not in NOT_COUNTED or value in chunk.stores
             self.instruction(value, ins)
             self.write_out(value)
         body = "\n".join(self.lines)
@@ -84,7 +84,9 @@ class ChunkWriter:
         places = [(f"%o{o}", e) for o, e in self.chunk.stores.get(value, ())]
         if value in self.chunk.saves:
             places.append(("%ws", self.chunk.saves[value]))
-        for pointer, element in places:
+        for k, (pointer, element) in enumerate(places):
+            if k and k % BLOCK_OPS == 0 and value not in self.masks:
+                self.new_block()  # a constant may have thousands of places
             address = self.address(pointer, element)
             self.lines.append(f"  store {self.n.vec} {self.number(value)}, ptr {address}, align {self.n.stride}")
 

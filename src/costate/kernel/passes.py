@@ -11,6 +11,7 @@ from costate.kernel.program import Builder, Program, Stage, Var
 from costate.kernel.stages.finite import Finite
 from costate.kernel.stages.scan import Scan
 from costate.kernel.stages.straight import Straight
+from costate.kernel.stages.walk import Walk
 
 
 def optimize(program: Program) -> Program:
@@ -19,9 +20,10 @@ def optimize(program: Program) -> Program:
 
 
 def _inside_loops(program: Program) -> Program:
-    """The bodies of scans, optimised: an adjoint's body adds what it finds to sums, which fuses into multiply-adds."""
+    """The bodies of loops, optimised: an adjoint's body adds what it finds to sums, which fuses into multiply-adds."""
     stages = tuple(
-        replace(s, op=replace(s.op, body=optimize(s.op.body))) if isinstance(s.op, Scan) else s for s in program.stages
+        replace(s, op=replace(s.op, body=optimize(s.op.body))) if isinstance(s.op, Scan | Walk) else s
+        for s in program.stages
     )
     return Program(program.inputs, stages, program.outputs)
 
@@ -121,6 +123,7 @@ def with_finite_flag(program: Program) -> Program:
             flag = outs.pop(s.op.n_carry)
         else:
             outs = b.stage(s.op, *ins)
-            flag = b.stage(Finite(s.op.out_sizes), flag, *outs)[0]
+            seen = outs[: len(s.op.states) + len(s.op.scatter)] if isinstance(s.op, Walk) else outs
+            flag = b.stage(Finite(tuple(v.size for v in seen)), flag, *seen)[0]
         values.update(zip(s.outputs, outs, strict=True))
     return b.finish(*(values[v] for v in program.outputs), flag)

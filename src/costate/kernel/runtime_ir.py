@@ -97,6 +97,16 @@ def _scatter(n: Names) -> str:
     return _loop(n, "vscatter", "target source", "%z", f"%z = fadd {n.vec} %y, %x", table="target")
 
 
+def _assign(n: Names) -> str:
+    """target[table[k]] = source[k]."""
+    return _loop(n, "vassign", "target source", "%y", table="target")
+
+
+def _add(n: Names) -> str:
+    """target += source."""
+    return _loop(n, "vadd", "target source", "%z", f"%z = fadd {n.vec} %y, %x")
+
+
 def _finite(n: Names) -> str:
     """flag = 0 in lanes where some vector of the source is not finite."""
     body = f"""%d = fsub {n.vec} %x, %x
@@ -112,6 +122,8 @@ HELPERS: dict[str, Callable[[Names], str]] = {
     "vmask": _mask,
     "vgather": _gather,
     "vscatter": _scatter,
+    "vassign": _assign,
+    "vadd": _add,
     "vfinite": _finite,
 }
 

@@ -1,4 +1,4 @@
-"""Bounding spheres, and pairs that are only looked at where their spheres are near."""
+"""Bounding spheres and boxes, and pairs that are only looked at where their spheres are near."""
 
 from __future__ import annotations
 
@@ -33,6 +33,40 @@ def bound(solid: Solid) -> tuple[SX, SX]:
         return middle, ca.mmax(ca.vertcat(*(length(p - middle) for p in corners)))
     radius = _HALF.get(type(solid), lambda s: FAR)(solid)
     return SX.zeros(3), SX(radius)
+
+
+BOX = 6
+"""Numbers of a bounding box: its middle in the solid's frame, and half its edges along the solid's axes."""
+
+_HALF_EDGES: dict[type[Solid], Callable[..., SX]] = {
+    Sphere: lambda s: ca.repmat(SX(s.radius), 3, 1),
+    Capsule: lambda s: ca.vertcat(s.radius, s.radius, s.radius + s.length / 2),
+    Cylinder: lambda s: ca.vertcat(s.radius, s.radius, s.length / 2),
+    Box: lambda s: s.size / 2,
+    Ellipsoid: lambda s: s.semi,
+}
+
+
+def bounding_box(solid: Solid) -> SX:
+    """Middle and half edges of a box around a solid, (BOX,); endless where there is none."""
+    if isinstance(solid, Hull):
+        corners = ca.horzcat(*solid.corners)
+        low, high = (ca.vertcat(*(f(corners[k, :]) for k in range(3))) for f in (ca.mmin, ca.mmax))
+        return ca.vertcat((low + high) / 2, (high - low) / 2)
+    half = _HALF_EDGES.get(type(solid), lambda s: SX.ones(3) * FAR)(solid)
+    return ca.vertcat(SX.zeros(3), half)
+
+
+def boxes_apart(x: SX, y: SX, s: SX, t: SX) -> SX:
+    """How far two boxes (s at the pose x, t at y) are apart along the normals of their faces [m]: a lower bound of the distance."""
+    (A, a), (B, b) = ((ca.reshape(p[:9], 3, 3), p[9:] + ca.reshape(p[:9], 3, 3) @ c[:3]) for p, c in ((x, s), (y, t)))
+    between, turn = a - b, A.T @ B
+    reach = ca.fabs(turn)
+    along = [
+        ca.fabs(A.T @ between) - s[3:] - reach @ t[3:],
+        ca.fabs(B.T @ between) - t[3:] - reach.T @ s[3:],
+    ]
+    return ca.mmax(ca.vertcat(*along))
 
 
 def pruned(program: Program) -> Program:

@@ -17,12 +17,15 @@ from casadi import SX
 
 from costate.kernel import ProgramBuilder
 from costate.kernel.program import Program
+from costate.kernel.stages.straight import as_program
+from costate.model import Transform
+from costate.physics.contact import Placed, by_program, candidates
 from costate.physics.features import is_convex
 from costate.physics.field_pairs import field_program
 from costate.physics.manifold import POINTS, manifold
 from costate.physics.pair import pair_symbols
 from costate.physics.separation import search_program
-from costate.physics.shapes import Field, Solid
+from costate.physics.shapes import Field, Solid, resized, sizes
 
 POSE, PLACE = 12, 7
 
@@ -51,6 +54,31 @@ def pair_program(a: Solid, b: Solid) -> Program:
     key = pair_key(a, b)
     if key not in _programs:
         _programs[key] = _make(a, b)
+    return _programs[key]
+
+
+def place_program(a: Solid, b: Solid) -> Program:
+    """Of any pair of plain solids: its program, or its formula as one."""
+    return pair_program(a, b) if by_program(a, b) else _formula(a, b)
+
+
+def is_plain(solid: Solid) -> bool:
+    """Whether a solid is told by its kind and sizes (compositions are not)."""
+    return isinstance(solid, Field) or not any(
+        isinstance(getattr(solid, f.name), Solid | Transform)
+        for f in fields(solid)  # type: ignore[arg-type]
+    )
+
+
+def _formula(a: Solid, b: Solid) -> Program:
+    key = pair_key(a, b)
+    if key not in _programs:
+        x, y = SX.sym("x", POSE), SX.sym("y", POSE)
+        size = [SX.sym(f"s{k}", len(sizes(solid))) for k, solid in enumerate((a, b))]
+        placed = [Placed(resized(s, n), *pose(p)) for s, n, p in zip((a, b), size, (x, y), strict=True)]
+        rows = [ca.vertcat(c.gap, c.point, c.normal) for c in candidates(*placed)]
+        places = ca.densify(ca.vertcat(SX(0, 1), *rows))
+        _programs[key] = as_program(ca.Function("formula", [x, y, *size], [places]))
     return _programs[key]
 
 

@@ -42,6 +42,9 @@ class PGS:
     warm_start: bool = False
     """Whether a substep starts from the impulses of the one before. The first substep of a step starts from zero: a state does not
     hold impulses."""
+    mapped: bool | None = None
+    """Whether contacts are solved pair by pair, by one program for all pairs of a kind, instead of by rows of one system: for many
+    free bodies, without robots. The impulses are the same. None: where that is possible and there are more than 24 pairs."""
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,12 @@ from costate.kernel.program import Program, Var
 from costate.sim.advance import advance
 from costate.sim.constraints import Row, constraint_rows
 from costate.sim.contact_models import PGS
+from costate.sim.mappable import is_mapped
+from costate.sim.mapped import mapped_step
 from costate.sim.motion import Free, free_motion
 from costate.sim.setup import Setup, Symbols
 from costate.sim.sweep import Sweep, make_sweep
+from costate.sim.targets import target_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +47,8 @@ def pgs_step(setup: Setup, warm: bool = False) -> Program:
     warm: The program has one more input after x, the impulses to start from. residual: largest speed [m/s or rad/s] by which one
     more sweep would change a row, (1,).
     """
+    if is_mapped(setup):
+        return mapped_step(setup, warm)
     options = setup.contact
     assert isinstance(options, PGS)
     s = Symbols(setup)
@@ -127,7 +132,7 @@ def _offsets(s: Symbols, options: PGS, rows: list[Row], speed: SX, before: SX) -
     restitution = s.contact_value("restitution")
     c, push, rest = [], [], []
     for k, row in enumerate(rows):
-        target, undo, left = _target(row, speed[k], before[k], restitution, options, s.setup.dt)
+        target, undo, left = target_of(row, speed[k], before[k], restitution, options, s.setup.dt)
         c.append(speed[k] - target)
         push.append(-undo)
         rest.append(left)
@@ -135,28 +140,6 @@ def _offsets(s: Symbols, options: PGS, rows: list[Row], speed: SX, before: SX) -
         if row.kind == "tangent":
             rest[k] = rest[row.contact]
     return ca.vertcat(*c), ca.vertcat(*push), ca.vertcat(*rest)
-
-
-def _target(row: Row, speed: SX, before: SX, restitution: SX, options: PGS, dt: float) -> tuple[SX, SX, SX]:
-    """(velocity the row must reach, velocity that undoes overlap, part of the step after the impact).
-
-    speed: along the row without impulses; before: at the start of the step, which tells an impact from rest under gravity.
-    """
-    if row.kind in ("tangent", "friction"):
-        return SX(0), SX(0), SX(1)
-    gap = row.gap
-    undo = ca.fmin(ca.fmax(-gap - options.slop, 0) * (options.erp / dt), options.max_correction)
-    if options.correction == "none":
-        undo = SX(0)
-    overlapping = SX(0) if options.correction == "split" else undo
-    resting = ca.if_else(gap > 0, -gap / dt, overlapping)  # what is apart may come as near as touching
-    if not row.bounces or (restitution.is_constant() and float(restitution) == 0):
-        return resting, undo, SX(1)
-    meets = ca.logic_or(gap <= 0, gap + dt * speed < 0)
-    strikes = ca.logic_and(ca.logic_and(before < -options.restitution_speed, speed < 0), meets)
-    target = ca.if_else(strikes, ca.fmax(-restitution * speed, overlapping), resting)
-    time = ca.if_else(ca.logic_and(strikes, gap > 0), gap / ca.if_else(strikes, -speed, 1), 0)
-    return target, undo, 1 - time / dt
 
 
 def _sparse_solve(factor, column: SX) -> SX:

@@ -178,13 +178,21 @@ class Symbols:
         return Tree.of(self.setup.scene.model, self.params)
 
     @cached_property
+    def used(self) -> list[int]:
+        """Colliders that may touch others."""
+        return sorted({i for pair in self.setup.scene.pairs for i in pair})
+
+    def local(self, k: int) -> Placed:
+        """A collider in its link."""
+        return self.place(self.setup.scene.colliders[k], (SX.eye(3), SX.zeros(3)))
+
+    @cached_property
     def _placed(self) -> dict[int, Placed]:
         """Colliders that may touch others, at their poses."""
         bodies = body_poses(self.tree, self.q)
         scene = self.setup.scene
-        used = sorted({i for pair in scene.pairs for i in pair})
-        links = {k: link_pose(self.tree, bodies, scene.colliders[k].link) for k in used}
-        return {k: self.place(scene.colliders[k], links[k]) for k in used}
+        links = {k: link_pose(self.tree, bodies, scene.colliders[k].link) for k in self.used}
+        return {k: self.place(scene.colliders[k], links[k]) for k in self.used}
 
     @cached_property
     def _narrow(self) -> Narrow | None:
@@ -227,7 +235,7 @@ class Symbols:
                     f"'{a.name}' and '{b.name}' have no points to touch each other by: make one of simpler shapes, or leave the "
                     "pair out with collide="
                 )
-            surface, friction = self._surface(a, b), self._friction(a, b)
+            surface, friction = self._surface(a, b), self.friction_of(a, b)
             if (i, j) in scene.listed:
                 surface, friction = scene.listed[i, j], SX(scene.listed[i, j].friction[0])
             found += [Touch(a.link, b.link, (a.name, b.name), c, friction, surface, along) for c, along in near]
@@ -258,7 +266,7 @@ class Symbols:
         size = self.of_shape.get(("size", c.name))
         return Placed(c.solid if size is None else resized(c.solid, size), R @ turn, p + R @ at)
 
-    def _friction(self, a: Collider, b: Collider) -> SX:
+    def friction_of(self, a: Collider, b: Collider) -> SX:
         """Of two shapes the larger coefficient; the world's where neither has its own."""
         pair = [c for c in (a, b) if c.priority == max(a.priority, b.priority)]
         own = [self.of_shape.get(("friction", c.name), c.friction) for c in pair]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import casadi as ca
+import numpy as np
 from casadi import SX
 
 from costate.kernel import Kernel, ProgramBuilder
@@ -17,8 +18,11 @@ from costate.kernel.program import DYNAMIC, Program, Var
 from costate.physics.contact import tangents
 from costate.physics.energy import kinetic_energy, potential_energy
 from costate.physics.integrate import difference, integrate
+from costate.physics.narrow import PLACE
 from costate.sim.compliant import smooth_step
 from costate.sim.contact_models import PGS, Newton
+from costate.sim.mappable import is_mapped
+from costate.sim.mapped import mapped_places
 from costate.sim.newton import newton_step
 from costate.sim.newton_rows import friction_axes, resolved
 from costate.sim.pgs import pgs_step
@@ -124,6 +128,8 @@ def linearization_kernel(setup: Setup) -> Kernel:
 def contact_kernel(setup: Setup) -> Kernel:
     """Where shapes may touch: points, normals, gaps, and the forces of one substep: normal, of friction, torques; then what its
     solver left."""
+    if is_mapped(setup):
+        return _mapped_contact_kernel(setup)
     s = Symbols(setup)
     touches = s.contacts()
     b = ProgramBuilder("world.contacts")
@@ -153,6 +159,25 @@ def contact_kernel(setup: Setup) -> Kernel:
     return b.kernel()
 
 
+def _mapped_contact_kernel(setup: Setup) -> Kernel:
+    b = ProgramBuilder("world.contacts")
+    args = _inputs(b, setup)
+    places = mapped_places(setup, b, args)
+    _, impulses, left = b.call(substep_program(setup), *args)
+    n = places.size // PLACE
+    place, impulse = SX.sym("place", PLACE), SX.sym("impulse", 3)
+    gap, point, normal = ca.vertsplit(place, [0, 1, 4, PLACE])
+    force = impulse / setup.dt
+    rub = sum((d * force[1 + k] for k, d in enumerate(tangents(normal))), SX.zeros(3))
+    body = ca.Function("where", [place, impulse], [point, normal, gap, force[0], rub, SX.zeros(3)])
+    tables = [(v, np.arange(v.size).reshape(n, -1)) for v in (places, impulses)]
+    shapes = {"points": (n, 3), "normals": (n, 3), "gaps": n, "forces": n, "friction": (n, 3), "torques": (n, 3)}
+    for (name, shape), value in zip(shapes.items(), b.map(body, tables, [None] * 6), strict=True):
+        b.output(name, value, shape)
+    b.output("residual", left)
+    return b.kernel()
+
+
 def _axes(s: Symbols, t: Touch) -> tuple[tuple[SX, ...], tuple[SX, ...]]:
     """Axes along which friction acts, and about which torques do, world axes."""
     if isinstance(s.setup.contact, Newton):
@@ -167,6 +192,12 @@ def gap_kernel(setup: Setup) -> Kernel:
     b = ProgramBuilder("world.gaps")
     x, given = b.input("state", setup.nx), _given(b, setup)
     still = b.call(ca.Function("still", [], [SX.zeros(setup.nu)]))
+    if is_mapped(setup):
+        places = mapped_places(replace(setup, wrenches=()), b, [x, *still, *given])
+        place = SX.sym("place", PLACE)
+        table = np.arange(places.size).reshape(-1, PLACE)
+        b.output("gaps", b.map(ca.Function("gap", [place], [place[0]]), [(places, table)], [None])[0])
+        return b.kernel()
     gaps = ca.vertcat(*(t.candidate.gap for t in s.contacts()))
     b.output("gaps", s.call(b, "gaps", [gaps], [x, *still, *given], prune=False)[0])
     return b.kernel()

@@ -60,9 +60,9 @@ def _over_impulses(rows: Sequence[Row], A: SX, steps: SX, options: PGS) -> Sweep
                 speed = speed + full[k, j] * impulse[j]
         return -speed * step[k]
 
-    for block in _blocks(rows, options):
+    for block in blocks(rows, options):
         aims = [aim(k) for k in block]
-        for i, new in zip(block, _projected(rows, block, aims, impulse, step, bounds), strict=True):
+        for i, new in zip(block, projected(rows, block, aims, impulse, step, bounds), strict=True):
             impulse[i] = new
     function = ca.Function("sweep", [start, ca.vertcat(a, step), c, bounds], [ca.vertcat(*impulse)])
     return Sweep(function, ca.vertcat(_nonzeros(lower), steps))
@@ -75,11 +75,11 @@ def _over_velocities(rows: Sequence[Row], J: SX, W: SX, steps: SX, options: PGS)
     c, bounds = SX.sym("c", n), SX.sym("bound", n)
     rows_J, columns_W = SX(J.sparsity(), j), SX(W.sparsity(), w)
     impulse, v = list(ca.vertsplit(start)), moved
-    for block in _blocks(rows, options):
+    for block in blocks(rows, options):
         # A[k, k] step[k] = 1 / (1 + cfm): what the row itself has added to v is taken out again.
         own = [impulse[k] / (1 + options.cfm) for k in block]
         aims = [o - (c[k] + _tree_sum(rows_J[k, :], v)) * step[k] for k, o in zip(block, own, strict=True)]
-        for i, new in zip(block, _projected(rows, block, aims, impulse, step, bounds), strict=True):
+        for i, new in zip(block, projected(rows, block, aims, impulse, step, bounds), strict=True):
             v = v + columns_W[:, i] * (new - impulse[i])
             impulse[i] = new
     function = ca.Function(
@@ -98,7 +98,7 @@ def _tree_sum(row: SX, v: SX) -> SX:
     return terms[0] if terms else SX(0)
 
 
-def _blocks(rows: Sequence[Row], options: PGS) -> list[tuple[int, ...]]:
+def blocks(rows: Sequence[Row], options: PGS) -> list[tuple[int, ...]]:
     """Rows that change together: every row by itself, but both tangents of a contact with a friction cone."""
     if options.cone != "cone":
         return [(k,) for k in range(len(rows))]
@@ -109,7 +109,7 @@ def _blocks(rows: Sequence[Row], options: PGS) -> list[tuple[int, ...]]:
     return [(k, k + 1) if second[k + 1 : k + 2] == [True] else (k,) for k in range(len(rows)) if not second[k]]
 
 
-def _projected(
+def projected(
     rows: Sequence[Row], block: tuple[int, ...], aims: list[SX], impulse: list[SX], step: SX, bounds: SX
 ) -> list[SX]:
     """What the rows of a block may be where they would like to be `aims`."""

@@ -23,6 +23,7 @@ from costate.sim.divergence import SimulationError, check_states
 from costate.sim.drives import Actuators, drives, with_rotors
 from costate.sim.equality import equations, resolve
 from costate.sim.inputs import Inputs, Params, Wrenches
+from costate.sim.mappable import is_mapped
 from costate.sim.newton_rows import row_kinds
 from costate.sim.scene import Body, Collide, Static, make_scene
 from costate.sim.setup import INTEGRATORS, Setup, Symbols, Touch
@@ -321,6 +322,8 @@ class World:
         kinds: list[str] = []
         if isinstance(self.setup.contact, Newton):
             kinds = row_kinds(s, self._touches)
+        elif is_mapped(self.setup):
+            kinds = ["normal", "tangent", "tangent"] * len(self._touches)
         elif self.setup.contact is not None:
             kinds = [r.kind for r in constraint_rows(s, s.q, self._touches, self.setup.dt)]
         kinds += ["equality" for e in equations(s, s.q) for _ in range(e.dim)]

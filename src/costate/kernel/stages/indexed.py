@@ -10,6 +10,7 @@ import numpy as np
 
 from costate.kernel.fork import cached_property
 from costate.kernel.program import Array, Builder, Op, Program, Var
+from costate.kernel.stages.lookup import Lookup, is_stacked
 
 if TYPE_CHECKING:
     from costate.kernel.emit import Emitter, Place
@@ -100,22 +101,21 @@ class Map(Op):
         buffers_in = [e.reserve(n) for n in self.body.in_sizes]
         buffers_out = [e.reserve(n) for n in self.body.out_sizes]
         args, results = [e.pointer(p) for p in buffers_in], [e.pointer(p) for p in buffers_out]
-        for place, n in zip(outs, self.out_sizes, strict=True):
-            e.helper("vzero", f"ptr {e.pointer(place)}", f"i64 {n}")
-        tables = [e.unit.constant(t, "i32") for t in (*self.gather, *self.scatter)]
+        sources, targets = [e.pointer(p) for p in ins], [e.pointer(p) for p in outs]
+        stacked = [is_stacked(t, n) for t, n in zip(self.scatter, self.out_sizes, strict=True)]
+        for target, n, alone in zip(targets, self.out_sizes, stacked, strict=True):
+            if not alone:
+                e.helper("vzero", f"ptr {target}", f"i64 {n}")
+        gather, scatter = ([Lookup(e, t) for t in tables] for tables in (self.gather, self.scatter))
         with e.loop(str(self.count)) as i:
-            for place, target, table, n in zip(ins, args, tables, self.body.in_sizes, strict=False):
-                e.helper(
-                    "vgather", f"ptr {target}", f"ptr {e.pointer(place)}", f"ptr {_row(e, table, i, n)}", f"i64 {n}"
-                )
-            e.call(fn, args, results)
-            for place, source, table, n in zip(outs, results, tables[len(ins) :], self.body.out_sizes, strict=True):
-                e.helper(
-                    "vscatter", f"ptr {e.pointer(place)}", f"ptr {source}", f"ptr {_row(e, table, i, n)}", f"i64 {n}"
-                )
+            read = [g.read(source, i, buffer) for g, source, buffer in zip(gather, sources, args, strict=True)]
+            written = [
+                e.element(target, i, s.size) if alone else buffer
+                for s, target, buffer, alone in zip(scatter, targets, results, stacked, strict=True)
+            ]
+            e.call(fn, read, written)
+            for s, target, buffer, alone in zip(scatter, targets, results, stacked, strict=True):
+                if not alone:
+                    s.add(target, i, buffer)
         for region, n in zip([*buffers_in, *buffers_out], [*self.body.in_sizes, *self.body.out_sizes], strict=True):
             e.release(region, n)
-
-
-def _row(e: Emitter, table: str, i: str, size: int) -> str:
-    return e.new(f"getelementptr i32, ptr {table}, i64 {e.new(f'mul i64 {i}, {size}')}")

@@ -283,7 +283,7 @@ class Scan(Op):
         until = self.until
         if until:
             names = [k for k in range(c) if live[k]] + [k - self.n_sequences for k in ins if k >= c + self.n_sequences]
-            until = replace(until, inputs=tuple(until.inputs[k] for k in names))
+            until = replace(prune(until), inputs=tuple(until.inputs[k] for k in names))
         op = Scan(
             body,
             self.steps,

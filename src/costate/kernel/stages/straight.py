@@ -10,6 +10,7 @@ import casadi as ca
 import numpy as np
 
 from costate.kernel.program import Array, Builder, Op, Program, Var
+from costate.kernel.stages.bulk import LONG, Add, Join, Zeros
 from costate.kernel.trace import check_ops
 
 if TYPE_CHECKING:
@@ -119,14 +120,20 @@ def _check_columns(fn: ca.Function) -> None:
 
 
 def zeros(b: Builder, size: int) -> Var:
+    if size >= LONG:
+        return b.stage(Zeros(size))[0]
     return b.stage(Straight.of("zeros", [], [ca.SX.zeros(size)]))[0]
 
 
 def add(b: Builder, u: Var, v: Var) -> Var:
+    if u.size >= LONG:
+        return b.stage(Add(u.size), u, v)[0]
     x, y = ca.SX.sym("x", u.size), ca.SX.sym("y", v.size)
     return b.stage(Straight.of("add", [x, y], [x + y]), u, v)[0]
 
 
 def concat(b: Builder, *vs: Var) -> Var:
+    if sum(v.size for v in vs) >= LONG:
+        return b.stage(Join(tuple(v.size for v in vs)), *vs)[0]
     x = [ca.SX.sym(f"x{k}", v.size) for k, v in enumerate(vs)]
     return b.stage(Straight.of("concat", x, [ca.vertcat(*x)]), *vs)[0]

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 
 from costate.kernel.program import DYNAMIC, Array, Builder, Op, Var
-from costate.kernel.stages.straight import Straight
+from costate.kernel.stages.bulk import LONG
+from costate.kernel.stages.straight import Straight, concat, zeros
 
 if TYPE_CHECKING:
     from costate.kernel.emit import Emitter, Place
@@ -49,6 +50,9 @@ class Slice(Op):
             )
         (seed,) = seeds
         assert seed is not None
+        if self.n >= LONG:
+            ends = [zeros(b, n) for n in (self.start, self.n - self.start - self.size)]
+            return [concat(b, ends[0], seed, ends[1])]
         x = ca.SX.sym("x", self.size)
         before, after = ca.SX(self.start, 1), ca.SX(self.n - self.start - self.size, 1)
         return [b.stage(Straight.of("unslice", [x], [ca.vertcat(before, x, after)]), seed)[0]]
