@@ -1,6 +1,6 @@
 """Validation: a ball thrown into ten pins, by both engines, a thousand times.
 
-A throw is chaotic: after the first few impacts no two engines agree on where a pin is. They must agree on how many fall.
+Impacts magnify small differences, so engines need not agree on where a pin ends up. They must agree on how many fall, on average.
 
 A pin is a capsule on a square foot that meets the floor alone: spheres, capsules and boxes on a plane are the pairs whose contact
 points both engines place alike. (Cylinders touch each other in one point in MuJoCo, in up to four in ours.)

@@ -124,10 +124,10 @@ def test_bowling() -> None:
 
 @pytest.mark.study
 def test_thousand_throws() -> None:
-    """And a comparison that notices a difference of a tenth."""
+    """And a comparison that notices balls of half the speed."""
     _, theirs = check_bowling(10, 1000, bowling.SECONDS)
     twins = bowling.alley(10)
-    slow = bowling.bowl(twins, bowling.throws(twins, 250, seed=1, speed=(3.6, 7.2)), "ours")
+    slow = bowling.bowl(twins, bowling.throws(twins, 100, seed=1, speed=(2.0, 4.0)), "ours")
     assert Comparison(slow.speed, theirs.speed).p < UNLIKELY
 
 
