@@ -81,7 +81,8 @@ def _roofline(path: Path, results: Results) -> Path:
     x = np.geomspace(min(p.intensity for p in points) / 3, max(p.intensity for p in points) * 3, 200)
     axes.loglog(x, np.minimum(peak, x * bandwidth) / 1e9, color="black", label="roof")
     for k, p in enumerate(points):
-        axes.loglog(p.intensity, p.rate / 1e9, MARKERS[k % len(MARKERS)], color=f"C{k % 10}", label=p.kernel)
+        marker = MARKERS[(k + 3 * (k // 10)) % len(MARKERS)]  # a colour that comes again has another marker
+        axes.loglog(p.intensity, p.rate / 1e9, marker, color=f"C{k % 10}", label=p.kernel)
     axes.set(
         xlabel="operations per byte",
         ylabel="G operations per second",

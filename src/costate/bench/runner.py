@@ -44,7 +44,8 @@ class Runner:
         with tempfile.TemporaryDirectory(prefix="costate-bench-") as folder:
             subjects = {name: make(Path(folder)) for name, make in SUBJECTS.items()}
             try:
-                self._greet()
+                if self.plan.cases:
+                    self._greet()
                 for number, case in enumerate(self.plan.cases, 1):
                     self.say(f"[{number}/{len(self.plan.cases)}] {subjects[case.subject].name}: {case.label}")
                     self._measure(case, subjects[case.subject])
@@ -168,5 +169,4 @@ def _first_gradient(process: Process, job: dict[str, Any], limit: float) -> list
 
 def _memory(process: Process, job: dict[str, Any], limit: float) -> list[dict[str, Any]]:
     """Beyond what the process has when everything is loaded and compiled."""
-    process.ask(limit, do="make", job=job, call=False)
-    return [{"value": float(process.ask(limit, do="peak")["bytes"])}]
+    return [{"value": float(process.ask(limit, do="peak", job=job)["bytes"])}]

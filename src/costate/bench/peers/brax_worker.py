@@ -52,4 +52,4 @@ def engine(job: Job) -> Engine:
 
 
 if __name__ == "__main__":
-    serve(("brax", "jax"), "float64", cases(engine))
+    serve(("brax", "jax"), "float64", cases(engine), ahead=True)

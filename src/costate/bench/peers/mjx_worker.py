@@ -46,4 +46,4 @@ def engine(job: Job) -> Engine:
 
 
 if __name__ == "__main__":
-    serve(("mujoco-mjx", "mujoco", "jax"), "float64", cases(engine))
+    serve(("mujoco-mjx", "mujoco", "jax"), "float64", cases(engine), ahead=True)

@@ -5,7 +5,7 @@
     {"do": "hello"}                     -> versions, precision, quantities
     {"do": "make", "job": {...}}        -> builds a case and calls it once: seconds, samples per call, values to compare
     {"do": "time", "seconds": 0.1}      -> calls the case for about so long: seconds and processor seconds per call
-    {"do": "peak"}                      -> bytes that a call needs at most (Linux), see `Case.small`
+    {"do": "peak", "job": {...}}        -> bytes that building and calling a case needs at most (Linux)
 
 An answer to what went wrong is {"error": reason}. A worker runs under the interpreter of its peer: this file and its neighbours
 import nothing but the standard library, numpy and the peer.
@@ -13,6 +13,8 @@ import nothing but the standard library, numpy and the peer.
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import gc
 import json
 import os
@@ -105,17 +107,15 @@ class Case:
     """How many of the batch's samples, times steps, a call computes: what loops over a batch in Python may take fewer."""
     values: Callable[[Any], Array]
     """From what run returned: numbers to compare, of the first CHECKED samples and in the job's order."""
-    compile: Callable[[], Any] | None = None
-    """Compiles without computing, or computes something small, so that a first call needs the memory of any other."""
 
 
 Make = Callable[[Job], Case]
 
 
-def serve(packages: tuple[str, ...], precision: str, cases: Mapping[str, Make]) -> None:
-    """Answer requests until standard input ends. packages: whose versions count."""
+def serve(packages: tuple[str, ...], precision: str, cases: Mapping[str, Make], ahead: bool = False) -> None:
+    """Answer requests until standard input ends. packages: whose versions count. ahead: building a case compiles it."""
     answers = os.fdopen(int(os.environ[ANSWERS]), "w")
-    state = _State(packages, precision, cases)
+    state = _State(packages, precision, cases, ahead)
     for line in sys.stdin:
         request = json.loads(line)
         try:
@@ -136,29 +136,27 @@ def _reason(error: BaseException) -> str:
 class _State:
     """The case at hand."""
 
-    def __init__(self, packages: tuple[str, ...], precision: str, cases: Mapping[str, Make]):
-        self.packages, self.precision, self.cases = packages, precision, cases
+    def __init__(self, packages: tuple[str, ...], precision: str, cases: Mapping[str, Make], ahead: bool):
+        self.packages, self.precision, self.cases, self.ahead = packages, precision, cases, ahead
         self.case: Case | None = None
 
     def hello(self) -> dict[str, Any]:
         versions = {name: _version(name) for name in self.packages}
         return {"versions": versions, "precision": self.precision, "quantities": list(self.cases)}
 
-    def make(self, job: dict[str, Any], call: bool = True) -> dict[str, Any]:
+    def make(self, job: dict[str, Any]) -> dict[str, Any]:
         self.case = None
         gc.collect()
         start = time.perf_counter()
-        case = self.cases[job["quantity"]](Job(**job))
-        built = time.perf_counter() - start
-        answer: dict[str, Any] = {"samples": case.samples, "build": built}
-        if call:
-            result = case.run()
-            answer["first"] = time.perf_counter() - start
-            answer["values"] = np.asarray(case.values(result), float).ravel().tolist()
-        elif case.compile:
-            case.compile()
+        case = self._build(job)
+        result = case.run()
+        first = time.perf_counter() - start
         self.case = case
-        return answer
+        values = np.asarray(case.values(result), float).ravel().tolist()
+        return {"samples": case.samples, "first": first, "values": values}
+
+    def _build(self, job: dict[str, Any]) -> Case:
+        return self.cases[job["quantity"]](Job(**job))
 
     def time(self, seconds: float) -> dict[str, float]:
         """Per call, on average over about so many seconds."""
@@ -171,12 +169,18 @@ class _State:
             if passed * (calls + 1) / calls > seconds:
                 return {"seconds": passed / calls, "cpu": (time.process_time() - cpu) / calls}
 
-    def peak(self) -> dict[str, int]:
-        """How much the memory of this process grows at most while the case runs once."""
-        gc.collect()
+    def peak(self, job: dict[str, Any]) -> dict[str, int]:
+        """How much the memory of this process grows at most by a job, when all that does not depend on its length is loaded and
+        compiled."""
+        if self.ahead:
+            case = self._build(job)
+        else:
+            self._build(job | {"steps": 2}).run()
+            case = None
+        _release()
         Path("/proc/self/clear_refs").write_text("5")
         before = _status("VmRSS")
-        kept = self._case.run()
+        kept = (case or self._build(job)).run()
         answer = {"bytes": _status("VmHWM") - before, "process": _status("VmHWM")}
         del kept
         return answer
@@ -193,6 +197,13 @@ def _version(package: str) -> str:
         return version(package)
     except PackageNotFoundError:
         return "not installed"
+
+
+def _release() -> None:
+    """Give free memory back to the system: a process that reuses it would seem to need less."""
+    gc.collect()
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def _status(key: str) -> int:
