@@ -15,7 +15,6 @@ import costate as cs
 EDGE, DT, SWEEPS = 0.2, 0.005, 50
 STATE = mujoco.mjtState.mjSTATE_FULLPHYSICS
 SPACING = {"far": 1.0, "near": EDGE - 1e-4}
-SOLVERS = {"Newton": mujoco.mjtSolver.mjSOL_NEWTON, "PGS": mujoco.mjtSolver.mjSOL_PGS}
 
 
 def positions(count: int, spacing: float, batch: int) -> np.ndarray:
@@ -40,16 +39,13 @@ def states(w: cs.World, places: np.ndarray) -> torch.Tensor:
 
 
 class Peer:
-    """The same boxes in MuJoCo, for one step."""
+    """The same boxes in MuJoCo, for one step, with its own solver (Newton)."""
 
-    def __init__(self, places: np.ndarray, solver: str):
+    def __init__(self, places: np.ndarray):
         body = "<body><freejoint/><geom type='box' size='{0} {0} {0}' mass='1'/></body>".format(EDGE / 2)
         xml = f"<mujoco><worldbody>{body * places.shape[1]}</worldbody></mujoco>"
         self.model = mujoco.MjModel.from_xml_string(xml)
         self.model.opt.timestep, self.model.opt.gravity[:] = DT, 0
-        self.model.opt.solver = SOLVERS[solver].value
-        if solver == "PGS":
-            self.model.opt.iterations, self.model.opt.tolerance = SWEEPS, 0
         self.data = mujoco.MjData(self.model)
         self.start = np.array([self._state(p) for p in places])
 
