@@ -13,6 +13,7 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -302,7 +303,7 @@ def main() -> None:
         METHODS[name](task, curve, 60 * minutes, chosen.smoke)
     found = {name: Curve.open(folder / f"{name}.json") for name in METHODS}
     found = {name: c for name, c in found.items() if c.points and c.final}
-    facts = harness.machine(**{p: harness._version(p) for p in ("stable_baselines3", "gymnasium")})
+    facts = harness.machine(**{p: version(p) for p in ("stable_baselines3", "gymnasium")})
     report = harness.Report("Against reinforcement learning", "make study-rl", facts, tables(found))
     harness.publish(report, chosen)
     if chosen.json:

@@ -43,8 +43,8 @@ def links_in_turn() -> Kernel:
     return b.kernel()
 
 
-def links_in_turn_torch(flags: Tensor, x: Tensor, m: Tensor, k: Tensor, s: Tensor) -> tuple[Tensor, ...]:
-    x, m, energy, first = list(x.unbind(-1)), list(m.unbind(-1)), [torch.zeros(())] * 3, torch.zeros(())
+def links_in_turn_torch(flags: Tensor, x0: Tensor, m0: Tensor, k: Tensor, s: Tensor) -> tuple[Tensor, ...]:
+    x, m, energy, first = list(x0.unbind(-1)), list(m0.unbind(-1)), [torch.zeros(())] * 3, torch.zeros(())
     for t in range(ROUNDS):
         for i, (a, c) in enumerate(LINKS.tolist()):
             pull = torch.sin(x[a] - x[c]) * k[..., VISITS - 1 - i] + 0.2 * m[i]

@@ -83,7 +83,9 @@ def test_ratio_beside_the_curve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     write_json(folder.path / "horizon.json", rows)
     result = compare(folder, 2)
     assert result == folder.bound == json.loads((folder.path / "bound.json").read_text())
-    assert result["ratio"] == pytest.approx(0.18 / 0.12) and result["possible"] == [1.0, 1.0, 0.5]
+    assert (
+        result is not None and result["ratio"] == pytest.approx(0.18 / 0.12) and result["possible"] == [1.0, 1.0, 0.5]
+    )
 
 
 @pytest.mark.study

@@ -46,8 +46,8 @@ def transfer_of(task: Insertion, policy: Policy, episodes: int = 200, seed: int 
         theirs_fine = run_in_mujoco(task, MujocoScene(task, fine.options.substeps), policy, drawn)
         verdicts = [judge(task, trajectory) for trajectory in (ours, theirs, ours_fine, theirs_fine)]
     agree = float((verdicts[0].success == verdicts[1].success).double().mean())
-    found = [summarise(task, verdict) for verdict in verdicts]
-    return Transfer(*found, agree, apart_above(task, ours.states, theirs.states))
+    a, b, c, d = (summarise(task, verdict) for verdict in verdicts)
+    return Transfer(a, b, c, d, agree, apart_above(task, ours.states, theirs.states))
 
 
 def apart_above(task: Insertion, a: torch.Tensor, b: torch.Tensor) -> float:
