@@ -10,7 +10,7 @@ from costate.kernel.recipe import ops_of
 from costate.kernel.stages.straight import Straight
 
 BUDGET = 300_000
-"""Operations that are compiled in about forty seconds on one core."""
+"""Operations to compile; at 10,000 per second and core, an estimate that is not measured here, half a minute."""
 
 FIRST = 3.7
 """Operations of a function and its gradient, by those of the function; all of these as counted on a UR5."""

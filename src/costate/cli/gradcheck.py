@@ -31,7 +31,7 @@ class Options:
     report: Path | None = None
     """HTML file to write."""
     matrix: bool = False
-    """Instead of a robot or file: all functions, joints, shapes, contact models, integrators and parameters; about 15 minutes."""
+    """Instead of a robot or file: all functions, joints, shapes, contact models, integrators and parameters; takes minutes."""
     sample: int | None = None
     """Of the matrix: only so many of its parts."""
     minutes: float = float("inf")
