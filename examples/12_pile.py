@@ -73,7 +73,7 @@ def main() -> None:
     print(f"lowest corner {1e3 * min(heights):.2f} mm while they fall, {1e3 * heights[-1]:.2f} mm at the end")
     assert energy.diff().max() < 1e-3 * energy[0], "energy decays"
     assert speed.max() < 0.02, "the pile comes to rest"
-    assert min(heights) > -0.1 * EDGE and heights[-1] > -0.002, "no box sinks into the floor"
+    assert min(heights) > -0.002, "no box sinks into the floor"
 
 
 if __name__ == "__main__":
