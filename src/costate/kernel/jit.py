@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from functools import cache
+from functools import lru_cache
 from itertools import count
 
 import llvmlite.binding as llvm
@@ -13,6 +13,8 @@ from costate.kernel.fork import LLVM
 from costate.kernel.target import Target, initialize
 from costate.kernel.vecmath import FUNCTIONS, math_module, symbol
 
+LIBRARIES = 64
+"""That one linker of LLVM's loads."""
 _numbers = count()
 
 
@@ -56,7 +58,8 @@ class Library:
                 builder.import_symbol(name, address)
             for name in exports:
                 builder.export_symbol(name)
-            self._tracker = builder.link(_compiler(), f"costate{next(_numbers)}")
+            number = next(_numbers)
+            self._tracker = builder.link(_compiler(number), f"costate{number}")
         self._keep = keep
         self.size = sum(map(len, images))
 
@@ -69,8 +72,13 @@ class Library:
                 self.__dict__.pop("_tracker", None)
 
 
-@cache
-def _compiler() -> llvm.LLJIT:
+def _compiler(number: int) -> llvm.LLJIT:
+    """For the library of a number. Of a library that was unloaded LLVM keeps 9 KB until its linker goes: so there are many."""
+    return _linker(number // LIBRARIES)
+
+
+@lru_cache(maxsize=1)  # those before live on in their libraries
+def _linker(_: int) -> llvm.LLJIT:
     initialize()
     return llvm.create_lljit_compiler()
 
