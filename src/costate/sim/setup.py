@@ -16,6 +16,7 @@ from costate.model.constraint import Constraint
 from costate.model.surface import Surface, mix
 from costate.physics import Parameters
 from costate.physics.contact import Candidate, Placed, by_program, candidates
+from costate.physics.hull import Hull
 from costate.physics.kinematics import body_poses, link_pose
 from costate.physics.params import KINDS, Key
 from costate.physics.quaternion import exp, to_rotation
@@ -130,6 +131,11 @@ class Setup:
 
 def _of_shape(c: Collider, kind: str, contact: ContactModel | None) -> np.ndarray:
     if kind == "size":
+        if isinstance(c.solid, Hull):
+            raise ValueError(
+                f"parameter 'size:{c.name}': the shape is a mesh, whose corners, faces and edges depend on each other; "
+                "use a box, a sphere or another shape with sizes of its own, or the mesh's position and orientation"
+            )
         return np.array(sizes(c.solid))
     if kind == "friction":
         return np.array([getattr(contact, "friction", 0.0) if c.friction is None else c.friction], float)
