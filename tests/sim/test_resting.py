@@ -63,6 +63,14 @@ def test_bodies_come_to_rest_and_stay(world: cs.World) -> None:
             assert float((path[400:] - path[400]).abs().max()) < 1e-6, name
 
 
+def test_the_size_of_a_mesh_is_no_input(folder: Path) -> None:
+    prism = cs.Static("stand", cs.shapes.mesh(folder / "prism.obj"))
+    with pytest.raises(ValueError, match=r"size:stand.*is a mesh.*position and orientation"):
+        cs.World(
+            scenery=[prism], bodies=[cs.Body("ball", [cs.shapes.sphere(RADIUS)], mass=0.2)], parameters=["size:stand"]
+        )
+
+
 SLOPE = 0.1
 HFIELD = """
 <mujoco>
