@@ -244,9 +244,9 @@ def tables(curves: dict[str, Curve]) -> tuple[harness.Table, ...]:
 
 
 TRIED = (
-    "One run of each method. The recipe of back-propagation comes from many trials by hand. PPO had two settings (learning "
-    "rate, initial noise), SAC two (batch), the rewards three forms; the last ones tried are shown. With more care both may "
-    "do better."
+    "One run of each method. The recipe of back-propagation comes from many trials by hand. PPO had three settings (learning "
+    "rate and its fall, initial noise), SAC three (batch, entropy), the rewards four forms; the last ones tried are shown. "
+    "Both bring the bottle near the socket's mouth or not even there, and never into it. With more care both may do better."
 )
 
 
@@ -259,8 +259,8 @@ def _caution(curves: dict[str, Curve]) -> str:
     if not short:
         return TRIED
     return (
-        f"The methods had about the same time, not the same number of control steps ({short}; back-propagation "
-        f"{most / 1e6:.2g} M): this says which is nearer after these minutes, and nothing about which needs fewer steps. {TRIED}"
+        f"Where a method made fewer control steps than back-propagation's {most / 1e6:.2g} M ({short}), its budget of processor "
+        f"time ended first: it may still get there. {TRIED}"
     )
 
 
