@@ -9,12 +9,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import numpy as np
 import pinocchio as pin  # pyright: ignore[reportMissingImports]
 import torch
 
+from costate.bench.subject import spell_out
 from costate.model import Model, write_urdf
 
 
@@ -92,7 +92,7 @@ class DifferentiableRobotModel:
         from differentiable_robot_model.robot_model import DifferentiableRobotModel as Theirs
 
         with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
-            self.robot = Theirs(str(spelled_out(write(model, folder))))
+            self.robot = Theirs(str(spell_out(write(model, folder))))
         self.q, self.v, self.tau = (torch.tensor(x, dtype=torch.float32) for x in (q, v, tau))
 
     def accelerations(self) -> torch.Tensor:
@@ -102,18 +102,3 @@ class DifferentiableRobotModel:
     def gradient(self) -> None:
         leaves = [x.clone().requires_grad_() for x in (self.q, self.v, self.tau)]
         self.robot.compute_forward_dynamics(leaves[0], leaves[1], leaves[2]).sum().backward()
-
-
-def spelled_out(path: Path) -> Path:
-    """Add what differentiable-robot-model does not take as read: origins of inertias, and that a link without one has no mass."""
-    tree = ElementTree.parse(path)
-    for link in tree.iter("link"):
-        inertial = link.find("inertial")
-        if inertial is None:
-            inertial = ElementTree.SubElement(link, "inertial")
-            ElementTree.SubElement(inertial, "mass", value="0")
-            ElementTree.SubElement(inertial, "inertia", dict.fromkeys(("ixx", "ixy", "ixz", "iyy", "iyz", "izz"), "0"))
-        if inertial.find("origin") is None:
-            ElementTree.SubElement(inertial, "origin", xyz="0 0 0", rpy="0 0 0")
-    tree.write(path)
-    return path

@@ -111,8 +111,12 @@ def _sum(a: Inertia, b: Inertia, at: Transform) -> Inertia:
 
 
 def _save(model: Model, path: Path) -> None:
-    """With every inertia spelled out: some readers give a mass of their own to links without one."""
     write_urdf(model, path)
+    spell_out(path)
+
+
+def spell_out(path: Path) -> Path:
+    """Write into a URDF what some readers do not take as read: origins of inertias, and that a link without one has no mass."""
     tree = ET.parse(path)
     for link in tree.iter("link"):
         inertial = link.find("inertial")
@@ -123,6 +127,7 @@ def _save(model: Model, path: Path) -> None:
         if inertial.find("origin") is None:
             ET.SubElement(inertial, "origin", xyz="0 0 0", rpy="0 0 0")
     tree.write(path)
+    return path
 
 
 def _write(name: str, model: Model, folder: Path, feet: list[str] | None = None) -> Subject:
