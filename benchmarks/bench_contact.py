@@ -27,7 +27,7 @@ from harness import Options, Report, Table, interleaved, machine, options, publi
 from scipy.spatial.transform import Rotation
 
 import costate as cs
-from costate.kernel.target import host
+from costate.kernel.machine.target import host
 from costate.sim import Newton, World
 
 ASSETS = Path(gymnasium.__file__).parent / "envs/mujoco/assets"

@@ -109,7 +109,7 @@ def timed(run: Callable[..., Any], *arguments: Any, **named: Any) -> tuple[float
 def identification(chosen: Options) -> Table:
     """cs.identify on logs of 1,000 and 20,000 samples."""
     import costate as cs
-    from costate.learn.identify import Regressor
+    from costate.identify import Regressor
     from costate.robot import Robot
 
     rows = []
@@ -133,7 +133,7 @@ def identification(chosen: Options) -> Table:
 def intervals(chosen: Options) -> Table:
     """How often the true parameters are where the confidence intervals say, with noise the theory knows of and with other noise."""
     import costate as cs
-    from costate.learn.identify import Regressor
+    from costate.identify import Regressor
     from costate.robot import Robot
 
     runs, rows = 3 if chosen.smoke else 100, []

@@ -15,11 +15,11 @@ import torch
 from harness import Options, Report, Table, interleaved, machine, options, publish, threads
 
 import costate as cs
-from costate.learn.controller import save_policy
-from costate.learn.evaluate import evaluate_policy
-from costate.learn.plan import TrainOptions, iteration
-from costate.learn.run import Run
-from costate.learn.train import Trainer
+from costate.train.controller import save_policy
+from costate.train.evaluate import evaluate_policy
+from costate.train.plan import TrainOptions, iteration
+from costate.train.run import Run
+from costate.train.trainer import Trainer
 
 GOAL = 50.0
 """Microseconds that one action may take."""

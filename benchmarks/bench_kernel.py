@@ -24,8 +24,8 @@ from kernel_functions import BATCH, arm_jacobian, arm_kernel, random_kernel, ran
 from kernel_peers import peers
 
 from costate.kernel import Kernel
+from costate.kernel.machine.target import host
 from costate.kernel.report import peak_rate
-from costate.kernel.target import host
 
 DTYPES = {"f64": torch.float64, "f32": torch.float32}
 

@@ -29,7 +29,7 @@ from mujoco_scene import MujocoWorld
 from mujoco_scene import Options as MujocoOptions
 from optimise_problems import Policy, Problem, arm, quadruped
 
-from costate.learn import (
+from costate.optimise import (
     GaussNewtonOptions,
     GradientOptions,
     ILQROptions,
@@ -38,9 +38,9 @@ from costate.learn import (
     gradient,
     ilqr,
 )
-from costate.learn.gauss_newton import Problem as LeastSquares
-from costate.learn.solution import Run
-from costate.learn.unknowns import Unknowns
+from costate.optimise.gauss_newton import Problem as LeastSquares
+from costate.optimise.solution import Run
+from costate.optimise.unknowns import Unknowns
 
 HERE = Path(__file__).parent
 ENVIRONMENT = HERE.parent / "out" / "crocoddyl"

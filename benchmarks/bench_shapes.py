@@ -20,11 +20,11 @@ from box_scene import SPACING, Peer, positions, states, world
 from casadi import SX
 from harness import Options, Report, Table, interleaved, machine, options, publish, threads
 
+from costate.collision.bounds import BOUND, pruned
+from costate.collision.mesh.hull import hull_of
+from costate.collision.narrow import POSE, pair_program
+from costate.collision.shapes import Box, Solid, sizes
 from costate.kernel import Kernel, ProgramBuilder
-from costate.physics.bounds import BOUND, pruned
-from costate.physics.hull import hull_of
-from costate.physics.narrow import POSE, pair_program
-from costate.physics.shapes import Box, Solid, sizes
 
 COMMAND = "python benchmarks/bench_shapes.py --markdown docs/benchmarks.md"
 CUBE = Box(SX([0.2, 0.2, 0.2]))

@@ -33,7 +33,7 @@ from sim_worlds import balls, chain, laikagos, sole
 from torch_tape import TorchProgram
 
 import costate as cs
-from costate.kernel.target import host
+from costate.kernel.machine.target import host
 from costate.sim import World
 from costate.sim.step import step_program
 

@@ -22,7 +22,7 @@ from fault_samples import HAND, MJCF, URDF
 from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
 
 from costate.model import Model, load_model
-from costate.model.urdf_writer import write_urdf
+from costate.model.urdf.writer import write_urdf
 
 KINDS = ("urdf", "mjcf", "run", "mesh")
 ROBOTS = ("ur5", "panda", "laikago", "allegro_hand", "racecar")
@@ -359,7 +359,7 @@ def mesh_sources() -> tuple[tuple[str, bytes], ...]:
 
 def broken_mesh(path: Path) -> str:
     """Which promise of a mesh is broken, in words."""
-    from costate.physics.meshes import load_triangles
+    from costate.collision.mesh.files import load_triangles
 
     vertices, faces = load_triangles.__wrapped__(path)  # not the one remembered
     if not np.isfinite(vertices[faces]).all():
@@ -376,9 +376,9 @@ def make_run(path: Path) -> None:
     """A run folder as a small training leaves it."""
     import torch
 
-    from costate.learn.controller import save_policy
-    from costate.learn.plan import TrainOptions
-    from costate.learn.run import Checkpoint, Run
+    from costate.train.controller import save_policy
+    from costate.train.plan import TrainOptions
+    from costate.train.run import Checkpoint, Run
 
     run = Run.create(path, TrainOptions(hidden=8, batch=8, iterations=40))
     policy = dict(run.policy.state_dict())
@@ -438,8 +438,8 @@ def broken_run(path: Path, sound: Path) -> str:
 
     Weights and moments must be those that were written, bit for bit; JSON files must hold values of the kinds they promise.
     """
-    from costate.learn.controller import load_policy
-    from costate.learn.run import Run
+    from costate.train.controller import load_policy
+    from costate.train.run import Run
 
     run, good = Run.open(path), Run.open(sound)
     _ = run.policy, run.finished, run.differences(), run.evaluation, run.horizon_curve

@@ -20,8 +20,8 @@ from fault_process import Child, track
 from fault_works import OPTIONS, WORKS, Work, check_training, train_policy, write_report
 from harness import Table
 
-from costate.learn.run import Run
 from costate.report import Report
+from costate.train.run import Run
 
 AGAIN = 0.3
 """Share of the works that are killed once more when they go on."""

@@ -19,12 +19,13 @@ from fault_process import Child, answer, resident, track
 from fault_works import OPTIONS, WORKS, check_cache, compile_gradient
 from harness import Table
 
-from costate.kernel import Kernel, link
-from costate.learn.plan import TrainOptions
-from costate.learn.run import Run
-from costate.learn.train import train
+from costate.kernel import Kernel
+from costate.kernel.machine import link
 from costate.model import load_model
 from costate.robot import Robot
+from costate.train.plan import TrainOptions
+from costate.train.run import Run
+from costate.train.trainer import train
 
 SECONDS = 45.0
 """Processor time of each loop."""

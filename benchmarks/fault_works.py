@@ -10,13 +10,13 @@ from pathlib import Path
 import torch
 
 from costate.kernel import Kernel
-from costate.kernel import cache as disk
-from costate.learn.plan import TrainOptions
-from costate.learn.run import Run
-from costate.learn.train import train
+from costate.kernel.machine import cache as disk
 from costate.model import load_model
 from costate.report import Report
 from costate.robot import Robot
+from costate.train.plan import TrainOptions
+from costate.train.run import Run
+from costate.train.trainer import train
 
 OPTIONS = TrainOptions(hidden=16, batch=8, iterations=40, interval=4, watch_interval=0, seed=2, threads=1)
 

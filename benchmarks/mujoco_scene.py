@@ -12,9 +12,9 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from costate.model import Shape
-from costate.model.mjcf_writer import add_body, add_geom, numbers
+from costate.model.mjcf.writer import add_body, add_geom, numbers
 from costate.sim import World
-from costate.sim.scene import Collider
+from costate.sim.scene.scene import Collider
 
 
 @dataclass(frozen=True)

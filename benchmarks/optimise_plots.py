@@ -9,9 +9,9 @@ import matplotlib.pyplot as plt
 import torch
 
 import costate as cs
-from costate.learn.solve import Outcome
 from costate.tasks.golf import Golf
 from costate.tasks.racecar import Racecar
+from costate.train.solve import Outcome
 
 Tensor = torch.Tensor
 

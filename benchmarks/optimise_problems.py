@@ -11,9 +11,9 @@ import casadi as ca
 import torch
 
 import costate as cs
-from costate.learn import Cost, ILQROptions
-from costate.learn.ilqr import Motions
 from costate.model import write_urdf
+from costate.optimise import Cost, ILQROptions
+from costate.optimise.ilqr import Motions
 from costate.sim import PGS, World
 
 Tensor = torch.Tensor

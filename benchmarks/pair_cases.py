@@ -13,12 +13,12 @@ from benchmarks.pair_oracle import CORES, Body, CoalPair, MujocoPair, least_dept
 from casadi import SX
 from numpy.typing import NDArray
 
+from costate.collision.mesh.hull import hull_of
+from costate.collision.narrow import PLACE, pair_program, pose
+from costate.collision.pairs import Placed, by_program, candidates
+from costate.collision.shapes import Box, Capsule, Cylinder, Ellipsoid, Solid, Sphere, resized, sizes
 from costate.kernel import Kernel, ProgramBuilder
-from costate.physics.contact import Placed, by_program, candidates
-from costate.physics.hull import hull_of
-from costate.physics.narrow import PLACE, pair_program, pose
-from costate.physics.quaternion import to_rotation
-from costate.physics.shapes import Box, Capsule, Cylinder, Ellipsoid, Solid, Sphere, resized, sizes
+from costate.physics.algebra.quaternion import to_rotation
 
 Array = NDArray[np.float64]
 CORNERS = np.round(np.random.default_rng(0).normal(size=(10, 3)) * [0.1, 0.12, 0.08], 3)

@@ -19,10 +19,10 @@ import torch
 from harness import Report, Table, machine, options, publish, threads
 from optimise_plots import landscape, losses, useless
 
-from costate.learn.solve import RECIPES, Outcome, recipe, solve
 from costate.tasks.identify_contact import IdentifyContact
 from costate.tasks.reach import HAND, Reach
 from costate.tasks.task import Task
+from costate.train.solve import RECIPES, Outcome, recipe, solve
 
 TABLES = ("tasks", "many", "intervals", "gradients")
 WARM = 777

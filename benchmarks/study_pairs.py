@@ -21,8 +21,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent))  # so that it runs as a sc
 from benchmarks.harness import Report, Table, machine, options, publish, threads
 from benchmarks.pair_cases import BODIES, PAIRS, Array, cases, compare, kernel, places, random_poses, solid
 
-from costate.physics.contact import by_program
-from costate.physics.shapes import sizes
+from costate.collision.pairs import by_program
+from costate.collision.shapes import sizes
 
 COMMAND = "python benchmarks/study_pairs.py --markdown docs/contact.md"
 EXACT = 1e-6

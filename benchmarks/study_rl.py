@@ -20,13 +20,13 @@ from typing import Any
 import harness
 import torch
 
-from costate.learn.files import read_tensors, write_json, write_tensors
-from costate.learn.plan import TrainOptions, generator
-from costate.learn.run import Run
-from costate.learn.train import train
+from costate.core.files import read_tensors, write_json, write_tensors
 from costate.tasks.insertion import Insertion, InsertionWeights, draw, judge, run, summarise
 from costate.tasks.insertion.environment import RewardOptions
 from costate.tasks.insertion.episode import Controller
+from costate.train.plan import TrainOptions, generator
+from costate.train.run import Run
+from costate.train.trainer import train
 
 LEVELS = (0.5, 0.9, 0.95, 0.99)
 """Success rates; reported is when a method reached them for good."""

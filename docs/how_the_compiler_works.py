@@ -15,25 +15,26 @@ import casadi as ca
 import numpy as np
 import torch
 
-from costate.kernel import Kernel, ProgramBuilder, trace
+from costate.kernel import Kernel, ProgramBuilder
 from costate.kernel.call import WORDS_BEFORE, describe
 from costate.kernel.call import workspace as aligned_workspace
-from costate.kernel.chunks import cut
+from costate.kernel.codegen import trace
+from costate.kernel.codegen.chunks import cut
+from costate.kernel.codegen.driver import Layout
+from costate.kernel.codegen.emit import Unit
+from costate.kernel.codegen.lower import ChunkWriter, Names
+from costate.kernel.codegen.tape import Tape
 from costate.kernel.compile import lower_program, main_text
-from costate.kernel.derive import vjp
-from costate.kernel.driver import Layout
-from costate.kernel.emit import Unit
-from costate.kernel.jit import Library, assembly, object_code
-from costate.kernel.link import math_library
-from costate.kernel.lower import ChunkWriter, Names
-from costate.kernel.passes import optimize, prune
-from costate.kernel.program import Program
-from costate.kernel.stages.straight import Straight
-from costate.kernel.tape import Tape
-from costate.kernel.target import Target, host
+from costate.kernel.ir.derive import vjp
+from costate.kernel.ir.passes import optimize, prune
+from costate.kernel.ir.program import Program
+from costate.kernel.machine.jit import Library, assembly, object_code
+from costate.kernel.machine.link import math_library
+from costate.kernel.machine.target import Target, host
+from costate.kernel.machine.worker import job_text
+from costate.kernel.machine.workers import make_jobs
+from costate.kernel.ops.straight import Straight
 from costate.kernel.vecmath import symbol
-from costate.kernel.worker import job_text
-from costate.kernel.workers import make_jobs
 
 LENGTH, GRAVITY = 0.5, 9.81  # m, m/s^2
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 import costate as cs
-from costate.learn.identify import differentiate
+from costate.identify import differentiate
 
 RATE, PERIOD = 100, 20.0  # samples per second, s
 EPOCHS = 30 if os.environ.get("COSTATE_QUICK") else 100

@@ -18,10 +18,10 @@ import torch
 import costate as cs
 from costate.export import network_of, write_c_header
 from costate.export.network import raw_observation
-from costate.learn.evaluate import evaluate
-from costate.learn.plan import TrainOptions
-from costate.learn.run import Run
-from costate.learn.train import train
+from costate.train.evaluate import evaluate
+from costate.train.plan import TrainOptions
+from costate.train.run import Run
+from costate.train.trainer import train
 
 QUICK = bool(os.environ.get("COSTATE_QUICK"))
 

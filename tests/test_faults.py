@@ -11,13 +11,13 @@ import torch
 from benchmarks.fault_inputs import KINDS, broken_model, make_run, mesh_sources, try_case
 from benchmarks.fault_samples import HAND, MJCF, URDF
 
-from costate.learn.controller import load_policy
-from costate.learn.files import read_tensors, write_tensors
-from costate.learn.run import Run
+from costate.collision.mesh.files import load_triangles
+from costate.core.files import read_tensors, write_tensors
 from costate.model import load_model
 from costate.model.errors import ModelError
-from costate.physics.meshes import load_triangles
 from costate.report import Report
+from costate.train.controller import load_policy
+from costate.train.run import Run
 
 
 @pytest.fixture(scope="module")

@@ -32,7 +32,7 @@ def test_importing_costate_loads_nothing_heavy() -> None:
 
 
 def test_compiler_worker_starts_without_torch_and_casadi() -> None:
-    assert loaded_after("import costate.kernel.worker") <= {"llvmlite", "numpy"}
+    assert loaded_after("import costate.kernel.machine.worker") <= {"llvmlite", "numpy"}
 
 
 def test_models_need_no_tensors() -> None:

@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from costate import kernel as kernel
     from costate import learn as learn
     from costate import model as model
+    from costate import optimise as optimise
     from costate.audit.gradcheck import gradcheck as gradcheck
     from costate.audit.smoothness import diagnose as diagnose
     from costate.draw.render import render as render
-    from costate.learn.controller import load_policy as load_policy
-    from costate.learn.excite import excite as excite
-    from costate.learn.identify import identify as identify
+    from costate.identify import identify as identify
+    from costate.identify.excite import excite as excite
     from costate.robot import Pose as Pose
     from costate.robot import Robot as Robot
     from costate.robot import load_robot as load_robot
@@ -44,7 +44,8 @@ if TYPE_CHECKING:
     from costate.sim import Weld as Weld
     from costate.sim import World as World
     from costate.sim import sensors as sensors
-    from costate.sim import shapes as shapes
+    from costate.sim.scene import shapes as shapes
+    from costate.train.controller import load_policy as load_policy
     from costate.viewer.view import view as view
 
 __version__ = "0.1.0"
@@ -54,6 +55,7 @@ __version__ = "0.1.0"
 _LAZY: dict[str, str] = {
     "kernel": "costate.kernel",
     "learn": "costate.learn",
+    "optimise": "costate.optimise",
     "model": "costate.model",
     "render": "costate.draw.render:render",
     "gradcheck": "costate.audit.gradcheck:gradcheck",
@@ -81,10 +83,10 @@ _LAZY: dict[str, str] = {
     "Weld": "costate.sim:Weld",
     "World": "costate.sim:World",
     "sensors": "costate.sim.sensors",
-    "shapes": "costate.sim.shapes",
-    "load_policy": "costate.learn.controller:load_policy",
-    "excite": "costate.learn.excite:excite",
-    "identify": "costate.learn.identify:identify",
+    "shapes": "costate.sim.scene.shapes",
+    "load_policy": "costate.train.controller:load_policy",
+    "excite": "costate.identify.excite:excite",
+    "identify": "costate.identify:identify",
     "params": "costate.robot.params",
     "residual": "costate.robot.residual",
     "view": "costate.viewer.view:view",

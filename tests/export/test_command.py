@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from costate.cli.main import main
-from costate.learn.plan import TrainOptions
-from costate.learn.run import Run
 from costate.tasks.insertion import Policy
+from costate.train.plan import TrainOptions
+from costate.train.run import Run
 
 
 @pytest.fixture(scope="module")

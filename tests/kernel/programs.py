@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from costate.kernel import Kernel, ProgramBuilder
-from costate.kernel.program import Program
+from costate.kernel.ir.program import Program
 
 Tensor = torch.Tensor
 GRAVITY = 9.81

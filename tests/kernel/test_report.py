@@ -7,7 +7,7 @@ import pytest
 from tests.kernel import programs
 
 from costate.kernel import Kernel
-from costate.kernel.target import host
+from costate.kernel.machine.target import host
 
 
 @pytest.fixture(scope="module")

@@ -158,7 +158,7 @@ def every_op() -> Kernel:
 def run_with_width(width: int, cache: Path) -> tuple[str, str]:
     """(lanes of a float64 vector, digests) from a process of its own."""
     code = (
-        "from tests.kernel import test_same_bits as t\nfrom costate.kernel.target import host\n"
+        "from tests.kernel import test_same_bits as t\nfrom costate.kernel.machine.target import host\n"
         "print(host().lanes('f64'))\nprint(t.digests())"
     )
     root = Path(__file__).parents[2]

@@ -14,15 +14,15 @@ from tests.physics.strategies import SLOW, random_models, random_state, tree_of
 from costate.audit.pinocchio_model import to_pinocchio
 from costate.model.model import Model
 from costate.physics import Parameters, Passive, build, build_vjp
-from costate.physics.forward_dynamics import (
+from costate.physics.dynamics.forward_dynamics import (
     forward_dynamics,
     forward_dynamics_jacobians,
     forward_dynamics_jvp,
     forward_dynamics_vjp,
 )
+from costate.physics.dynamics.rnea import rnea
 from costate.physics.integrate import velocity_map
 from costate.physics.params import KINDS
-from costate.physics.rnea import rnea
 
 few = settings(max_examples=30, deadline=None, suppress_health_check=SLOW)
 

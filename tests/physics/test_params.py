@@ -10,10 +10,10 @@ from tests.physics.evaluate import evaluate
 from tests.physics.strategies import random_state, tree_of
 
 from costate.physics import Parameters
-from costate.physics.crba import crba
-from costate.physics.forward_dynamics import forward_dynamics
+from costate.physics.dynamics.crba import crba
+from costate.physics.dynamics.forward_dynamics import forward_dynamics
+from costate.physics.dynamics.rnea import rnea
 from costate.physics.params import KINDS, exact_rotation
-from costate.physics.rnea import rnea
 
 
 @pytest.mark.parametrize("kind", ["revolute", "prismatic", "planar", "spherical", "floating"])

@@ -13,13 +13,13 @@ from safetensors.torch import load_file
 from tests.browser import Browser, Page
 
 from costate.cli.main import main
-from costate.learn.controller import save_policy
-from costate.learn.evaluate import evaluate_policy
-from costate.learn.files import write_json
-from costate.learn.plan import TrainOptions
-from costate.learn.run import Checkpoint, Run
+from costate.core.files import write_json
 from costate.report.insertion import duration, insertion_report
 from costate.report.insertion_evaluation import percent
+from costate.train.controller import save_policy
+from costate.train.evaluate import evaluate_policy
+from costate.train.plan import TrainOptions
+from costate.train.run import Checkpoint, Run
 
 POLICY = Path(__file__).parent.parent / "data" / "insertion" / "policy.safetensors"
 """A trained controller."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tests.physics.test_fields import write_trough
+from tests.collision.mesh.test_fields import write_trough
 from tests.sim.mujoco_states import Twin
 
 import costate as cs

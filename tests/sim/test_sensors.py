@@ -13,9 +13,9 @@ from casadi import SX
 from tests.gradients import check_gradients
 
 import costate as cs
-from costate.physics import shapes
-from costate.physics.hull import hull_of
-from costate.sim.ranges import ray_distance
+from costate.collision import shapes
+from costate.collision.mesh.hull import hull_of
+from costate.collision.rays import ray_distance
 
 mujoco = pytest.importorskip("mujoco")
 from tests.sim.mujoco_states import Twin, random_rotation  # noqa: E402

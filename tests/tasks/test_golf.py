@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from costate.learn.solve import solve
 from costate.tasks.golf import GRASS, MASS, RADIUS, ROLLING, Golf
+from costate.train.solve import solve
 
 
 @pytest.fixture(scope="module")

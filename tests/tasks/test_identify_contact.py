@@ -7,9 +7,9 @@ import torch
 from scipy.optimize import least_squares
 from tests.gradients import Tolerances, check_gradients
 
-from costate.learn import covariance
-from costate.learn.solve import Outcome, solve
+from costate.optimise import covariance
 from costate.tasks.identify_contact import Z95, IdentifyContact
+from costate.train.solve import Outcome, solve
 
 NUMBERS = range(20)
 

@@ -15,10 +15,10 @@ from safetensors.torch import load_file
 from tests.tasks.insertion_motions import BORE, held, jam_depth, press
 
 from costate.cli.main import main
-from costate.learn.plan import TrainOptions
-from costate.learn.run import Run
 from costate.tasks.insertion import Disturbances, Insertion, InsertionOptions, Policy, draw, judge, run
 from costate.tasks.insertion.scene import DEPTH, MOUTH_HEIGHT
+from costate.train.plan import TrainOptions
+from costate.train.run import Run
 
 pytest.importorskip("mujoco")
 import mujoco

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from costate.learn.solve import Outcome, solve
 from costate.tasks.pendulum import Pendulum
+from costate.train.solve import Outcome, solve
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,8 @@ import pytest
 import torch
 from tests.gradients import Tolerances, check_gradients
 
-from costate.learn.solve import solve
 from costate.tasks.racecar import Racecar
+from costate.train.solve import solve
 
 # Brakes are servos: wheels turn a little before they lock, and steps of 5 ms count the last one whole.
 STOPPING = 0.015

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from costate.learn.solve import solve
 from costate.model import Shape
 from costate.tasks.reach import HAND, OBSTACLES, Reach
+from costate.train.solve import solve
 
 SOLVED = 0.9
 

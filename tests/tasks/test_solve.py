@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from costate.cli.main import main
-from costate.learn.solve import RECIPES, solve
 from costate.tasks.task import interpolate, normal, uniform
+from costate.train.solve import RECIPES, solve
 
 
 def test_every_row_makes_a_task() -> None:

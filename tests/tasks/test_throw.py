@@ -6,8 +6,8 @@ import pytest
 import torch
 from tests.gradients import Tolerances, check_gradients
 
-from costate.learn.solve import Outcome, solve
 from costate.tasks.throw import HELD, Throw
+from costate.train.solve import Outcome, solve
 
 # Semi-implicit Euler with 2.5 ms falls 9.81 * t * 2.5 ms / 2 = 2.5 mm lower in 0.2 s than the parabola.
 EULER = 3e-3

@@ -15,9 +15,9 @@ from tests.browser import Browser, Page
 from tests.viewer.page_controls import press, slide, until
 
 from costate.draw.camera import Camera
-from costate.learn.controller import load_policy
 from costate.tasks.insertion import Insertion
 from costate.tasks.insertion.scene import DEPTH
+from costate.train.controller import load_policy
 from costate.viewer.play import DIRECTION, JOINT_NOISE, SPEED, Play, play_insertion
 
 POLICY = Path(__file__).parent.parent / "data" / "insertion"

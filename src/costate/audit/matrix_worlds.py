@@ -14,14 +14,14 @@ from costate.audit.check import GradientReport
 from costate.audit.matrix_cell import Cell, Part, cell_of_input, cells_of
 from costate.audit.matrix_robots import arm
 from costate.audit.worlds import check_motion, has, parameters
+from costate.collision.mesh.files import grid_of
+from costate.collision.mesh.hull import hull_of
+from costate.collision.shapes import Solid
 from costate.model import Shape
 from costate.model.rotation import from_rpy
-from costate.physics.hull import hull_of
-from costate.physics.meshes import grid_of
-from costate.physics.shapes import Solid
 from costate.robot import Robot
 from costate.sim import PGS, Body, Compliant, Newton, Static, World, shapes
-from costate.sim.contact_models import ContactModel
+from costate.sim.contact.options import ContactModel
 from costate.sim.setup import INTEGRATORS, Setup
 from costate.sim.step import rollout_kernel, step_kernel
 

@@ -18,7 +18,7 @@ from costate.kernel import Kernel, ProgramBuilder
 from costate.physics.kinematics import body_poses
 from costate.report import Report
 from costate.sim import PGS, World
-from costate.sim.constraints import relative_jacobian
+from costate.sim.contact.rows import relative_jacobian
 from costate.sim.inputs import Params
 from costate.sim.setup import Setup, Symbols
 

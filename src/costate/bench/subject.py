@@ -11,7 +11,7 @@ import numpy as np
 
 from costate.model import Inertia, Joint, Link, Model, Transform, load_model, write_urdf
 from costate.model.base import WORLD
-from costate.model.mjcf_writer import add_body, add_geom, numbers
+from costate.model.mjcf.writer import add_body, add_geom, numbers
 
 STIFFNESS, DAMPING = 300.0, 2.0
 """Springs and dampers that keep a Laikago on its feet [N m/rad, N m s/rad]. More damping needs an implicit method at steps of 2 ms:

@@ -28,7 +28,7 @@ class Environment:
 
 
 def default_folder() -> Path:
-    from costate.kernel.cache import cache_path
+    from costate.kernel.machine.cache import cache_path
 
     return (cache_path() or Path.home() / ".cache" / "costate") / "bench"
 

@@ -16,7 +16,7 @@ class Clear:
 
 
 def run(options: Show | Clear) -> None:
-    from costate.kernel.cache import cache_info, clear_cache
+    from costate.kernel.machine.cache import cache_info, clear_cache
 
     if isinstance(options, Clear):
         removed = clear_cache()

@@ -44,7 +44,7 @@ def run(options: Options) -> None:
 
     from rich.progress import Progress
 
-    from costate.learn.identify import identify
+    from costate.identify import identify
 
     chosen = asdict(options)
     for name in ("robot", "log", "out", "plots"):

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 if TYPE_CHECKING:
-    from costate.learn.solve import Outcome
     from costate.report import Report
+    from costate.train.solve import Outcome
 
 
 WATCHED = 2.0
@@ -36,7 +36,7 @@ class Options:
 
 
 def run(options: Options) -> None:
-    from costate.learn.solve import RECIPES, solve
+    from costate.train.solve import RECIPES, solve
 
     if options.task == "list":
         width = max(map(len, RECIPES))

@@ -42,7 +42,7 @@ def cpu_name() -> str:
 
 def _vectors() -> str:
     """As the compiler uses them."""
-    from costate.kernel.target import host
+    from costate.kernel.machine.target import host
 
     target = host()
     lanes = f"{target.lanes('f64')} x float64, {target.lanes('f32')} x float32"

@@ -9,17 +9,17 @@ from itertools import chain, product
 import casadi as ca
 import numpy as np
 
+from costate.kernel.ir.program import Builder, Program, Var
 from costate.kernel.kernel import Kernel
-from costate.kernel.program import Builder, Program, Var
+from costate.kernel.ops.cond import Cond
+from costate.kernel.ops.custom import Custom
+from costate.kernel.ops.map import Map
+from costate.kernel.ops.scan import Scan
+from costate.kernel.ops.straight import add, as_program, concat, zeros
+from costate.kernel.ops.table import Corners
+from costate.kernel.ops.view import Slice
+from costate.kernel.ops.walk import Walk
 from costate.kernel.signature import Spec
-from costate.kernel.stages.cond import Cond
-from costate.kernel.stages.custom import Custom
-from costate.kernel.stages.indexed import Map
-from costate.kernel.stages.scan import Scan
-from costate.kernel.stages.straight import add, as_program, concat, zeros
-from costate.kernel.stages.table import Corners
-from costate.kernel.stages.view import Slice
-from costate.kernel.stages.walk import Walk
 
 Body = ca.Function | Program
 Shape = int | tuple[int, ...]

@@ -14,10 +14,10 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
+from costate.kernel.codegen.driver import ONE_LEVEL
+from costate.kernel.codegen.emit import WORDS_BEFORE, WORDS_PER_TENSOR
+from costate.kernel.codegen.runtime_ir import GROUP
 from costate.kernel.compile import Artifact
-from costate.kernel.driver import ONE_LEVEL
-from costate.kernel.emit import WORDS_BEFORE, WORDS_PER_TENSOR
-from costate.kernel.runtime_ir import GROUP
 from costate.kernel.signature import DTYPE_NAMES, Signature, Spec
 
 _Entry = ctypes.CFUNCTYPE(None, ctypes.c_char_p)  # takes a bytes object as it is

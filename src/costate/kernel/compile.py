@@ -11,20 +11,20 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from costate.kernel.chunks import Chunk
-from costate.kernel.driver import Layout, emit_kernel
-from costate.kernel.emit import Unit
-from costate.kernel.jit import module_text, object_code
-from costate.kernel.lower import Names
-from costate.kernel.passes import optimize
-from costate.kernel.program import DYNAMIC, Op, Program
-from costate.kernel.stages.indexed import Map
-from costate.kernel.stages.scan import Scan
-from costate.kernel.stages.straight import Straight
-from costate.kernel.stages.walk import Walk
-from costate.kernel.target import Target
+from costate.kernel.codegen.chunks import Chunk
+from costate.kernel.codegen.driver import Layout, emit_kernel
+from costate.kernel.codegen.emit import Unit
+from costate.kernel.codegen.lower import Names
+from costate.kernel.ir.passes import optimize
+from costate.kernel.ir.program import DYNAMIC, Op, Program
+from costate.kernel.machine.jit import module_text, object_code
+from costate.kernel.machine.target import Target
+from costate.kernel.machine.workers import compile_chunks
+from costate.kernel.ops.map import Map
+from costate.kernel.ops.scan import Scan
+from costate.kernel.ops.straight import Straight
+from costate.kernel.ops.walk import Walk
 from costate.kernel.vecmath import FUNCTIONS, symbol
-from costate.kernel.workers import compile_chunks
 
 
 @dataclass(frozen=True)

@@ -11,21 +11,21 @@ import casadi as ca
 import numpy as np
 import torch
 
+from costate.core.fork import cached_property, lock
 from costate.kernel import torch_op
 from costate.kernel.call import NativeCode, QuickCall, describe, sum_groups, sum_to
-from costate.kernel.direct import Bound, NumpyCall
-from costate.kernel.driver import Layout
-from costate.kernel.fork import cached_property, lock
-from costate.kernel.link import native_code
-from costate.kernel.passes import with_finite_flag
-from costate.kernel.program import Builder, Program
-from costate.kernel.recipe import Derived, Primal, Recipe
+from costate.kernel.codegen.driver import Layout
+from costate.kernel.codegen.runtime_ir import GROUP
+from costate.kernel.ir.passes import with_finite_flag
+from costate.kernel.ir.program import Builder, Program
+from costate.kernel.ir.recipe import Derived, Primal, Recipe
+from costate.kernel.machine.link import native_code
+from costate.kernel.machine.target import SHORTEST, Target, host
+from costate.kernel.numpy_call import Bound, NumpyCall
+from costate.kernel.ops.custom import Custom
+from costate.kernel.ops.straight import as_program
 from costate.kernel.report import Report, inspect, report
-from costate.kernel.runtime_ir import GROUP
 from costate.kernel.signature import DTYPE_NAMES, Signature, Spec
-from costate.kernel.stages.custom import Custom
-from costate.kernel.stages.straight import as_program
-from costate.kernel.target import SHORTEST, Target, host
 
 
 class Kernel:

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from costate.kernel.codegen.driver import Layout
 from costate.kernel.compile import lower_program, main_text
-from costate.kernel.driver import Layout
-from costate.kernel.jit import Library, assembly, module_text, object_code
-from costate.kernel.passes import optimize
-from costate.kernel.program import Program
-from costate.kernel.target import DTYPES, Target, host
-from costate.kernel.worker import job_text
-from costate.kernel.workers import make_jobs
+from costate.kernel.ir.passes import optimize
+from costate.kernel.ir.program import Program
+from costate.kernel.machine.jit import Library, assembly, module_text, object_code
+from costate.kernel.machine.target import DTYPES, Target, host
+from costate.kernel.machine.worker import job_text
+from costate.kernel.machine.workers import make_jobs
 
 if TYPE_CHECKING:
     from costate.kernel.kernel import Kernel

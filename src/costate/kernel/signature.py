@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from costate.kernel.program import DYNAMIC
+from costate.kernel.ir.program import DYNAMIC
 
 DTYPE_NAMES = {torch.float64: "f64", torch.float32: "f32"}
 

@@ -3,10 +3,10 @@
 from costate.model.builtin import builtin_names
 from costate.model.errors import ModelError, ModelWarning
 from costate.model.load import load_model
-from costate.model.mjcf import read_mjcf
+from costate.model.mjcf.reader import read_mjcf
 from costate.model.model import Actuator, Inertia, Joint, Link, Mimic, Model, Shape, Transform
-from costate.model.urdf import read_urdf
-from costate.model.urdf_writer import write_urdf
+from costate.model.urdf.reader import read_urdf
+from costate.model.urdf.writer import write_urdf
 
 __all__ = [
     "Actuator",

@@ -10,9 +10,9 @@ from costate.model.base import with_floating_base
 from costate.model.builtin import builtin, builtin_names
 from costate.model.document import parse
 from costate.model.errors import ModelError
-from costate.model.mjcf import read_mjcf
+from costate.model.mjcf.reader import read_mjcf
 from costate.model.model import Model
-from costate.model.urdf import read_urdf
+from costate.model.urdf.reader import read_urdf
 
 
 def load_model(source: str | Path, floating_base: bool | None = None, package_dirs: Sequence[str | Path] = ()) -> Model:

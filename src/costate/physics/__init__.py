@@ -4,8 +4,8 @@ Every algorithm is a plain function of a model, its parameters and CasADi expres
 robot offers, `build` gives their inputs and outputs. Frames, orders and signs: docs/conventions.md.
 """
 
+from costate.physics.dynamics.passive import Passive
 from costate.physics.functions import FUNCTIONS, build, build_vjp
 from costate.physics.params import Parameters
-from costate.physics.passive import Passive
 
 __all__ = ["FUNCTIONS", "Parameters", "Passive", "build", "build_vjp"]

@@ -13,17 +13,17 @@ import casadi as ca
 from casadi import SX
 
 from costate.model.model import Model
-from costate.physics import quaternion
-from costate.physics.crba import crba
-from costate.physics.energy import kinetic_energy, potential_energy
-from costate.physics.forward_dynamics import forward_dynamics, forward_dynamics_vjp
+from costate.physics.algebra import quaternion
+from costate.physics.dynamics.crba import crba
+from costate.physics.dynamics.energy import kinetic_energy, potential_energy
+from costate.physics.dynamics.forward_dynamics import forward_dynamics, forward_dynamics_vjp
+from costate.physics.dynamics.momentum import center_of_mass, com_jacobian, momentum, momentum_matrix
+from costate.physics.dynamics.passive import ALL_PASSIVE, Passive
+from costate.physics.dynamics.rnea import rnea
 from costate.physics.integrate import difference, integrate
 from costate.physics.jacobian import jacobian, jacobian_dot
 from costate.physics.kinematics import link_accelerations, link_poses, link_velocities
-from costate.physics.momentum import center_of_mass, com_jacobian, momentum, momentum_matrix
 from costate.physics.params import Parameters
-from costate.physics.passive import ALL_PASSIVE, Passive
-from costate.physics.rnea import rnea
 
 Expressions = dict[str, SX]
 """Name -> expression; matrices keep their two dimensions and are dense."""

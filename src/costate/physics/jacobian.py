@@ -6,9 +6,9 @@ import casadi as ca
 from casadi import SX
 
 from costate.model.model import Model
+from costate.physics.algebra.spatial import cross, zeros
 from costate.physics.kinematics import body_poses, body_velocities, check_links, link_pose
 from costate.physics.params import Parameters
-from costate.physics.spatial import cross, zeros
 from costate.physics.tree import ROOT, Tree
 
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import casadi as ca
 from casadi import SX
 
-from costate.physics import quaternion
-from costate.physics.spatial import rotation_z, zeros
+from costate.physics.algebra import quaternion
+from costate.physics.algebra.spatial import rotation_z, zeros
 
 Displacement = tuple[SX, SX]
 """Rotation (3, 3) and translation (3,) of the child frame in the joint frame."""

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from casadi import SX
 
 from costate.model.model import Model
+from costate.physics.algebra.spatial import cross, zeros
 from costate.physics.params import Parameters
-from costate.physics.spatial import cross, zeros
 from costate.physics.tree import ROOT, Pose, Step, Tree
 
 Twist = tuple[SX, SX]

@@ -18,10 +18,10 @@ import numpy as np
 from casadi import SX
 
 from costate.model.model import Joint, Model
-from costate.physics.inertia import Inertia
+from costate.physics.algebra.inertia import Inertia
+from costate.physics.algebra.spatial import basis, rotate_matrix, zeros
 from costate.physics.joints import JOINTS, JointKind
 from costate.physics.params import Parameters
-from costate.physics.spatial import basis, rotate_matrix, zeros
 
 ROOT = -1
 """The parent of bodies that hang on the root link, and the body of links fixed to it: it does not move."""

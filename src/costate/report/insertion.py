@@ -9,15 +9,15 @@ import numpy as np
 import torch
 
 from costate.draw.recording import record
-from costate.learn.evaluate import CHUNK
-from costate.learn.plan import generator
-from costate.learn.run import Run
 from costate.report.insertion_evaluation import ALLOWED, evaluation_section, percent
 from costate.report.insertion_training import horizon_section, origin_section, training_section
 from costate.report.report import Report
 from costate.tasks.insertion import Insertion, Metrics, Trajectory, Verdict, draw, judge, run, summarise
 from costate.tasks.insertion.judge import MAX_PENETRATION, MAX_SPEED, MAX_TILT
 from costate.tasks.insertion.task import ARM_Q, ARM_V
+from costate.train.evaluate import CHUNK
+from costate.train.plan import generator
+from costate.train.run import Run
 
 EPISODES = 2000
 """Simulated for the histogram and the replays, out of those that training never saw."""

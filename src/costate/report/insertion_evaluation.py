@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from costate.learn.files import read_json
-from costate.learn.run import Run
+from costate.core.files import read_json
 from costate.report.report import Report
 from costate.tasks.insertion.judge import MAX_ERROR, MAX_PENETRATION, MAX_SPEED, MAX_TILT
+from costate.train.run import Run
 
 ALLOWED = 1e3 * MAX_ERROR
 """[mm]."""

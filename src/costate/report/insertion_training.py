@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from costate.learn.run import Run
 from costate.report.report import Report
+from costate.train.run import Run
 
 SHOWN, SMALLEST = 7, 1e-4
 """Terms in the plot of the loss, as many as there are colours beside its own, and what of them is too small to be drawn."""

@@ -151,7 +151,7 @@ class Report:
 
     def save(self, path: str | Path) -> Path:
         """Write the page, whole or not at all; returns its path."""
-        from costate.learn.files import write_atomically
+        from costate.core.files import write_atomically
 
         path = Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)

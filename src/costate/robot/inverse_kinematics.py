@@ -19,11 +19,12 @@ from casadi import SX
 
 from costate.kernel import Kernel, ProgramBuilder
 from costate.model import Model
-from costate.physics import Parameters, quaternion
+from costate.physics import Parameters
+from costate.physics.algebra import quaternion
+from costate.physics.algebra.ltl import factor
 from costate.physics.integrate import integrate, velocity_map
 from costate.physics.jacobian import jacobian
 from costate.physics.kinematics import link_poses
-from costate.physics.ltl import factor
 from costate.robot.pose import Pose
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from costate.kernel.fork import cached_property
+from costate.core.fork import cached_property
 from costate.kernel.signature import Spec
 from costate.model import Inertia, Joint, Link, Model, Transform
 from costate.physics import Parameters

@@ -9,7 +9,7 @@ import casadi as ca
 import torch
 
 from costate.kernel import Kernel
-from costate.physics import quaternion
+from costate.physics.algebra import quaternion
 
 
 class Pose(NamedTuple):

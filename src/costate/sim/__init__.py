@@ -2,10 +2,11 @@
 
 from costate.model.constraint import Connect, Couple, Distance, Weld
 from costate.model.tendon import FixedTendon
-from costate.sim.actuators import Affine, DCMotor, Motor, PositionServo, Torque, VelocityServo
-from costate.sim.contact_models import PGS, Compliant, Newton
-from costate.sim.delays import Lag, Latency
-from costate.sim.scene import Body, Static
+from costate.sim.contact.options import PGS, Compliant, Newton
+from costate.sim.forces.actuators import Affine, DCMotor, Motor, PositionServo, Torque, VelocityServo
+from costate.sim.forces.delays import Lag, Latency
+from costate.sim.scene import shapes
+from costate.sim.scene.scene import Body, Static
 from costate.sim.world import Contacts, SimulationError, World
 
 __all__ = [
@@ -30,4 +31,5 @@ __all__ = [
     "VelocityServo",
     "Weld",
     "World",
+    "shapes",
 ]

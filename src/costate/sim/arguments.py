@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from costate.collision.shapes import Solid
 from costate.model import Model, Shape, Transform
-from costate.physics.shapes import Solid
 from costate.robot import Robot
 
 

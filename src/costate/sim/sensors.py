@@ -15,16 +15,16 @@ import numpy as np
 import torch
 from casadi import SX
 
+from costate.collision.rays import ray_distance
+from costate.collision.shapes import FAR
 from costate.kernel import Kernel, ProgramBuilder
 from costate.model import Model
 from costate.model.merge import WORLD
-from costate.physics import quaternion
+from costate.physics.algebra import quaternion
+from costate.physics.algebra.spatial import cross
 from costate.physics.kinematics import body_poses, link_accelerations, link_pose, link_poses, link_velocities
-from costate.physics.shapes import FAR
-from costate.physics.spatial import cross
-from costate.sim.advance import turning
-from costate.sim.ranges import ray_distance
-from costate.sim.scene import Collider
+from costate.sim.integrate.advance import turning
+from costate.sim.scene.scene import Collider
 from costate.sim.setup import Setup, Symbols
 from costate.sim.step import substep_program
 from costate.sim.world import World

@@ -9,25 +9,25 @@ import casadi as ca
 import numpy as np
 from casadi import SX
 
+from costate.collision.mesh.hull import Hull
+from costate.collision.pairs import Candidate, Placed, by_program, candidates
+from costate.collision.shapes import resized, sizes
+from costate.core.fork import cached_property
 from costate.kernel import ProgramBuilder
-from costate.kernel.fork import cached_property
-from costate.kernel.program import Var
+from costate.kernel.ir.program import Var
 from costate.model.constraint import Constraint
 from costate.model.surface import Surface, mix
 from costate.physics import Parameters
-from costate.physics.contact import Candidate, Placed, by_program, candidates
-from costate.physics.hull import Hull
+from costate.physics.algebra.quaternion import exp, to_rotation
 from costate.physics.kinematics import body_poses, link_pose
 from costate.physics.params import KINDS, Key
-from costate.physics.quaternion import exp, to_rotation
-from costate.physics.shapes import resized, sizes
 from costate.physics.tree import Tree
-from costate.sim.actuators import Actuator
-from costate.sim.contact_models import ContactModel, Newton
-from costate.sim.narrow import Narrow
-from costate.sim.newton_places import places
-from costate.sim.scene import Collider, Scene
-from costate.sim.tendons import Length, Tendon
+from costate.sim.contact.detect import Narrow
+from costate.sim.contact.newton.places import places
+from costate.sim.contact.options import ContactModel, Newton
+from costate.sim.forces.actuators import Actuator
+from costate.sim.forces.tendons import Length, Tendon
+from costate.sim.scene.scene import Collider, Scene
 
 INTEGRATORS = ("semi_implicit", "explicit", "implicit", "rk4")
 

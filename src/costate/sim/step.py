@@ -13,21 +13,21 @@ import casadi as ca
 import numpy as np
 from casadi import SX
 
+from costate.collision.narrow import PLACE
+from costate.collision.pairs import tangents
 from costate.kernel import Kernel, ProgramBuilder
-from costate.kernel.program import DYNAMIC, Program, Var
-from costate.physics.contact import tangents
-from costate.physics.energy import kinetic_energy, potential_energy
+from costate.kernel.ir.program import DYNAMIC, Program, Var
+from costate.physics.dynamics.energy import kinetic_energy, potential_energy
 from costate.physics.integrate import difference, integrate
-from costate.physics.narrow import PLACE
-from costate.sim.compliant import smooth_step
-from costate.sim.contact_models import PGS, Newton
-from costate.sim.mappable import is_mapped
-from costate.sim.mapped import mapped_places
-from costate.sim.newton import newton_step
-from costate.sim.newton_rows import friction_axes, resolved
-from costate.sim.pgs import pgs_step
+from costate.sim.contact.compliant import smooth_step
+from costate.sim.contact.newton.rows import friction_axes, resolved
+from costate.sim.contact.newton.step import newton_step
+from costate.sim.contact.options import PGS, Newton
+from costate.sim.contact.pgs.dense import pgs_step
+from costate.sim.contact.pgs.mappable import is_mapped
+from costate.sim.contact.pgs.pairwise import mapped_places
+from costate.sim.forces.tendons import tendon_energy
 from costate.sim.setup import Setup, Symbols, Touch
-from costate.sim.tendons import tendon_energy
 
 
 def substep_program(setup: Setup) -> Program:

@@ -9,23 +9,24 @@ from typing import Any
 
 import torch
 
+from costate.core.fork import cached_property
 from costate.kernel import Kernel
-from costate.kernel.fork import cached_property
 from costate.model import Transform
 from costate.model.constraint import Constraint
 from costate.model.tendon import FixedTendon
 from costate.physics.integrate import neutral
 from costate.robot import Robot
 from costate.sim.arguments import check_actuators, check_controls, check_robots, check_tensor
-from costate.sim.constraints import constraint_rows
-from costate.sim.contact_models import PGS, Compliant, ContactModel, Newton
+from costate.sim.contact.newton.rows import row_kinds
+from costate.sim.contact.options import PGS, Compliant, ContactModel, Newton
+from costate.sim.contact.pgs.mappable import is_mapped
+from costate.sim.contact.rows import constraint_rows
 from costate.sim.divergence import SimulationError, check_states
-from costate.sim.drives import Actuators, drives, with_rotors
-from costate.sim.equality import equations, resolve
+from costate.sim.forces.drives import Actuators, drives, with_rotors
+from costate.sim.forces.equality import equations, resolve
+from costate.sim.forces.tendons import resolve_tendons
 from costate.sim.inputs import Inputs, Params, Wrenches
-from costate.sim.mappable import is_mapped
-from costate.sim.newton_rows import row_kinds
-from costate.sim.scene import Body, Collide, Static, make_scene
+from costate.sim.scene.scene import Body, Collide, Static, make_scene
 from costate.sim.setup import INTEGRATORS, Setup, Symbols, Touch
 from costate.sim.step import (
     contact_kernel,
@@ -35,7 +36,6 @@ from costate.sim.step import (
     rollout_kernel,
     step_kernel,
 )
-from costate.sim.tendons import resolve_tendons
 
 Tensor = torch.Tensor
 Policy = Callable[[Tensor, int], Tensor]

@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 import torch
 
-from costate.kernel.fork import cached_property
+from costate.core.fork import cached_property
 from costate.model import Model, Transform
 from costate.model.builtin.parts import (
     BLUE,
@@ -34,7 +34,7 @@ from costate.model.builtin.parts import (
 )
 from costate.robot import Robot
 from costate.sim import PGS, Compliant, Static, Torque, World
-from costate.sim.shapes import cylinder, plane
+from costate.sim.scene.shapes import cylinder, plane
 from costate.tasks.task import TARGET, Problems, Task, normal
 
 Tensor = torch.Tensor

@@ -13,12 +13,12 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from costate.kernel.fork import cached_property
+from costate.core.fork import cached_property
 from costate.model import Model, load_model
 from costate.model.builtin.parts import BLUE, GREY, ORANGE, X, Y, Z, box, cylinder, joint, link, robot, sphere
 from costate.robot import Robot
 from costate.sim import PGS, Static, Torque, World
-from costate.sim.shapes import plane
+from costate.sim.scene.shapes import plane
 from costate.tasks.task import Problems, Task, normal, uniform
 
 Tensor = torch.Tensor

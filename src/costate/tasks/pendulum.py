@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import casadi as ca
 import torch
 
-from costate.kernel.fork import cached_property
+from costate.core.fork import cached_property
 from costate.model.builtin.pendulum import LENGTH, MASS
 from costate.robot import Robot, load_robot
 from costate.sim import World

@@ -16,13 +16,13 @@ import casadi as ca
 import numpy as np
 import torch
 
-from costate.kernel.fork import cached_property
+from costate.core.fork import cached_property
 from costate.model import Model, Transform
 from costate.model.builtin.parts import BLUE, GREY, ORANGE, X, Y, joint, link, robot
 from costate.model.builtin.parts import sphere as ball
 from costate.robot import Robot
 from costate.sim import PGS, Body, Static, VelocityServo, World
-from costate.sim.shapes import box, plane, sphere
+from costate.sim.scene.shapes import box, plane, sphere
 from costate.tasks.task import TARGET, Motions, Problems, Task, interpolate, uniform
 
 Tensor = torch.Tensor

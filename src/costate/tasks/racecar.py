@@ -12,10 +12,10 @@ from typing import ClassVar
 
 import torch
 
-from costate.kernel.fork import cached_property
+from costate.core.fork import cached_property
 from costate.robot import Robot, load_robot
 from costate.sim import PGS, PositionServo, Static, VelocityServo, World
-from costate.sim.shapes import box, plane
+from costate.sim.scene.shapes import box, plane
 from costate.tasks.task import TARGET, Problems, Task, uniform
 
 Tensor = torch.Tensor

@@ -13,11 +13,11 @@ from typing import ClassVar
 
 import torch
 
-from costate.kernel.fork import cached_property
+from costate.core.fork import cached_property
 from costate.model import Shape, Transform
 from costate.robot import Pose, Robot, load_robot
 from costate.sim import Static, World
-from costate.sim.shapes import box, capsule, sphere
+from costate.sim.scene.shapes import box, capsule, sphere
 from costate.tasks.task import TARGET, Problems, Task, uniform
 
 Tensor = torch.Tensor

@@ -1,6 +1,6 @@
 """What a task is: a world, and numbered random problems in it that an optimiser can solve.
 
-Tasks know nothing of optimisers; `costate.learn.solve` has the table that brings both together.
+Tasks know nothing of optimisers; `costate.train.solve` has the table that brings both together.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import torch
 
-from costate.kernel.fork import cached_property
+from costate.core.fork import cached_property
 from costate.sim import World
 
 Tensor = torch.Tensor
@@ -46,7 +46,7 @@ class Problems:
 class Motions:
     """Optimal control problems with costs over time, solved side by side; B of them.
 
-    stage and final take a point of a motion in symbols and return residuals in symbols: see `costate.learn.cost.Cost`.
+    stage and final take a point of a motion in symbols and return residuals in symbols: see `costate.optimise.cost.Cost`.
     """
 
     state0: Tensor
@@ -69,7 +69,7 @@ class Motions:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Timed:
-    """Motions of least time; B of them. limits and inputs: see `costate.learn.direct`."""
+    """Motions of least time; B of them. limits and inputs: see `costate.optimise.direct`."""
 
     world: World
     """Whose motion it is."""

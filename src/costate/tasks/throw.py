@@ -15,11 +15,11 @@ from typing import ClassVar
 import numpy as np
 import torch
 
-from costate.kernel.fork import cached_property
+from costate.core.fork import cached_property
 from costate.model import load_model
 from costate.robot import Robot
 from costate.sim import PGS, Body, PositionServo, Static, Torque, World
-from costate.sim.shapes import sphere
+from costate.sim.scene.shapes import sphere
 from costate.tasks.task import TARGET, Problems, Task, interpolate, normal
 
 Tensor = torch.Tensor

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from costate.learn.controller import Controller
 from costate.tasks.insertion import Insertion, Trajectory, judge
 from costate.tasks.insertion.task import ARM_Q, SOCKET_V, SOCKET_XY
+from costate.train.controller import Controller
 from costate.viewer.live import Live
 from costate.viewer.play_servo import Servo
 from costate.viewer.server import PORT, start

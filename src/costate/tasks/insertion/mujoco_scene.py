@@ -18,9 +18,9 @@ import numpy as np
 import torch
 
 from costate.model import Shape, Transform
-from costate.model.mjcf_writer import add_body, add_geom, numbers
+from costate.model.mjcf.writer import add_body, add_geom, numbers
 from costate.model.rotation import about_axis
-from costate.sim.actuators import Torque
+from costate.sim.forces.actuators import Torque
 from costate.tasks.insertion.episode import Controller, Episodes, Trajectory, run
 from costate.tasks.insertion.scene import (
     BOTTLE_MASS,

@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 import torch
 
-from costate.kernel.fork import cached_property
+from costate.core.fork import cached_property
 from costate.robot import Pose, Robot
 from costate.sim import PGS, Static, Torque, VelocityServo, World
 from costate.tasks.insertion.scene import (

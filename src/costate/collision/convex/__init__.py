@@ -1,0 +1,1 @@
+"""Contact of two convex solids: supports, separating directions, and the points in which they touch."""

@@ -1,0 +1,327 @@
+"""The direction along which two convex solids are furthest apart, or overlap least.
+
+    separation(n) = min over a in A, b in B of n . (a - b)        its largest value is the distance, or minus the depth
+
+Apart, it is found by GJK (Gilbert, Johnson and Keerthi, 1988): the point of A - B nearest to the origin. Overlapping, it is one of
+finitely many axes (see axes.py); unless a solid is round: then rays from the origin, along the best of these axes and others, are
+followed to the portal (a triangle of A - B, as in Snethen's XenoCollide, 2008) where they leave A - B; its normal is the next
+ray, and the depth along it never grows. All are loops of a fixed state, one sample per lane. The direction is then polished: tried
+as the normal of faces, of pairs of edges, and by Newton's method where surfaces are round.
+
+The search itself is not differentiated. It says which features touch; what follows from them (`polished`) is.
+"""
+
+from __future__ import annotations
+
+import casadi as ca
+from casadi import SX
+
+from costate.collision.convex.axes import STARTS, better, has_flat_core, least_overlap, spread_starts
+from costate.collision.convex.pair import Pair, pair_symbols
+from costate.collision.convex.support import features
+from costate.collision.orient import tangents
+from costate.collision.shapes import TINY, Solid, length
+from costate.kernel import ProgramBuilder
+from costate.kernel.ir.program import Program
+
+OVERLAP, ROUGH_OVERLAP = 1e-7, 1e-6
+"""Cores nearer than this overlap [m]; in float32 the latter."""
+CONVERGED = 1e-12
+"""Relative error of the squared distance at which GJK ends."""
+FLAT, ROUGH_FLAT = 1e-11, 1e-4
+"""Areas and volumes relative to the lengths of the edges that count as none; in float32 the latter."""
+PORTAL = 1e-9
+"""How far beyond a portal A - B may reach when it ends [m]."""
+GJK_STEPS, PORTAL_STEPS, ROUNDS, POLISH = 64, 80, 4, 3
+TIE, ROUGH_TIE = 1e-10, 1e-7
+"""How much further apart a less constrained direction must hold the solids to be taken [m]; in float32 the latter."""
+CURVED = 1e-9
+"""Least curvature of the separation at its maximum [m] for a step of Newton."""
+LONGEST = 0.1
+"""Longest step of Newton [rad]."""
+
+
+def search_program(a: Solid, b: Solid) -> Program:
+    """(pose, sizes of a, sizes of b) -> (n, flats of a (6,), of b (6,), whether n follows from them); with derivatives zero."""
+    pair, symbols = pair_symbols(a, b)
+    search = ProgramBuilder("search")
+    args = [search.input(f"i{k}", s.numel()) for k, s in enumerate(symbols)]
+    start = search.call(ca.Function("seed", symbols, _start(pair)), *args)
+    (_, c, last, _), _ = search.while_loop(*_gjk(pair, symbols), GJK_STEPS, start, shared=args)
+    point, before = SX.sym("c", 3), SX.sym("last", 3)
+    overlaps = ca.dot(point, point) < _rough(pair, OVERLAP, ROUGH_OVERLAP) ** 2
+    (overlaps,) = search.call(ca.Function("overlaps", [point, symbols[0]], [overlaps]), c, args[0])
+    apart = ca.Function("apart", [point, before, *symbols], [point / length(point)])
+    n = search.cond(overlaps, _inside(pair, symbols), apart, c, last, *args)
+    none = search.call(ca.Function("none", [], [SX.zeros(6), SX.zeros(6), SX(0)]))
+    found, _, _ = search.scan(_polish(pair, symbols), POLISH, [*n, *none], shared=args)
+    for k, x in enumerate(found):
+        search.output(f"o{k}", x)
+    program = search.program()
+    b_ = ProgramBuilder("fixed")
+    inputs = [b_.input(f"i{k}", s.numel()) for k, s in enumerate(symbols)]
+    for k, x in enumerate(b_.custom(program, *inputs, tangent=_zero(program, True), adjoint=_zero(program, False))):
+        b_.output(f"o{k}", x)
+    return b_.program()
+
+
+def _zero(program: Program, forward: bool) -> ca.Function:
+    ins = [SX.sym(f"i{k}", n) for k, n in enumerate(program.in_sizes)]
+    outs = [SX.sym(f"o{k}", n) for k, n in enumerate(program.out_sizes)]
+    moved, zero = (ins, outs) if forward else (outs, ins)
+    seeds = [SX.sym(f"s{k}", x.numel()) for k, x in enumerate(moved)]
+    return ca.Function("zero", [*ins, *outs, *seeds], [SX.zeros(x.numel()) for x in zero])
+
+
+def _rough(pair: Pair, fine: float, rough: float) -> SX:
+    """One or the other, as numbers are rounded: in float32 a small part of one above one is lost."""
+    above = 2 + pair.R[0, 0]
+    return ca.if_else(above * (1 + 1e-9) - above == 0, rough, fine)
+
+
+# --- apart: GJK -------------------------------------------------------------------------------------------------------
+
+RUNNING, DONE = 0, 1
+
+
+def _start(pair: Pair) -> list[SX]:
+    """A simplex of one point, three times; the point of it nearest to the origin, which is also the last one; the state."""
+    w = pair.difference(-pair.between())
+    return [ca.vertcat(w, w, w), w, w, SX(RUNNING)]
+
+
+def _gjk(pair: Pair, symbols: list[SX]) -> tuple[ca.Function, ca.Function]:
+    """While running: add the point of A - B that is furthest towards the origin, keep the triangle that comes nearest."""
+    simplex, c, last, state = SX.sym("w", 9), SX.sym("c", 3), SX.sym("last", 3), SX.sym("state")
+    carry = [simplex, c, last, state, *symbols]
+    old = [simplex[3 * k : 3 * k + 3] for k in range(3)]
+    w = pair.difference(-c)
+    square = ca.dot(c, c)
+    flat = _rough(pair, FLAT, ROUGH_FLAT)
+    triangles = [[w, old[0], old[1]], [w, old[1], old[2]], [w, old[2], old[0]]]
+    best, nearest = ca.vertcat(*triangles[0]), nearest_on_triangle(*triangles[0], flat=flat)
+    for triangle in triangles[1:]:
+        p = nearest_on_triangle(*triangle, flat=flat)
+        nearer = ca.dot(p, p) < ca.dot(nearest, nearest)
+        best, nearest = ca.if_else(nearer, ca.vertcat(*triangle), best), ca.if_else(nearer, p, nearest)
+    inside = _holds_origin(w, *old, flat=flat)
+    optimal = square - ca.dot(c, w) <= CONVERGED * square
+    stuck = ca.dot(nearest, nearest) >= square * (1 - 1e-14)
+    nearest = ca.if_else(inside, 0, nearest)
+    kept = ca.logic_or(optimal, ca.logic_and(stuck, ca.logic_not(inside)))
+    touches = ca.logic_or(inside, ca.dot(nearest, nearest) < _rough(pair, OVERLAP, ROUGH_OVERLAP) ** 2)
+    after = [ca.if_else(kept, simplex, best), ca.if_else(kept, c, nearest), c, ca.logic_or(kept, touches)]
+    return ca.Function("running", carry, [state == RUNNING]), ca.Function("gjk", carry, after)
+
+
+def nearest_on_triangle(p: SX, q: SX, r: SX, flat: SX) -> SX:
+    """The point of a triangle nearest to the origin; it may be degenerate."""
+    best = _nearest_on_segment(p, q)
+    for ends in ((q, r), (r, p)):
+        x = _nearest_on_segment(*ends)
+        best = ca.if_else(ca.dot(x, x) < ca.dot(best, best), x, best)
+    normal = ca.cross(q - p, r - p)
+    square = ca.dot(normal, normal)
+    weights = [ca.dot(normal, ca.cross(*ends)) for ends in ((q, r), (r, p), (p, q))]
+    broad = square > flat**2 * (ca.dot(q - p, q - p) * ca.dot(r - p, r - p))
+    over = broad
+    for weight in weights:
+        over = ca.logic_and(over, weight >= 0)
+    foot = normal * (ca.dot(normal, p) / ca.if_else(broad, square, 1))
+    return ca.if_else(over, foot, best)
+
+
+def _nearest_on_segment(p: SX, q: SX) -> SX:
+    along = q - p
+    share = -ca.dot(p, along) / (ca.dot(along, along) + TINY)
+    return p + ca.fmin(ca.fmax(share, 0), 1) * along
+
+
+def _holds_origin(w: SX, p: SX, q: SX, r: SX, flat: SX) -> SX:
+    """Whether a tetrahedron with a volume holds the origin."""
+    weights = [_det(p, q, r), -_det(w, q, r), _det(w, p, r), -_det(w, p, q)]
+    edges = [x - w for x in (p, q, r)]
+    volume = _det(*edges)
+    # With fused multiply-adds the volume of a flat one is not zero, but rounding.
+    inside = volume**2 > flat**2 * ca.dot(edges[0], edges[0]) * ca.dot(edges[1], edges[1]) * ca.dot(edges[2], edges[2])
+    for weight in weights:
+        inside = ca.logic_and(inside, weight * volume >= 0)
+    return inside
+
+
+def _det(x: SX, y: SX, z: SX) -> SX:
+    return ca.dot(x, ca.cross(y, z))
+
+
+# --- overlapping: portals ---------------------------------------------------------------------------------------------
+
+FIRST, SECOND, THIRD, REFINE, LEFT = 0, 1, 2, 3, 4
+
+
+def _inside(pair: Pair, symbols: list[SX]) -> Program:
+    """(what GJK ended with, what it last looked at, symbols) -> the direction of least depth, of those that overlap."""
+    b = ProgramBuilder("inside")
+    args = [b.input(f"i{k}", n) for k, n in enumerate((3, 3, *(s.numel() for s in symbols)))]
+    n = least_overlap(b, pair, symbols, args[1], args[2:])
+    if not (has_flat_core(pair.a) and has_flat_core(pair.b)):
+        starts = spread_starts(b, pair, symbols, n, args[2:])
+        (worst,) = b.call(ca.Function("worst", [], [SX(-1e9)]))
+        (n, _), _, _ = b.scan(_from_start(pair, symbols), STARTS, [n, worst], sequences=[starts], shared=args[2:])
+    b.output("n", n)
+    return b.program()
+
+
+def _from_start(pair: Pair, symbols: list[SX]) -> Program:
+    """(best direction so far, its separation, where to start, symbols) -> the first two, with the portals from there tried."""
+    b = ProgramBuilder("start")
+    names = ("best", "most", "start", *(f"i{k}" for k in range(len(symbols))))
+    best, most, start, *args = (
+        b.input(k, n) for k, n in zip(names, (3, 1, 3, *(s.numel() for s in symbols)), strict=True)
+    )
+    old, s, ray = SX.sym("old", 3), SX.sym("s"), SX.sym("ray", 3)
+    # The rays of A - B go the other way: it is left where -n . x is largest.
+    entered = b.call(ca.Function("enter", [ray], [SX.zeros(9), ray, -ray, SX(FIRST), SX(0)]), start)
+    (_, n, _, _, _), _ = b.while_loop(*_portal(pair, symbols), PORTAL_STEPS, entered, shared=args)
+    unit = ray / length(ray)  # portals can be tiny, and their normals inexact
+    kept = better(unit, pair.separation(unit), old, s)
+    for name, x in zip(
+        names, b.call(ca.Function("kept", [old, s, ray, *symbols], kept), best, most, n, *args), strict=False
+    ):
+        b.output(name, x)
+    return b.program()
+
+
+def _portal(pair: Pair, symbols: list[SX]) -> tuple[ca.Function, ca.Function]:
+    """One point of A - B per step: three to find a portal the ray goes through, then such that bring it to the surface."""
+    v, n, d = SX.sym("v", 9), SX.sym("n", 3), SX.sym("d", 3)
+    phase, rounds = SX.sym("phase"), SX.sym("rounds")
+    carry = [v, n, d, phase, rounds, *symbols]
+    v1, v2, v3 = (v[3 * k : 3 * k + 3] for k in range(3))
+    normal = _towards(ca.cross(v2 - v1, v3 - v1), d)
+    ways = [d, _across(d, v1), _towards(ca.cross(v1, v2), d), normal]
+    way = ways[0]
+    for k in (SECOND, THIRD, REFINE):
+        way = ca.if_else(phase == k, ways[k], way)
+    x = pair.difference(way)
+    found = [
+        (ca.vertcat(x, v2, v3), SX(SECOND)),
+        (_ordered(v1, x, v3, d), SX(THIRD)),
+        _discover(v1, v2, x, d),
+        (_narrow(v1, v2, v3, x, d), SX(REFINE)),
+    ]
+    after, next_phase = found[0]
+    for k in (SECOND, THIRD, REFINE):
+        here = phase == k
+        after, next_phase = ca.if_else(here, found[k][0], after), ca.if_else(here, found[k][1], next_phase)
+    unit = normal / length(normal)
+    reached = ca.logic_and(phase == REFINE, ca.dot(unit, x - v1) < PORTAL)
+    settled = ca.logic_or(1 - ca.dot(unit, d) < 1e-12, rounds + 1 >= ROUNDS)
+    next_phase = ca.if_else(reached, ca.if_else(settled, LEFT, FIRST), next_phase)
+    step = [after, ca.if_else(reached, -unit, n), ca.if_else(reached, unit, d), next_phase, rounds + reached]
+    return ca.Function("inside", carry, [phase < LEFT]), ca.Function("portal", carry, step)
+
+
+def _towards(n: SX, d: SX) -> SX:
+    return ca.if_else(ca.dot(n, d) < 0, -n, n)
+
+
+def _across(d: SX, v: SX) -> SX:
+    """Normal to the ray and to a point; any normal to the ray if the point lies on it."""
+    n = ca.cross(d, v)
+    return ca.if_else(ca.dot(n, n) > 1e-16 * ca.dot(v, v), n, tangents(d)[0])
+
+
+def _ordered(v1: SX, v2: SX, v3: SX, d: SX) -> SX:
+    """Both points so that the ray is on the side of v1 x v2."""
+    return ca.if_else(ca.dot(ca.cross(v1, v2), d) < 0, ca.vertcat(v2, v1, v3), ca.vertcat(v1, v2, v3))
+
+
+def _discover(v1: SX, v2: SX, x: SX, d: SX) -> tuple[SX, SX]:
+    """The ray goes through the triangle, or beside one of the edges to x, which then replaces the other point."""
+    beside_1 = ca.dot(ca.cross(v1, x), d) > 0
+    beside_2 = ca.dot(ca.cross(x, v2), d) > 0
+    outside = ca.if_else(beside_1, ca.vertcat(v1, x, x), ca.vertcat(x, v2, x))
+    missed = ca.logic_or(beside_1, beside_2)
+    return ca.if_else(missed, outside, ca.vertcat(v1, v2, x)), ca.if_else(missed, THIRD, REFINE)
+
+
+def _narrow(v1: SX, v2: SX, v3: SX, x: SX, d: SX) -> SX:
+    """The one of the three triangles with x that the ray goes through."""
+    k1, k2, k3 = (ca.dot(ca.cross(v, x), d) for v in (v1, v2, v3))
+    third = ca.logic_and(k1 <= 0, k2 >= 0)
+    first = ca.logic_and(k2 <= 0, k3 >= 0)
+    return ca.if_else(third, ca.vertcat(v1, v2, x), ca.if_else(first, ca.vertcat(x, v2, v3), ca.vertcat(v1, x, v3)))
+
+
+# --- polishing --------------------------------------------------------------------------------------------------------
+
+
+def _polish(pair: Pair, symbols: list[SX]) -> ca.Function:
+    """(n, flats) -> the same, where the solids are at least as far apart; as many flats as possible."""
+    n, flats_a, flats_b, follows = SX.sym("n", 3), SX.sym("fa", 6), SX.sym("fb", 6), SX.sym("follows")
+    near_a = features(pair.a).flats(pair.a, -(pair.R.T @ n))
+    near_b = features(pair.b).flats(pair.b, n)
+    none = SX.zeros(3)
+    edge_a, edge_b = near_a[2], near_b[2]
+    options = [
+        (*near_a[:2], none, none),
+        (none, none, *near_b[:2]),
+        (edge_a, none, edge_b, none),
+        (edge_a, none, none, none),
+        (none, none, edge_b, none),
+        (none, none, none, none),
+    ]
+    wanted = [2, 2, 2, 1, 1, 0]
+    tie = _rough(pair, TIE, ROUGH_TIE)
+    best, most, flats = n, SX(-1e6), (none, none, none, none)
+    for option, count in zip(options, wanted, strict=True):
+        trial, has = polished(pair, n, *option, newton=count < 2)
+        s = ca.if_else(has == count, pair.separation(trial), -1e9)
+        better = s > most + tie
+        best, most = ca.if_else(better, trial, best), ca.if_else(better, s, most)
+        flats = tuple(ca.if_else(better, x, y) for x, y in zip(option, flats, strict=True))
+    worse = pair.separation(n) > most + tie
+    before = (n, flats_a, flats_b, follows)
+    after = (best, ca.vertcat(*flats[:2]), ca.vertcat(*flats[2:]), SX(1))
+    kept = [ca.if_else(worse, x, y) for x, y in zip(before, after, strict=True)]
+    return ca.Function("polish", [*before, *symbols], kept)
+
+
+def polished(pair: Pair, n: SX, a1: SX, a2: SX, b1: SX, b2: SX, newton: bool = True) -> tuple[SX, SX]:
+    """The direction near n that is normal to the flats of a (in its axes) and of b and holds the solids furthest apart, and how
+    many flats it is normal to. Zeros are no flats; two flats say it all, with fewer one step of Newton is made, if wanted."""
+    world = [pair.R @ a1, pair.R @ a2, b1, b2]
+    there = [ca.dot(x, x) > 0.5 for x in (a1, a2, b1, b2)]
+    first, has_first = ca.if_else(there[0], world[0], world[2]), ca.logic_or(there[0], there[2])
+    two = ca.logic_and(there[0], there[2])
+    second = ca.if_else(there[1], world[1], ca.if_else(there[3], world[3], ca.if_else(two, world[2], 0)))
+    across = ca.cross(first, second)
+    skew = ca.dot(across, across) > 1e-6
+    across = ca.if_else(skew, across, n)
+    by_flats = _towards(across / length(across), n)
+    count = ca.if_else(skew, 2, ca.if_else(ca.logic_or(two, ca.logic_or(there[1], there[3])), -1, has_first))
+    return ca.if_else(skew, by_flats, _newton(pair, n, first, has_first) if newton else n), count
+
+
+def _newton(pair: Pair, n: SX, flat: SX, has_flat: SX) -> SX:
+    """A step to the largest separation among unit vectors (normal to the flat, if there is one)."""
+    within = n - ca.if_else(has_flat, ca.dot(n, flat), 0) * flat
+    n = within / length(within)
+    gradient, hessian = pair.difference(-n), pair.curvature(n)  # a support function's gradient is its point
+    t1, t2 = tangents(n)
+    across = ca.cross(ca.if_else(has_flat, flat, t2), n)
+    t1 = across / length(across)
+    g1, g2 = ca.dot(t1, gradient), ca.dot(t2, gradient)
+    radial = ca.dot(n, gradient)
+    h11, h22 = ca.dot(t1, hessian @ t1) - radial, ca.dot(t2, hessian @ t2) - radial
+    h12 = ca.dot(t1, hessian @ t2)
+    det = h11 * h22 - h12 * h12
+    peak = ca.logic_and(h11 < -CURVED, det > CURVED**2)
+    det = ca.if_else(peak, det, 1)
+    both = [ca.if_else(peak, -(h22 * g1 - h12 * g2) / det, 0), ca.if_else(peak, -(h11 * g2 - h12 * g1) / det, 0)]
+    ridge = h11 < -CURVED
+    alone = ca.if_else(ridge, -g1 / ca.if_else(ridge, h11, 1), 0)
+    step = ca.if_else(has_flat, alone * t1, both[0] * t1 + both[1] * t2)
+    step = step * ca.fmin(1, LONGEST / length(step))
+    moved = n + step
+    return moved / length(moved)

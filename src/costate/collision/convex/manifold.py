@@ -1,0 +1,167 @@
+"""Where two convex solids touch: up to four points of the overlap of the faces they turn to each other.
+
+Both faces (polygons, edges or points) are looked at along the normal. Places are corners of one over the other and crossings of
+their edges; all have the same normal and each its own gap. Of them are kept: the deepest, the one furthest from it, and the two
+that span the largest area with these. The least gap is the distance of the solids.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import casadi as ca
+from casadi import SX
+
+from costate.collision.convex.gjk import polished
+from costate.collision.convex.pair import Pair
+from costate.collision.convex.support import features, radius
+from costate.collision.orient import tangents
+from costate.collision.shapes import FAR
+
+POINTS = 4
+"""Places per pair."""
+BESIDE = 1e-6
+"""How far beside a face a corner is still over it [m]: boxes of the same size can be stacked."""
+SPREAD = 1e-6
+"""Places nearer to each other, or to a line through others, count once [m]."""
+MISSED = 1e-7
+"""How much nearer than all places the solids must be for their nearest points to be taken instead [m]."""
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """A place along the normal: (x, y) across it, and the heights of both surfaces there."""
+
+    valid: SX
+    at: SX
+    """x, y, height of a, height of b [m], and whatever else belongs to the place."""
+
+    @property
+    def gap(self) -> SX:
+        return self.at[2] - self.at[3]
+
+
+def manifold(pair: Pair, n: SX, flats_a: SX, flats_b: SX, follows: SX) -> list[tuple[SX, SX, SX]]:
+    """POINTS times (gap, point midway, normal), in the frame of b; the gap is FAR where there are fewer places."""
+    n = ca.if_else(follows, polished(pair, n, flats_a[:3], flats_a[3:], flats_b[:3], flats_b[3:])[0], n)
+    t1, t2 = tangents(n)
+    T = ca.horzcat(t1, t2, n).T
+    face_a = [T @ (pair.t + pair.R @ p) for p in features(pair.a).face(pair.a, -(pair.R.T @ n))]
+    face_b = [T @ p for p in features(pair.b).face(pair.b, n)]
+    found = _overlap(face_a, face_b)
+    nearest = _nearest(pair, T, n, flats_a)
+    kept = pick(found, nearest)
+    ra, rb = radius(pair.a), radius(pair.b)
+    results = []
+    for p in kept:
+        low, high = p.at[3] + rb, p.at[2] - ra
+        gap = ca.if_else(p.valid, high - low, FAR)
+        results.append((gap, T.T @ ca.vertcat(p.at[:2], (low + high) / 2), n))
+    return results
+
+
+def _nearest(pair: Pair, T: SX, n: SX, flats_a: SX) -> Place:
+    """The solids' nearest points along the normal; across it where the one is that is not on a face or an edge."""
+    a, b = T @ pair.support_a(-n), T @ pair.support_b(n)
+    on_flat = ca.dot(flats_a[:3], flats_a[:3]) > 0.5
+    return Place(SX(1), ca.vertcat(ca.if_else(on_flat, b[:2], a[:2]), a[2], b[2]))
+
+
+def _overlap(a: list[SX], b: list[SX]) -> list[Place]:
+    """All corners of one face over the other, and crossings of edges. Faces are corners (x, y, height)."""
+    found = []
+    for corners, other, own in ((a, b, 2), (b, a, 3)):
+        if len(other) < 3:
+            continue
+        normal, level = _plane(other)
+        edges = _edges(other)
+        broad = _broad(normal, edges)
+        for p in corners:
+            height = (level - normal[0] * p[0] - normal[1] * p[1]) / ca.if_else(broad, normal[2], 1)
+            heights = (p[2], height) if own == 2 else (height, p[2])
+            found.append(Place(ca.logic_and(broad, _over(p, edges, normal[2])), ca.vertcat(p[:2], *heights)))
+    return found + [_crossing(*e, *f) for e in _edges(a) for f in _edges(b)]
+
+
+def _edges(face: list[SX]) -> list[tuple[SX, SX]]:
+    if len(face) < 3:
+        return [(face[0], face[1])] if len(face) == 2 else []
+    return list(zip(face, [*face[1:], face[0]], strict=True))
+
+
+def _plane(face: list[SX]) -> tuple[SX, SX]:
+    """Twice its area as a vector, by Newell's method, and its level along that."""
+    normal = sum((ca.cross(p - face[0], q - face[0]) for p, q in pairwise(face[1:])), SX.zeros(3))
+    return normal, ca.dot(normal, face[0])
+
+
+def _broad(normal: SX, edges: list[tuple[SX, SX]]) -> SX:
+    """Whether a face has an area as seen along the normal."""
+    size = sum((_cross2(q - p, q - p, dot=True) for p, q in edges), SX(0))
+    return normal[2] ** 2 > 1e-12 * size**2
+
+
+def _over(p: SX, edges: list[tuple[SX, SX]], turn: SX) -> SX:
+    inside = SX(1)
+    way = ca.if_else(turn < 0, -1, 1)
+    for start, end in edges:
+        e = end - start
+        inside = ca.logic_and(inside, way * _cross2(e, p - start) >= -BESIDE * ca.sqrt(_cross2(e, e, dot=True) + 1e-24))
+    return inside
+
+
+def _cross2(u: SX, v: SX, dot: bool = False) -> SX:
+    return u[0] * v[0] + u[1] * v[1] if dot else u[0] * v[1] - u[1] * v[0]
+
+
+def _crossing(p: SX, p_end: SX, q: SX, q_end: SX) -> Place:
+    u, w, r = p_end - p, q_end - q, q - p
+    turn = _cross2(u, w)
+    skew = turn**2 > 1e-12 * _cross2(u, u, dot=True) * _cross2(w, w, dot=True)
+    turn = ca.if_else(skew, turn, 1)
+    s, t = _cross2(r, w) / turn, _cross2(r, u) / turn
+    on_both = skew
+    for x in (s, t):
+        on_both = ca.logic_and(on_both, ca.logic_and(x >= 0, x <= 1))
+    return Place(on_both, ca.vertcat(p[:2] + s * u[:2], p[2] + s * u[2], q[2] + t * w[2]))
+
+
+# --- which are kept ---------------------------------------------------------------------------------------------------
+
+
+def pick(found: list[Place], nearest: Place | None = None) -> list[Place]:
+    """POINTS of the places. nearest: taken as the first where no place is as near."""
+    first, score = _best(found, lambda p: -p.gap)
+    first = Place(score > -FAR, first)
+    if nearest is not None:
+        missed = ca.logic_or(ca.logic_not(first.valid), first.gap > nearest.gap + MISSED)
+        first = Place(SX(1), ca.if_else(missed, nearest.at, first.at))
+    if not found:
+        return [first, *(Place(SX(0), first.at) for _ in range(POINTS - 1))]
+    second, away = _best(found, lambda p: _cross2(p.at - first.at, p.at - first.at, dot=True))
+    base = second - first.at
+    third, area = _best(found, lambda p: ca.fabs(_cross2(base, p.at - first.at)))
+    turn = ca.if_else(_cross2(base, third - first.at) < 0, -1, 1)
+    sides = [(first.at, second), (second, third), (third, first.at)]
+    fourth, beyond = _best(
+        found, lambda p: ca.mmax(ca.vertcat(*(-turn * _cross2(end - start, p.at - start) for start, end in sides)))
+    )
+    reach = ca.sqrt(_cross2(base, base, dot=True) + 1e-24)
+    apart = away > SPREAD**2
+    wide = ca.logic_and(apart, area > SPREAD * reach)
+    return [
+        first,
+        Place(apart, second),
+        Place(wide, third),
+        Place(ca.logic_and(wide, beyond > SPREAD * reach), fourth),
+    ]
+
+
+def _best(found: list[Place], value) -> tuple[SX, SX]:
+    """The valid place with the largest value, and that value; -FAR if there is none."""
+    best, most = SX.zeros(found[0].at.numel() if found else 4), SX(-FAR)
+    for p in found:
+        score = ca.if_else(p.valid, value(p), -FAR)
+        best, most = ca.if_else(score > most, p.at, best), ca.fmax(score, most)
+    return best, most

@@ -1,0 +1,1 @@
+"""Solids made of meshes and samples: convex hulls, distance grids, height fields, convex parts."""

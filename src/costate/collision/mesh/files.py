@@ -1,0 +1,193 @@
+"""Mesh files as solids: hulls, distance grids, and convex parts. What takes long is made once and kept on disk."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import tempfile
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from costate.collision.mesh.fields import Grid
+from costate.collision.mesh.hull import VERTICES, Hull, hull_of
+from costate.kernel.machine.cache import cache_path
+
+Array = NDArray[np.float64]
+
+CELLS = 24
+"""Cells of a grid along its longest side, unless told."""
+AROUND = 3
+"""Cells of a grid beyond the mesh on every side."""
+DIGEST = 32
+"""Bytes of a checksum."""
+
+
+@cache
+def load_triangles(path: Path) -> tuple[Array, NDArray[np.int64]]:
+    """Vertices (n, 3) and triangles (m, 3) of an STL, OBJ, DAE, PLY or glTF file."""
+    try:
+        import trimesh
+    except ImportError as error:
+        raise ImportError(f"contact with the mesh {path.name} needs trimesh: pip install 'costate[mesh]'") from error
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: there is no such file")
+    try:
+        mesh = trimesh.load(str(path), force="mesh", process=False)  # else, what is not finite would be left out
+    except Exception as error:  # its readers raise whatever comes
+        raise ValueError(f"{path} is damaged, or no STL, OBJ, DAE, PLY or glTF file: {error!r}") from error
+    if not isinstance(mesh, trimesh.Trimesh) or not len(mesh.faces):
+        raise ValueError(f"{path} holds no triangles")
+    if mesh.vertices.shape[1:] != (3,) or mesh.faces.shape[1:] != (3,):
+        raise ValueError(f"{path} is damaged: corners and triangles have 3 numbers each, not {mesh.vertices.shape[1:]}")
+    if mesh.faces.min() < 0 or mesh.faces.max() >= len(mesh.vertices) or not np.isfinite(mesh.triangles).all():
+        raise ValueError(f"{path} is damaged: it has corners that are not finite or not there")
+    mesh.merge_vertices()
+    return np.asarray(mesh.vertices, float), np.asarray(mesh.faces, np.int64)
+
+
+@cache
+def hull_of_file(path: Path, scale: tuple[float, float, float], limit: int = VERTICES) -> Hull:
+    """Convex hull of a mesh."""
+    return hull_of(load_triangles(path)[0] * np.array(scale), limit, path.name)
+
+
+@cache
+def grid_of_file(path: Path, scale: tuple[float, float, float], cells: int = CELLS) -> Grid:
+    """Signed distances of a mesh (closed, or nearly so) on a grid."""
+    vertices, faces = load_triangles(path)
+    return grid_of(vertices * np.array(scale), faces, cells)
+
+
+def grid_of(vertices: Array, faces: NDArray[np.int64], cells: int = CELLS) -> Grid:
+    low, high = vertices.min(0), vertices.max(0)
+    spacing = float((high - low).max() / cells)
+    counts = np.ceil((high - low) / spacing).astype(int) + 1 + 2 * AROUND
+    origin = (low + high) / 2 - (counts - 1) * spacing / 2
+    key = hashlib.sha256(b"grid 2" + vertices.tobytes() + faces.tobytes() + str(cells).encode()).hexdigest()
+    values = _kept(f"{key}.grid", lambda: _sampled(vertices[faces], origin, counts, spacing))
+    return Grid(0.0, values, origin, spacing)
+
+
+def _sampled(triangles: Array, origin: Array, counts: Array, spacing: float) -> Array:
+    axes = [origin[k] + spacing * np.arange(counts[k]) for k in range(3)]
+    points = np.stack(np.meshgrid(*axes, indexing="ij"), -1).reshape(-1, 3)
+    # Small pieces stay in the cache of a core.
+    chunk = max(1, 50_000 // len(triangles))
+    return np.concatenate(
+        [signed_distance(points[k : k + chunk], triangles) for k in range(0, len(points), chunk)]
+    ).reshape(*counts)
+
+
+def signed_distance(points: Array, triangles: Array) -> Array:
+    """Of points (n, 3) to triangles (m, 3, 3): negative where the winding number (van Oosterom and Strackee, 1983) is above 1/2."""
+    corners = triangles[None] - points[:, None, None]  # (n, m, 3, 3)
+    a, b, c = (corners[:, :, k] for k in range(3))
+    la, lb, lc = (np.linalg.norm(x, axis=-1) for x in (a, b, c))
+    ab, bc, ca = (np.einsum("nmi,nmi->nm", u, v) for u, v in ((a, b), (b, c), (c, a)))
+    volume = np.einsum("nmi,nmi->nm", a, np.cross(b, c))
+    winding = 2 * np.arctan2(volume, la * lb * lc + ab * lc + bc * la + ca * lb)
+    inside = np.abs(winding.sum(1)) / (4 * np.pi) > 0.5
+    nearest = np.min([_to_segment(u, v) for u, v in ((a, b), (b, c), (c, a))], axis=0)
+    normal = np.cross(b - a, c - a)
+    square = np.maximum(np.einsum("nmi,nmi->nm", normal, normal), 1e-300)
+    over = np.ones_like(la, bool)
+    for u, v in ((b, c), (c, a), (a, b)):
+        over &= np.einsum("nmi,nmi->nm", normal, np.cross(u, v)) >= 0
+    height = np.abs(volume) / np.sqrt(square)
+    distance = np.where(over, height, nearest).min(1)
+    return np.where(inside, -distance, distance)
+
+
+def _to_segment(u: Array, v: Array) -> Array:
+    along = v - u
+    share = -np.einsum("nmi,nmi->nm", u, along) / np.maximum(np.einsum("nmi,nmi->nm", along, along), 1e-300)
+    return np.linalg.norm(u + np.clip(share, 0, 1)[..., None] * along, axis=-1)
+
+
+def _kept(name: str, make: Callable[[], Array]) -> Array:
+    """An array from the cache folder, or made and put there."""
+    folder = cache_path()
+    file = folder and folder / "meshes" / name
+    found = _read(file) if file else None
+    if found is not None:
+        return found
+    values = make()
+    if file:
+        _write(file, values)
+    return values
+
+
+def _read(file: Path) -> Array | None:
+    """None if there is no such file, or one that is not what was written."""
+    try:
+        content = file.read_bytes()
+        digest, data = content[:DIGEST], content[DIGEST:]
+        return np.load(io.BytesIO(data), allow_pickle=False) if hashlib.sha256(data).digest() == digest else None
+    except (OSError, ValueError):
+        return None
+
+
+def _write(file: Path, values: Array) -> None:
+    """A checksum and the array, atomically; a folder that cannot be written to only costs time."""
+    data = io.BytesIO()
+    np.save(data, values, allow_pickle=False)
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        handle, temporary = tempfile.mkstemp(dir=file.parent, suffix=".tmp")
+        with os.fdopen(handle, "wb") as f:
+            f.write(hashlib.sha256(data.getvalue()).digest() + data.getvalue())
+        os.replace(temporary, file)
+    except OSError:
+        return
+
+
+def convex_parts(path: Path, threshold: float = 0.05, parts: int = -1) -> list[Path]:
+    """Files of convex parts that together make up a mesh, by CoACD (Wei et al., 2022), made once.
+
+    threshold: concavity that is left [-], 0.01 (many parts) to 1; parts: at most so many, -1 for no limit.
+    """
+    vertices, faces = load_triangles(path)
+    key = hashlib.sha256(f"parts 2 {threshold} {parts}".encode() + vertices.tobytes() + faces.tobytes()).hexdigest()
+    folder = (cache_path() or Path(tempfile.gettempdir()) / "costate") / "meshes" / f"{path.stem}-{key[:16]}"
+    found = _whole(folder)
+    if found is None:
+        _decompose(vertices, faces, threshold, parts, folder)
+        found = _whole(folder)
+    if found is None:
+        raise OSError(f"the convex parts of {path.name} could not be kept in {folder}: is the disk full?")
+    return found
+
+
+def _whole(folder: Path) -> list[Path] | None:
+    """The parts in a folder, if they are what was written."""
+    try:
+        lines = [line.split() for line in (folder / "parts").read_text().splitlines()]
+        whole = all(hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest for digest, name in lines)
+    except (OSError, ValueError):
+        return None
+    return [folder / name for _, name in lines] if lines and whole else None
+
+
+def _decompose(vertices: Array, faces: NDArray[np.int64], threshold: float, parts: int, folder: Path) -> None:
+    try:
+        import coacd
+    except ImportError as error:
+        raise ImportError("convex decomposition needs coacd: pip install 'costate[decompose]'") from error
+    coacd.set_log_level("error")
+    found = coacd.run_coacd(
+        coacd.Mesh(vertices, faces.astype(np.int32)), threshold=threshold, max_convex_hull=parts, seed=0
+    )
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    listed = []
+    for k, (corners, triangles) in enumerate(found):
+        lines = [f"v {x:.17g} {y:.17g} {z:.17g}" for x, y, z in corners]
+        lines += [f"f {i + 1} {j + 1} {m + 1}" for i, j, m in triangles]
+        text = "\n".join(lines) + "\n"
+        (folder / f"part{k:03d}.obj").write_text(text, newline="\n")
+        listed.append(f"{hashlib.sha256(text.encode()).hexdigest()} part{k:03d}.obj\n")
+    (folder / "parts").write_text("".join(listed))

@@ -1,0 +1,261 @@
+"""Exciting trajectories: periodic motions within a robot's limits that make its parameters identifiable.
+
+    q(t) = centre + sum over k of A_k sin(k w t) + B_k (cos(k w t) - 1)        w = 2 pi / period
+
+The coefficients maximise log det(W^T W) of the base regressor W (D-optimality: the volume of the confidence region of the base
+parameters is smallest, in whatever units), by Adam through the compiled regressor. The motion starts at rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from costate.identify.base import Base
+from costate.identify.regressor import JOINT_TERMS, Regressor
+from costate.robot import Robot, load_robot
+
+Array = NDArray[Any]
+Tensor = torch.Tensor
+
+FREE_RANGE, FREE_SPEED = np.pi, 2.0
+"""Half range [rad or m] and speed [rad/s or m/s] of joints without limits."""
+
+
+@dataclass(frozen=True)
+class ExciteOptions:
+    """What motion to look for, and how hard."""
+
+    period: float = 10.0
+    """[s]."""
+    harmonics: int = 5
+    margin: float = 0.9
+    """Fraction of every limit (position around its middle, velocity, effort) that may be used."""
+    max_acceleration: float | None = None
+    """[rad/s^2 or m/s^2]; None: no limit."""
+    terms: tuple[str, ...] = ("inertial", *JOINT_TERMS)
+    """Parameters that are to become identifiable."""
+    samples: int = 120
+    """Instants of the period at which the design looks at the motion. Limits are checked at ten times as many."""
+    iterations: int = 300
+    learning_rate: float = 0.03
+    restarts: int = 2
+    """Random starts; the best is returned."""
+    seed: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Excitation:
+    """A periodic motion."""
+
+    joints: list[str]
+    period: float
+    centre: Array
+    """Where it starts and ends, shape (n,)."""
+    sine: Array
+    """A, shape (harmonics, n)."""
+    cosine: Array
+    """B, shape (harmonics, n)."""
+    rank: int
+    """Combinations of parameters that the motion shows."""
+    structural_rank: int
+    """Combinations that any motion could show."""
+    condition: float
+    """Condition number of the base regressor, columns of unit length."""
+    history: list[float]
+    """Objective per iteration of the best start."""
+
+    @property
+    def harmonics(self) -> int:
+        return len(self.sine)
+
+    def at(self, t: Array) -> tuple[Array, Array, Array]:
+        """Positions, velocities and accelerations at times t (N,), each (N, n)."""
+        return _motion(np.asarray(t, float), self.period, self.centre, self.sine, self.cosine)
+
+    def sample(self, rate: float, periods: int = 1) -> dict[str, Array]:
+        """t (N,), q, v, a (N, n) at a rate [1/s]."""
+        t = np.arange(round(self.period * periods * rate)) / rate
+        return dict(zip(("t", "q", "v", "a"), (t, *self.at(t)), strict=True))
+
+    def save_csv(self, path: str | Path, rate: float, periods: int = 1) -> None:
+        """Columns t, q_JOINT, v_JOINT, a_JOINT, for the robot's controller."""
+        found = self.sample(rate, periods)
+        names = ["t", *(f"{x}_{joint}" for x in "qva" for joint in self.joints)]
+        table = np.concatenate([found["t"][:, None], found["q"], found["v"], found["a"]], 1)
+        np.savetxt(path, table, delimiter=",", header=",".join(names), comments="", fmt="%.10g")
+
+
+@dataclass(frozen=True, eq=False)
+class _Limits:
+    """Per joint, as numbers."""
+
+    centre: Array
+    reach: Array
+    speed: Array
+    effort: Array
+    acceleration: float
+
+    @staticmethod
+    def of(robot: Robot, options: ExciteOptions, centre: Array | None) -> _Limits:
+        lower, upper = (x.numpy() for x in (robot.lower, robot.upper))
+        bounded = np.isfinite(lower) & np.isfinite(upper)
+        low, high = np.where(bounded, lower, -FREE_RANGE), np.where(bounded, upper, FREE_RANGE)
+        middle = (low + high) / 2 if centre is None else np.asarray(centre, float)
+        if ((middle < low) | (middle > high)).any():
+            raise ValueError(f"centre {middle} is outside of the robot's limits {low} ... {high}")
+        speed, effort = robot.max_velocity.numpy(), robot.max_effort.numpy()
+        return _Limits(
+            centre=middle,
+            reach=options.margin * np.minimum(high - middle, middle - low),
+            speed=options.margin * np.where(np.isfinite(speed) & (speed > 0), speed, FREE_SPEED),
+            effort=options.margin * np.where(effort > 0, effort, np.inf),
+            acceleration=np.inf if options.max_acceleration is None else options.max_acceleration,
+        )
+
+    def use(self, q: Any, v: Any, a: Any, tau: Any) -> list[Any]:
+        """How much of every limit is used, 1 at the limit: four arrays (N, n)."""
+        limits = self.reach, self.speed, np.full_like(self.speed, self.acceleration), self.effort
+        moved = q - self._like(q, self.centre), v, a, tau
+        return [x / self._like(x, limit) for x, limit in zip(moved, limits, strict=True)]
+
+    @staticmethod
+    def _like(x: Any, limit: Array) -> Any:
+        return torch.as_tensor(limit) if isinstance(x, torch.Tensor) else limit
+
+
+def excite(
+    robot: Robot | str | Path,
+    *,
+    centre: Sequence[float] | Array | None = None,
+    progress: Callable[[int, float], None] | None = None,
+    **options: Any,
+) -> Excitation:
+    """Design a periodic motion from which a robot's parameters can be identified.
+
+    Collisions are not looked at: choose `centre` (start, and middle of the motion; default the middle of the limits) and `margin`
+    such that there is room.
+
+    Args:
+        progress: Called with the iteration and the objective.
+        options: Fields of `ExciteOptions`.
+    """
+    chosen = ExciteOptions(**options)
+    robot = robot if isinstance(robot, Robot) else load_robot(robot)
+    model = robot.identified_model()
+    if model.nq != model.nv:
+        raise ValueError(
+            f"robot '{model.name}' has joints with quaternions; exciting motions are for single-axis joints"
+        )
+    regressor = Regressor.of(model, chosen.terms)
+    limits = _Limits.of(robot, chosen, None if centre is None else np.asarray(centre, float))
+    base = _structure(regressor, limits)
+    with torch.enable_grad():
+        found = [_design(regressor, base, limits, chosen, chosen.seed + k, progress) for k in range(chosen.restarts)]
+    sine, cosine, history = min(found, key=lambda x: x[2][-1])
+    return _finish(regressor, base, limits, chosen, model, sine, cosine, history)
+
+
+def _structure(regressor: Regressor, limits: _Limits) -> Base:
+    """The combinations that show at all: those of random states."""
+    rng = np.random.default_rng(0)
+    n = len(limits.centre)
+    q = limits.centre + limits.reach * rng.uniform(-1, 1, (200, n))
+    v, a = limits.speed * rng.uniform(-1, 1, (200, n)), 3 * rng.normal(size=(200, n))
+    Y, _ = regressor.rows(q, v, a)
+    return Base.of(Y.reshape(-1, regressor.size), regressor.names)
+
+
+def _design(
+    regressor: Regressor, base: Base, limits: _Limits, options: ExciteOptions, seed: int, progress: Any
+) -> tuple[Array, Array, list[float]]:
+    """Adam on the coefficients, relative to the joints' reach, with penalties beyond the limits."""
+    t = np.arange(options.samples) * options.period / options.samples
+    random = torch.Generator().manual_seed(seed)
+    n = len(limits.centre)
+    x = 0.2 * torch.randn(2, options.harmonics, n, generator=random, dtype=torch.float64)
+    x.requires_grad_()
+    optimizer = torch.optim.Adam([x], lr=options.learning_rate)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, options.iterations)
+    columns = torch.as_tensor(base.independent)
+    pi = torch.as_tensor(regressor.pi())
+    history: list[float] = []
+    for k in range(options.iterations):
+        optimizer.zero_grad()
+        sine, cosine = _at_rest(x * torch.as_tensor(limits.reach))
+        q, v, a = _motion(torch.as_tensor(t), options.period, torch.as_tensor(limits.centre), sine, cosine)
+        out = regressor.kernel(q=q, v=v, a=a)
+        tau = out.Y @ pi + out.known
+        excess = sum(((use.abs() - 1).clamp(min=0) ** 2).mean() for use in limits.use(q, v, a, tau))
+        objective = _volume(out.Y[..., columns]) / base.rank + 100 * excess
+        objective.backward()
+        optimizer.step()
+        schedule.step()
+        history.append(objective.item())
+        if progress:
+            progress(k, history[-1])
+    with torch.no_grad():
+        sine, cosine = _at_rest(x * torch.as_tensor(limits.reach))
+    return sine.numpy(), cosine.numpy(), history
+
+
+def _volume(Y: Tensor) -> Tensor:
+    """-log det(W^T W), through singular values that cannot vanish."""
+    W = Y.reshape(-1, Y.shape[-1])
+    scale = W.detach().norm(dim=0).clamp(min=1e-12)
+    gram = (W / scale).T @ (W / scale) + 1e-10 * torch.eye(W.shape[-1], dtype=W.dtype)
+    return -(
+        torch.linalg.slogdet(gram)[1] + 2 * (W.norm(dim=0).clamp(min=1e-12) / scale).log().sum() + 2 * scale.log().sum()
+    )
+
+
+def _at_rest(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Coefficients whose motion starts without velocity (sum k A_k = 0) and acceleration (sum k^2 B_k = 0)."""
+    k = torch.arange(1, x.shape[1] + 1, dtype=x.dtype)[:, None]
+    return x[0] - k * (k * x[0]).sum(0) / (k**2).sum(), x[1] - k**2 * (k**2 * x[1]).sum(0) / (k**4).sum()
+
+
+def _motion(t: Any, period: float, centre: Any, sine: Any, cosine: Any) -> tuple[Any, Any, Any]:
+    lib: Any = torch if isinstance(t, torch.Tensor) else np
+    w = 2 * np.pi / period * lib.arange(1, len(sine) + 1)
+    s, c = lib.sin(t[:, None] * w), lib.cos(t[:, None] * w)
+    q = centre + s @ sine + (c - 1) @ cosine
+    return q, (c * w) @ sine - (s * w) @ cosine, -(s * w**2) @ sine - (c * w**2) @ cosine
+
+
+def _finish(regressor, base, limits, options, model, sine, cosine, history) -> Excitation:
+    """Shrink the motion until every limit is kept on a fine grid, and say what it shows."""
+    t = np.linspace(0, options.period, 10 * options.samples)
+    scale = 1.0
+    for _ in range(60):
+        q, v, a = _motion(t, options.period, limits.centre, scale * sine, scale * cosine)
+        tau = regressor.torques(q, v, a, regressor.pi())
+        worst = max(float(np.abs(use).max()) for use in limits.use(q, v, a, tau))
+        if worst <= 1.0:
+            break
+        scale *= min(0.98, 0.999 / worst)
+    else:
+        raise ValueError(
+            f"holding {model.name} at its centre takes more than {options.margin:g} of its effort limits; "
+            "give another centre or margin"
+        )
+    Y, _ = regressor.rows(q, v, a)
+    W = Y.reshape(-1, regressor.size)
+    seen = W[:, base.independent] / np.linalg.norm(W[:, base.independent], axis=0)
+    return Excitation(
+        joints=[j.name for j in model.joints if j.nv],
+        period=options.period,
+        centre=limits.centre,
+        sine=scale * sine,
+        cosine=scale * cosine,
+        rank=Base.of(W, regressor.names).rank,
+        structural_rank=base.rank,
+        condition=float(np.linalg.cond(seen)),
+        history=history,
+    )

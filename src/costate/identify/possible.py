@@ -1,0 +1,162 @@
+"""The best parameters that are physically possible: a convex problem.
+
+    minimise  |A pi - b|^2 + gamma * sum over links of D(P(pi), P(prior)),   gamma -> small
+
+P is the 4 x 4 pseudo-inertia of a link, linear in pi and positive definite exactly if some distribution of mass has it;
+D(P, P0) = tr(P0^-1 P) - log det(P0^-1 P) - 4 is how far it is from the prior, whatever units and frames are chosen (Lee,
+Wensing & Park, 2020). It keeps Newton's iterations possible, and holds at the prior what data say nothing about. Joint terms
+likewise, with numbers for matrices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from costate.identify.regressor import Regressor, inertia_of, inertial_vector
+from costate.model import Inertia
+
+Array = NDArray[Any]
+Progress = Callable[[int, float], None]
+"""Called with the iteration and the cost."""
+
+WEIGHT = 1e-3
+"""The last gamma. Costs have unit variance, so the prior counts as a thousandth of a single sample."""
+SMALLEST = 1e-3
+"""Prior value of a joint term that is zero [SI units]: D needs a positive one."""
+_NEWTON_STEPS = 30
+
+
+def _pseudo_basis() -> Array:
+    """E with P = sum of pi_i E_i, shape (10, 4, 4): second moment from I by J = tr(I)/2 - I, first moment, mass."""
+    E = np.zeros((10, 4, 4))
+    E[0, 3, 3] = 1.0
+    for k in range(3):
+        E[1 + k, k, 3] = E[1 + k, 3, k] = 1.0
+    for k, (i, j) in enumerate(((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))):
+        I = np.zeros((3, 3))
+        I[i, j] = I[j, i] = 1.0
+        E[4 + k, :3, :3] = np.trace(I) / 2 * np.eye(3) - I
+    return E
+
+
+_E = _pseudo_basis()
+
+
+@dataclass(frozen=True, eq=False)
+class Divergence:
+    """Sum of D over links and joint terms, as a function of pi."""
+
+    links: Array
+    """Inverse prior pseudo-inertias, shape (links, 4, 4)."""
+    joints: Array
+    """Prior joint terms, shape (joints,)."""
+
+    @staticmethod
+    def of(regressor: Regressor, prior: Array) -> tuple[Divergence, Array]:
+        """And the prior itself, made possible where it was not."""
+        n = len(regressor.links)
+        start = prior.copy()
+        for k in range(n):
+            start[10 * k : 10 * k + 10] = _nearest_possible(prior[10 * k : 10 * k + 10])
+        start[10 * n :] = np.maximum(prior[10 * n :], SMALLEST)
+        P = np.einsum("li,iab->lab", start[: 10 * n].reshape(n, 10), _E)
+        return Divergence(np.linalg.inv(P) if n else P, start[10 * n :]), start
+
+    def value(self, pi: Array) -> float:
+        """Infinite where pi is impossible."""
+        P, x = self._split(pi)
+        if x.size and x.min() <= 0:
+            return np.inf
+        total = float((x / self.joints - np.log(x / self.joints) - 1).sum())
+        for own, inverse in zip(P, self.links, strict=True):
+            values = np.linalg.eigvalsh(own)
+            if values[0] <= 0:
+                return np.inf
+            _, log_det = np.linalg.slogdet(inverse)
+            total += float(np.trace(inverse @ own) - np.log(values).sum() - log_det - 4)
+        return total
+
+    def factors(self, pi: Array) -> tuple[Array, Array]:
+        """L and L^-1 g, for the gradient g and the Hessian L L^T."""
+        P, x = self._split(pi)
+        n = len(pi)
+        L, y = np.zeros((n, n)), np.zeros(n)
+        for k, (own, inverse) in enumerate(zip(P, self.links, strict=True)):
+            now = np.linalg.inv(own)
+            part = np.einsum("ab,ibc->iac", now, _E)
+            H = np.einsum("iab,jba->ij", part, part)
+            g = np.einsum("ab,iba->i", inverse, _E) - np.einsum("iaa->i", part)
+            rows = slice(10 * k, 10 * k + 10)
+            # Scaled, because masses and moments differ by orders of magnitude.
+            d = np.sqrt(np.diag(H))
+            L[rows, rows] = d[:, None] * np.linalg.cholesky(H / np.outer(d, d) + 1e-14 * np.eye(10))
+            y[rows] = np.linalg.solve(L[rows, rows], g)
+        at = np.arange(10 * len(self.links), n)
+        L[at, at] = 1 / x
+        y[at] = x / self.joints - 1
+        return L, y
+
+    def _split(self, pi: Array) -> tuple[Array, Array]:
+        n = len(self.links)
+        return np.einsum("li,iab->lab", pi[: 10 * n].reshape(n, 10), _E), pi[10 * n :]
+
+
+def solve_possible(
+    A: Array, b: Array, regressor: Regressor, prior: Array, progress: Progress | None = None
+) -> tuple[Array, list[float]]:
+    """The minimum, by Newton's method along decreasing gamma. Returns pi and the cost |A pi - b|^2 after every step."""
+    divergence, pi = Divergence.of(regressor, prior)
+    costs = [_squares(A, b, pi)]
+    gamma = max(costs[0], WEIGHT)
+    while True:
+        for _ in range(_NEWTON_STEPS):
+            pi, decrement = _newton_step(A, b, divergence, pi, gamma)
+            costs.append(_squares(A, b, pi))
+            if progress:
+                progress(len(costs) - 1, costs[-1])
+            if decrement < 1e-9 * gamma:
+                break
+        if gamma <= WEIGHT:
+            return pi, costs
+        gamma = max(gamma / 10, WEIGHT)
+
+
+def _newton_step(A: Array, b: Array, divergence: Divergence, pi: Array, gamma: float) -> tuple[Array, float]:
+    """One step with line search, and how much it should have gained."""
+    L, y = divergence.factors(pi)
+    root = np.sqrt(gamma / 2)  # |.|^2 has the Hessian 2 A^T A
+    residual = A @ pi - b
+    Q, R = np.linalg.qr(np.concatenate([A, root * L.T]))
+    right = np.concatenate([residual, root * y])
+    step = -np.linalg.solve(R, Q.T @ right)
+    decrement = float(((Q.T @ right) ** 2).sum())
+    now = _squares(A, b, pi) + gamma * divergence.value(pi)
+    length = 1.0
+    while length > 1e-8:
+        trial = pi + length * step
+        value = _squares(A, b, trial) + gamma * divergence.value(trial)
+        if np.isfinite(value) and value <= now:
+            return trial, decrement
+        length /= 2
+    return pi, 0.0
+
+
+def _squares(A: Array, b: Array, pi: Array) -> float:
+    return float(((A @ pi - b) ** 2).sum())
+
+
+def _nearest_possible(pi: Array) -> Array:
+    """The parameters of a link, with the eigenvalues of its second moment made positive."""
+    inertia = inertia_of(pi)
+    mass = max(inertia.mass, SMALLEST)
+    values, vectors = np.linalg.eigh(np.trace(inertia.matrix) / 2 * np.eye(3) - inertia.matrix)
+    least = max(1e-3 * values.max(), 1e-8 * mass)
+    if inertia.mass == mass and values.min() >= least:
+        return pi
+    second = vectors @ np.diag(np.maximum(values, least)) @ vectors.T
+    return inertial_vector(Inertia(mass, inertia.com, np.trace(second) * np.eye(3) - second))

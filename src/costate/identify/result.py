@@ -1,0 +1,134 @@
+"""What an identification found, how sure it is, and what the data could not tell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from costate.identify.base import Base
+from costate.identify.log import Log
+from costate.identify.regressor import Regressor
+from costate.model import Model, write_urdf
+from costate.robot import Robot
+
+Array = NDArray[Any]
+
+Z95 = 1.959963984540054
+"""Half width of a 95 % interval of a normal distribution, in standard deviations."""
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """Torques of one part of the log under some parameters."""
+
+    index: Array
+    """Which samples."""
+    before: Array
+    """Root mean square error of the robot as given, per joint [N m or N], shape (nv,)."""
+    after: Array
+    """Of the identified robot."""
+
+
+@dataclass(frozen=True, eq=False)
+class Identification:
+    """The result of `cs.identify`."""
+
+    model: Model
+    """With the parameters found."""
+    prior: Model
+    """As given."""
+    regressor: Regressor
+    base: Base
+    """Which combinations of parameters the data determine."""
+    beta: Array
+    """Estimates of the base parameters by weighted least squares, shape (rank,)."""
+    covariance: Array
+    """Of beta, shape (rank, rank)."""
+    sigma: Array
+    """Noise of the torques per joint, estimated [N m or N], shape (nv,)."""
+    singular_values: Array
+    """Of the regressor with columns of unit length, descending: how well combinations of parameters show."""
+    train: Fit
+    test: Fit | None
+    history: list[float] = field(default_factory=list)
+    """Cost per iteration (Gauss-Newton) or per epoch (Adam)."""
+    held_out_history: list[float] = field(default_factory=list)
+    """Held-out cost per epoch (Adam)."""
+    notes: list[str] = field(default_factory=list)
+    log: Log | None = None
+    """The data, with velocities and accelerations as used."""
+    predicted: Array | None = None
+    """Torques of the identified robot, shape (N, nv)."""
+
+    @property
+    def robot(self) -> Robot:
+        """The identified robot."""
+        return Robot(self.model)
+
+    @property
+    def names(self) -> list[str]:
+        """Of the parameters that were to be found."""
+        return self.regressor.names
+
+    @property
+    def values(self) -> Array:
+        """The parameters found, in the order of `names`. Only their base combinations are determined by data; the rest is as
+        near to the robot given as possible."""
+        return self.regressor.pi(self.model)
+
+    @property
+    def std(self) -> Array:
+        """Standard deviations of the base parameters, shape (rank,)."""
+        return np.sqrt(np.diag(self.covariance))
+
+    @property
+    def interval(self) -> tuple[Array, Array]:
+        """95 % confidence intervals of the base parameters."""
+        return self.beta - Z95 * self.std, self.beta + Z95 * self.std
+
+    def distance(self, beta: Array) -> float:
+        """Squared Mahalanobis distance of other base parameters from the estimate: chi-square with `base.rank` degrees of
+        freedom if they are the true ones."""
+        d = np.asarray(beta) - self.beta
+        return float(d @ np.linalg.solve(self.covariance, d))
+
+    def indistinct(self) -> list[str]:
+        """Parameters that these data cannot tell apart, in words."""
+        return self.base.indistinct()
+
+    def save_urdf(self, path: str | Path) -> None:
+        write_urdf(self.model, path)
+
+    def plot(self, folder: str | Path) -> list[Path]:
+        """Write the plots: torques, base parameters with intervals, singular values, progress."""
+        from costate.identify.plot import write_plots
+
+        return write_plots(self, Path(folder))
+
+    def summary(self) -> str:
+        """A page of text."""
+        lines = [f"{self.prior.name}: {self.base.rank} of {len(self.names)} parameters can be told apart by these data"]
+        if self.singular_values.size:
+            seen = self.singular_values[: self.base.rank]
+            lines.append(f"condition number of what can: {seen[0] / seen[-1]:.3g} (columns of unit length)")
+        lines += ["", "root mean square error of torques [N m or N]"]
+        lines.append(f"{'joint':<28}{'given':>12}{'identified':>12}{'held out':>12}{'noise':>12}")
+        joints = [j.name for j in self.prior.joints for _ in range(j.nv)]
+        for k, name in enumerate(joints):
+            held = f"{self.test.after[k]:12.4g}" if self.test else f"{'-':>12}"
+            lines.append(
+                f"{name:<28}{self.train.before[k]:12.4g}{self.train.after[k]:12.4g}{held}{self.sigma[k]:12.4g}"
+            )
+        lines += ["", "base parameters, estimate +- 95 %"]
+        for k in range(self.base.rank):
+            doubt = "   (not determined)" if Z95 * self.std[k] > abs(self.beta[k]) else ""
+            lines.append(f"{self.beta[k]:12.5g} +- {Z95 * self.std[k]:<10.2g} {self.base.expression(k)}{doubt}")
+        if self.base.dependent.size:
+            lines += ["", "cannot be told apart by these data", *(f"  {line}" for line in self.indistinct())]
+        if self.notes:
+            lines += ["", "notes", *(f"  {note}" for note in self.notes)]
+        return "\n".join(lines)

@@ -1,0 +1,128 @@
+"""Fitting parameters to torques by weighted linear least squares.
+
+The data are reduced to one triangular factor per joint, so every iteration after that costs the same however long the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from costate.identify.regressor import BLOCK, Regressor
+
+Array = NDArray[Any]
+
+NOISE_FLOOR = 1e-10
+_REWEIGHTINGS = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Reduced:
+    """Per joint, |W pi - y|^2 = |R pi - z|^2 + rest over n samples."""
+
+    R: list[Array]
+    z: list[Array]
+    rest: Array
+    n: int
+
+    @staticmethod
+    def of(regressor: Regressor, q: Array, v: Array, a: Array, tau: Array) -> Reduced:
+        size, nv = regressor.size, tau.shape[1]
+        factors: list[Array] = [np.zeros((0, size + 1)) for _ in range(nv)]
+        for start in range(0, len(q), BLOCK):
+            rows = slice(start, start + BLOCK)
+            Y, known = regressor.rows(q[rows], v[rows], a[rows])
+            y = tau[rows] - known
+            for j in range(nv):
+                block = np.concatenate([Y[:, j], y[:, j : j + 1]], 1)
+                factors[j] = _triangle(np.concatenate([factors[j], block]))
+        R = [f[:size, :size] for f in factors]
+        z = [f[:size, size] for f in factors]
+        rest = np.array([float((f[size:, size] ** 2).sum()) for f in factors])
+        return Reduced(R, z, rest, len(q))
+
+    def misfit(self, pi: Array) -> Array:
+        """Sum of squared errors per joint [(N m)^2], shape (nv,)."""
+        return np.array([((R @ pi - z) ** 2).sum() + r for R, z, r in zip(self.R, self.z, self.rest, strict=True)])
+
+    def rmse(self, pi: Array) -> Array:
+        """Root mean square error per joint [N m or N], shape (nv,)."""
+        return np.sqrt(self.misfit(pi) / self.n)
+
+    def weighted(self, sigma: Array) -> tuple[Array, Array]:
+        """A (n, n), b (n,) with errors of unit variance: what |A pi - b|^2 leaves out does not depend on pi."""
+        A = np.concatenate([R / s for R, s in zip(self.R, sigma, strict=True)])
+        b = np.concatenate([z / s for z, s in zip(self.z, sigma, strict=True)])
+        factor = _triangle(np.concatenate([A, b[:, None]], 1))
+        return factor[: A.shape[1], :-1], factor[: A.shape[1], -1]
+
+
+def _triangle(W: Array) -> Array:
+    """R with |W x| = |R x| for all x."""
+    return np.asarray(np.linalg.qr(W, mode="r"))
+
+
+@dataclass(frozen=True, eq=False)
+class Linear:
+    """Weighted least squares for the base parameters."""
+
+    beta: Array
+    """Shape (r,)."""
+    covariance: Array
+    """Of beta, shape (r, r)."""
+    sigma: Array
+    """Standard deviation of the torques' noise per joint, from the residuals [N m or N], shape (nv,)."""
+
+
+def solve_linear(data: Reduced, independent: Array, scale: Array) -> Linear:
+    """Weights are found from the residuals, joint by joint, and the fit repeated (iteratively reweighted least squares).
+
+    scale: typical torque per joint; noise is never taken as less than NOISE_FLOOR of it.
+    """
+    sigma = scale.copy()
+    beta = np.zeros(len(independent))
+    for _ in range(_REWEIGHTINGS):
+        A, b = data.weighted(sigma)
+        beta = np.linalg.lstsq(A[:, independent], b, rcond=None)[0]
+        pi = np.zeros(A.shape[1])
+        pi[independent] = beta
+        freedom = np.maximum(data.n - _share(data, independent, sigma), 1.0)
+        new = np.maximum(np.sqrt(data.misfit(pi) / freedom), NOISE_FLOOR * scale)
+        if np.allclose(new, sigma, rtol=1e-4, atol=0):
+            break
+        sigma = new
+    A, _ = data.weighted(sigma)
+    inverse = np.linalg.pinv(A[:, independent])
+    return Linear(beta, inverse @ inverse.T, sigma)
+
+
+def _share(data: Reduced, independent: Array, sigma: Array) -> Array:
+    """How many parameters each joint's samples pay for: the trace of its block of the hat matrix, shape (nv,)."""
+    Q = np.linalg.qr(np.concatenate([R[:, independent] / s for R, s in zip(data.R, sigma, strict=True)]))[0]
+    edges = np.cumsum([0] + [len(R) for R in data.R])
+    return np.array([float((Q[a:b] ** 2).sum()) for a, b in pairwise(edges)])
+
+
+def nearest(beta: Array, prior: Array, independent: Array, dependent: Array, K: Array) -> Array:
+    """Full parameters with the given base parameters, as near to the prior as possible (relative to its sizes)."""
+    B = np.zeros((len(beta), len(prior)))
+    B[np.arange(len(beta)), independent] = 1.0
+    B[:, dependent] = K
+    scale = np.maximum(np.abs(prior), 1e-3 * np.abs(prior).max(initial=1e-12))
+    return prior + scale * (np.linalg.pinv(B * scale) @ (beta - B @ prior))
+
+
+def blocks(n: int, held_out: float, parts: int = 10) -> tuple[Array, Array]:
+    """Indices to train on and to hold out: contiguous stretches spread over the log, so that neither sees the other's noise."""
+    if not 0 <= held_out < 1:
+        raise ValueError(f"held_out must be in [0, 1), but is {held_out}")
+    part = np.minimum(np.arange(n) * parts // max(n, 1), parts - 1)
+    count = round(held_out * parts)
+    chosen: Sequence[int] = [int((k + 0.5) * parts / count) for k in range(count)] if count else []
+    mask = np.isin(part, chosen)
+    return np.flatnonzero(~mask), np.flatnonzero(mask)

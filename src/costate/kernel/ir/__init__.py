@@ -1,0 +1,1 @@
+"""The compiler's intermediate representation: programs, passes over them, and their derivatives."""

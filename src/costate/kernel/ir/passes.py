@@ -1,0 +1,129 @@
+"""Passes over programs: drop what is unused, fuse neighbouring straight-line stages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import casadi as ca
+
+from costate.kernel.ir.program import Builder, Program, Stage, Var
+from costate.kernel.ops.finite import Finite
+from costate.kernel.ops.scan import Scan
+from costate.kernel.ops.straight import Straight
+from costate.kernel.ops.walk import Walk
+
+
+def optimize(program: Program) -> Program:
+    """What a program goes through before it is lowered."""
+    return prune(fuse(_inside_loops(prune(program))))
+
+
+def _inside_loops(program: Program) -> Program:
+    """The bodies of loops, optimised: an adjoint's body adds what it finds to sums, which fuses into multiply-adds."""
+    stages = tuple(
+        replace(s, op=replace(s.op, body=optimize(s.op.body))) if isinstance(s.op, Scan | Walk) else s
+        for s in program.stages
+    )
+    return Program(program.inputs, stages, program.outputs)
+
+
+def prune(program: Program) -> Program:
+    """Drop stages and parts of stages that no output needs. Inputs stay, so positions do not change."""
+    live = set(program.outputs)
+    stages: list[Stage] = []
+    for s in reversed(program.stages):
+        used = [v in live for v in s.outputs]
+        if not any(used):
+            continue
+        op, ins, outs = s.op.restrict(used)
+        kept = Stage(op, tuple(s.inputs[k] for k in ins), tuple(s.outputs[k] for k in outs))
+        live.update(kept.inputs)
+        stages.append(kept)
+    return Program(program.inputs, tuple(reversed(stages)), program.outputs)
+
+
+def fuse(program: Program) -> Program:
+    """One SX function for every run of straight-line stages, so that common subexpressions meet."""
+    stages: list[Stage] = []
+    run: list[Stage] = []
+    for s in _straight_together(program.stages):
+        if isinstance(s.op, Straight):
+            run.append(s)
+            continue
+        stages += _merge(run, program)
+        run = []
+        stages.append(s)
+    return Program(program.inputs, tuple(stages + _merge(run, program)), program.outputs)
+
+
+def _straight_together(stages: Sequence[Stage]) -> list[Stage]:
+    """Move straight-line stages down to just before they are first needed by another kind of stage, where they meet others."""
+    ordered: list[Stage] = []
+    waiting: list[Stage] = []
+    for s in stages:
+        if isinstance(s.op, Straight):
+            waiting.append(s)
+            continue
+        needed = set(s.inputs)
+        now: list[Stage] = []
+        for w in reversed(waiting):
+            if any(v in needed for v in w.outputs):
+                needed.update(w.inputs)
+                now.append(w)
+        chosen = {id(w) for w in now}
+        ordered += list(reversed(now))
+        waiting = [w for w in waiting if id(w) not in chosen]
+        ordered.append(s)
+    return ordered + waiting
+
+
+def _merge(run: list[Stage], program: Program) -> list[Stage]:
+    if len(run) < 2:
+        return run
+    made: dict[Var, ca.SX] = {}
+    outside: dict[Var, ca.SX] = {}
+    for s in run:
+        args = []
+        for v in s.inputs:
+            if v not in made and v not in outside:
+                outside[v] = ca.SX.sym(f"x{len(outside)}", v.size)
+            args.append(made.get(v, outside.get(v)))
+        made.update(zip(s.outputs, _call(s.op, args), strict=True))
+    inside = {id(s) for s in run}
+    elsewhere = set(program.outputs)
+    for s in program.stages:
+        if id(s) not in inside:
+            elsewhere.update(s.inputs)
+    outputs = [v for v in made if v in elsewhere]
+    op = Straight.of("fused", list(outside.values()), [made[v] for v in outputs])
+    return [Stage(op, tuple(outside), tuple(outputs))]
+
+
+def _call(op: object, args: list[ca.SX]) -> list[ca.SX]:
+    assert isinstance(op, Straight)
+    return op.call(args)
+
+
+def with_finite_flag(program: Program) -> Program:
+    """The program with one more output: 1 for samples in which everything the stages produced was finite, else 0.
+
+    Looked at are the results of all stages and the carried states of scans at every step; what a selection did not select
+    inside straight-line code does not count.
+    """
+    b = Builder()
+    values: dict[Var, Var] = {v: b.input(v.size) for v in program.inputs}
+    flag = b.stage(Straight.of("finite", [], [ca.SX.ones(1)]))[0]
+    for s in program.stages:
+        ins = [values[v] for v in s.inputs]
+        if isinstance(s.op, Scan):
+            op = s.op.with_finite_flag()
+            carries, rest = ins[: s.op.n_carry], ins[s.op.n_carry :]
+            outs = b.stage(op, *carries, flag, *rest)
+            flag = outs.pop(s.op.n_carry)
+        else:
+            outs = b.stage(s.op, *ins)
+            seen = outs[: len(s.op.states) + len(s.op.scatter)] if isinstance(s.op, Walk) else outs
+            flag = b.stage(Finite(tuple(v.size for v in seen)), flag, *seen)[0]
+        values.update(zip(s.outputs, outs, strict=True))
+    return b.finish(*(values[v] for v in program.outputs), flag)

@@ -1,0 +1,211 @@
+"""Programs: the compiler's intermediate representation.
+
+A program is a list of stages over vector-valued variables, each assigned once. A stage applies an `Op`: a straight-line
+function, a scan, a map, ... (one file each in `stages/`). Every op can say what it means (`evaluate`), differentiate itself
+forward and backward into further stages (`jvp`, `vjp`), drop what nobody uses (`restrict`) and write itself as LLVM IR
+(`emit`). So derivatives of programs are programs, to any order.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from costate.core.fork import cached_property
+
+if TYPE_CHECKING:
+    from costate.kernel.codegen.emit import Emitter, Place
+
+Array = NDArray[np.floating[Any]]
+
+
+DYNAMIC = 1 << 40
+"""Length of a sequence that is only known when the kernel is called. Scans over such sequences stream them from and to the
+kernel's tensors; DYNAMIC + 1 is one row more, and so on."""
+
+
+@dataclass(frozen=True, eq=False)
+class Var:
+    """A vector value, assigned once. Compared by identity."""
+
+    size: int
+
+
+class Op(ABC):
+    """What a stage does. Ops are constant; variables live outside, in stages."""
+
+    in_sizes: tuple[int, ...]
+    out_sizes: tuple[int, ...]
+
+    @cached_property
+    def key(self) -> str:
+        """Digest of everything the generated code depends on."""
+        return digest(type(self).__name__, self.in_sizes, self.out_sizes, *self.describe())
+
+    @abstractmethod
+    def describe(self) -> tuple[Any, ...]:
+        """What tells this op from others of its kind, as strings, numbers and bytes."""
+
+    @abstractmethod
+    def evaluate(self, *inputs: Array) -> Sequence[Array]:
+        """The definition: inputs (n, batch) to outputs (m, batch), in NumPy, slowly."""
+
+    @abstractmethod
+    def jvp(self, b: Builder, ins: Sequence[Var], tans: Sequence[Var | None]) -> tuple[list[Var], list[Var | None]]:
+        """Stages for outputs and their tangents. A tangent that is None is zero."""
+
+    def replay(self, b: Builder, ins: Sequence[Var], given: Sequence[Var | None]) -> tuple[list[Var], Any]:
+        """Forward stages of a backward pass: outputs, and whatever `vjp` wants kept. `given` outputs are known already."""
+        outs = b.stage(self, *ins)
+        return [g or o for g, o in zip(given, outs, strict=True)], None
+
+    @abstractmethod
+    def vjp(
+        self,
+        b: Builder,
+        ins: Sequence[Var],
+        outs: Sequence[Var],
+        kept: Any,
+        seeds: Sequence[Var | None],
+        wrt: Sequence[bool],
+    ) -> list[Var | None]:
+        """Stages for the gradients of the inputs named in wrt; None where zero."""
+
+    def restrict(self, used: Sequence[bool]) -> tuple[Op, list[int], list[int]]:
+        """An op for the used outputs only: (op, kept inputs, kept outputs)."""
+        return self, list(range(len(self.in_sizes))), list(range(len(self.out_sizes)))
+
+    def bodies(self) -> Sequence[Program]:
+        """Programs this op runs inside."""
+        return ()
+
+    def grids(self) -> dict[str, np.ndarray]:
+        """Constant arrays the code refers to by name."""
+        return {}
+
+    is_view = False
+    """The output is a part of the input's memory; nothing is computed."""
+
+    def view(self, place: Place) -> Place:
+        raise TypeError(f"{type(self).__name__} is not a view")
+
+    def reads_rows(self, k: int, row_size: int) -> bool:
+        """Whether input k can be streamed from a kernel tensor with rows of this size."""
+        return False
+
+    def writes_rows(self, k: int, row_size: int) -> bool:
+        """Whether output k can be streamed to a kernel tensor with rows of this size."""
+        return False
+
+    @abstractmethod
+    def emit(self, e: Emitter, ins: Sequence[Place], outs: Sequence[Place]) -> None:
+        """Write LLVM IR for one lane block."""
+
+
+def digest(*parts: Any) -> str:
+    h = hashlib.sha256()
+    for part in parts:
+        data = part if isinstance(part, bytes) else repr(part).encode()
+        h.update(len(data).to_bytes(8, "little"))
+        h.update(data)
+    return h.hexdigest()
+
+
+@dataclass(frozen=True)
+class Stage:
+    op: Op
+    inputs: tuple[Var, ...]
+    outputs: tuple[Var, ...]
+
+
+@dataclass(frozen=True)
+class Program:
+    """Stages in order, from input variables to output variables."""
+
+    inputs: tuple[Var, ...]
+    stages: tuple[Stage, ...]
+    outputs: tuple[Var, ...]
+
+    @property
+    def in_sizes(self) -> tuple[int, ...]:
+        return tuple(v.size for v in self.inputs)
+
+    @property
+    def out_sizes(self) -> tuple[int, ...]:
+        return tuple(v.size for v in self.outputs)
+
+    @cached_property
+    def key(self) -> str:
+        number = {v: i for i, v in enumerate(self.inputs)}
+        rows: list[Any] = [self.in_sizes]
+        for s in self.stages:
+            for v in s.outputs:
+                number[v] = len(number)
+            rows.append((s.op.key, [number[v] for v in s.inputs], [number[v] for v in s.outputs]))
+        return digest(*rows, [number[v] for v in self.outputs])
+
+    def evaluate(self, *inputs: Array) -> list[Array]:
+        """Run by interpretation: the reference that compiled code is tested against."""
+        values = dict(zip(self.inputs, inputs, strict=True))
+        for s in self.stages:
+            results = s.op.evaluate(*(values[v] for v in s.inputs))
+            values.update(zip(s.outputs, results, strict=True))
+        return [values[v] for v in self.outputs]
+
+    def depends_on(self, outputs: Sequence[bool]) -> list[bool]:
+        """Which inputs the chosen outputs may depend on."""
+        live = {v for v, o in zip(self.outputs, outputs, strict=True) if o}
+        for s in reversed(self.stages):
+            used = [v in live for v in s.outputs]
+            if any(used):
+                _, kept, _ = s.op.restrict(used)
+                live.update(s.inputs[k] for k in kept)
+        return [v in live for v in self.inputs]
+
+
+@dataclass
+class Builder:
+    """Collects stages. `Builder().input(3)`, `.stage(op, x)`, `.finish(y)`."""
+
+    inputs: list[Var] = field(default_factory=list)
+    stages: list[Stage] = field(default_factory=list)
+    known: set[Var] = field(default_factory=set)
+
+    def input(self, size: int) -> Var:
+        self.inputs.append(Var(size))
+        self.known.add(self.inputs[-1])
+        return self.inputs[-1]
+
+    def stage(self, op: Op, *inputs: Var) -> list[Var]:
+        given = tuple(v.size for v in inputs)
+        if given != op.in_sizes:
+            raise ValueError(f"{type(op).__name__} takes inputs of sizes {op.in_sizes}, but was given {given}")
+        self.check_known(inputs)
+        outputs = tuple(Var(n) for n in op.out_sizes)
+        self.known.update(outputs)
+        self.stages.append(Stage(op, inputs, outputs))
+        return list(outputs)
+
+    def inline(self, program: Program, *inputs: Var) -> list[Var]:
+        """Append another program's stages."""
+        given = tuple(v.size for v in inputs)
+        if given != program.in_sizes:
+            raise ValueError(f"the program takes inputs of sizes {program.in_sizes}, but was given {given}")
+        values = dict(zip(program.inputs, inputs, strict=True))
+        for s in program.stages:
+            values.update(zip(s.outputs, self.stage(s.op, *(values[v] for v in s.inputs)), strict=True))
+        return [values[v] for v in program.outputs]
+
+    def check_known(self, values: Sequence[Var]) -> None:
+        if not self.known.issuperset(values):
+            raise ValueError("a value of another program was given; pass values made by this one, or make it an input")
+
+    def finish(self, *outputs: Var) -> Program:
+        self.check_known(outputs)
+        return Program(tuple(self.inputs), tuple(self.stages), tuple(outputs))

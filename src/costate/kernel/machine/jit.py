@@ -1,0 +1,95 @@
+"""From IR text to object code, and from object code to an address that can be called."""
+
+from __future__ import annotations
+
+import sys
+from functools import lru_cache
+from itertools import count
+
+import llvmlite.binding as llvm
+import numpy as np
+
+from costate.core.fork import LLVM
+from costate.kernel.machine.target import Target, initialize
+from costate.kernel.vecmath import FUNCTIONS, math_module, symbol
+
+LIBRARIES = 64
+"""That one linker of LLVM's loads."""
+_numbers = count()
+
+
+def module_text(target: Target, functions: list[str], declarations: set[str], globals_: list[str]) -> str:
+    """A module: vectors as wide as the registers are legal, nothing is assumed about floating point.
+
+    With a frame pointer the stack can be aligned to whole vectors; without, every spill would straddle two cache lines.
+    """
+    bits = 8 * target.register
+    head = [f'target triple = "{target.triple}"', *globals_, *sorted(declarations)]
+    vectors = f'"min-legal-vector-width"="{bits}" "prefer-vector-width"="{bits}"'
+    attributes = f'attributes #0 = {{ nounwind "frame-pointer"="all" {vectors} }}'
+    return "\n".join([*head, *functions, attributes]) + "\n"
+
+
+def object_code(text: str, target: Target) -> bytes:
+    """Compile IR text. No optimisation passes: the code is straight and already optimised."""
+    with LLVM:
+        return _emit(text, target)
+
+
+def _emit(text: str, target: Target) -> bytes:
+    initialize()
+    return target.machine().emit_object(llvm.parse_assembly(text))
+
+
+def assembly(text: str, target: Target) -> str:
+    initialize()
+    return target.machine().emit_assembly(llvm.parse_assembly(text))
+
+
+class Library:
+    """Loaded object code. `address(name)` of a function; the code lives as long as this object."""
+
+    def __init__(self, images: list[bytes], exports: list[str], imports: dict[str, int], keep: object = None):
+        with LLVM:
+            builder = llvm.JITLibraryBuilder()
+            for image in images:
+                builder.add_object_img(image)
+            for name, address in imports.items():
+                builder.import_symbol(name, address)
+            for name in exports:
+                builder.export_symbol(name)
+            number = next(_numbers)
+            self._tracker = builder.link(_compiler(number), f"costate{number}")
+        self._keep = keep
+        self.size = sum(map(len, images))
+
+    def address(self, name: str) -> int:
+        return self._tracker[name]
+
+    def __del__(self) -> None:
+        if not sys.is_finalizing():  # then, a thread may hold it that does not run any more
+            with LLVM:
+                self.__dict__.pop("_tracker", None)
+
+
+def _compiler(number: int) -> llvm.LLJIT:
+    """For the library of a number. Of a library that was unloaded LLVM keeps 9 KB until its linker goes: so there are many."""
+    return _linker(number // LIBRARIES)
+
+
+@lru_cache(maxsize=1)  # those before live on in their libraries
+def _linker(_: int) -> llvm.LLJIT:
+    initialize()
+    return llvm.create_lljit_compiler()
+
+
+def math_symbols(width: int, dtype: str) -> list[str]:
+    return [symbol(name, width, dtype) for name in [*FUNCTIONS, "sincos"]]
+
+
+def math_text(target: Target, dtype: str) -> str:
+    return math_module(target.lanes(dtype), dtype)
+
+
+def grid_address(grid: np.ndarray) -> int:
+    return grid.ctypes.data

@@ -1,0 +1,67 @@
+"""A worker process: chunks in on standard input, object code out on standard output.
+
+Started as `python -m costate.kernel.machine.worker`; imports little, so it is ready in a fraction of a second.
+"""
+
+from __future__ import annotations
+
+import marshal
+import struct
+import sys
+from typing import IO, Any
+
+from costate.kernel.codegen.chunks import Chunk
+from costate.kernel.codegen.lower import ChunkWriter, Names
+from costate.kernel.machine.jit import module_text, object_code
+from costate.kernel.machine.target import Target
+
+Job = tuple[list[tuple[Any, ...]], tuple[str, str, str, int], str]
+"""Chunks, target and number type as plain data."""
+
+
+def job_text(job: Job) -> str:
+    """LLVM IR of a job."""
+    rows, target_fields, dtype = job
+    target = Target(*target_fields)
+    writers = [ChunkWriter(Chunk(*row), Names(dtype, target.lanes(dtype))) for row in rows]
+    functions = [w.text() for w in writers]
+    return module_text(target, functions, set().union(*(w.declarations() for w in writers)), [])
+
+
+def job_object(job: Job) -> bytes:
+    return object_code(job_text(job), Target(*job[1]))
+
+
+def send(stream: IO[bytes], data: bytes) -> None:
+    left = memoryview(struct.pack("<q", len(data)) + data)
+    while left:
+        left = left[stream.write(left) :]
+    stream.flush()
+
+
+def receive(stream: IO[bytes]) -> bytes:
+    return _read(stream, *struct.unpack("<q", _read(stream, 8)))
+
+
+def _read(stream: IO[bytes], size: int) -> bytes:
+    data = bytearray()
+    while len(data) < size:
+        piece = stream.read(size - len(data))
+        if not piece:
+            raise EOFError
+        data += piece
+    return bytes(data)
+
+
+def main() -> None:
+    source, sink = sys.stdin.buffer, sys.stdout.buffer
+    while True:
+        try:
+            job = marshal.loads(receive(source))
+        except EOFError:
+            return
+        send(sink, job_object(job))
+
+
+if __name__ == "__main__":
+    main()

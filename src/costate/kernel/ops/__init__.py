@@ -1,0 +1,1 @@
+"""The kinds of stages a program is made of, one per file."""

@@ -1,0 +1,64 @@
+"""Stages with a given derivative, for instance the implicit derivative of a solve."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from costate.kernel.ir.program import Array, Builder, Op, Program, Var
+from costate.kernel.ops.straight import zeros
+
+if TYPE_CHECKING:
+    from costate.kernel.codegen.emit import Emitter, Place
+
+
+@dataclass(frozen=True, eq=False)
+class Custom(Op):
+    """Runs `body`; its derivatives are the programs given. One that is not given is that of the body."""
+
+    body: Program
+    tangent: Program | None
+    """(inputs, outputs, a tangent per input) -> tangents of the outputs."""
+    adjoint: Program | None
+    """(inputs, outputs, a seed per output) -> gradients of the inputs."""
+
+    @property
+    def in_sizes(self) -> tuple[int, ...]:  # type: ignore[override]
+        return self.body.in_sizes
+
+    @property
+    def out_sizes(self) -> tuple[int, ...]:  # type: ignore[override]
+        return self.body.out_sizes
+
+    def describe(self) -> tuple[Any, ...]:
+        keys = [p.key if p else "" for p in (self.tangent, self.adjoint)]
+        return (self.body.key, *keys)
+
+    def bodies(self) -> list[Program]:
+        return [p for p in (self.body, self.tangent, self.adjoint) if p]
+
+    def evaluate(self, *inputs: Array) -> list[Array]:
+        return self.body.evaluate(*inputs)
+
+    def jvp(self, b: Builder, ins: Sequence[Var], tans: Sequence[Var | None]) -> tuple[list[Var], list[Var | None]]:
+        from costate.kernel.ir.derive import jvp
+
+        outs = b.stage(self, *ins)
+        if self.tangent is None:
+            moving = [k for k, t in enumerate(tans) if t is not None]
+            return outs, list(b.inline(jvp(self.body, moving), *ins, *(t for t in tans if t is not None)))
+        dots = [t or zeros(b, v.size) for t, v in zip(tans, ins, strict=True)]
+        return outs, list(b.inline(self.tangent, *ins, *outs, *dots))
+
+    def vjp(self, b, ins, outs, kept, seeds, wrt) -> list[Var | None]:
+        from costate.kernel.ir.derive import vjp
+
+        bars = [s or zeros(b, n) for s, n in zip(seeds, self.out_sizes, strict=True)]
+        if self.adjoint is None:
+            every = range(len(self.in_sizes)), range(len(self.out_sizes))
+            return list(b.inline(vjp(self.body, *every), *ins, *bars))
+        return list(b.inline(self.adjoint, *ins, *outs, *bars))
+
+    def emit(self, e: Emitter, ins: Sequence[Place], outs: Sequence[Place]) -> None:
+        e.call(e.unit.function(self.body), [e.pointer(p) for p in ins], [e.pointer(p) for p in outs])

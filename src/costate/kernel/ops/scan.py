@@ -1,0 +1,348 @@
+"""Scans: a body applied n times to a carried state. The one loop of the compiler.
+
+    carry[t+1], y[t] = body(carry[t], x[t], shared)        t = 0 .. n-1, or n-1 .. 0 if reversed
+
+Its adjoint is the reversed scan over the stored states: each step runs the body's own backward pass, which recomputes the body.
+So nothing but the carried state is kept. The same loop with a condition is `while`, and with a count per lane it is the adjoint of
+a `while`; finished lanes are frozen, so their bits do not depend on their lane-mates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from costate.core.fork import cached_property
+from costate.kernel.ir.program import Array, Builder, Op, Program, Var
+from costate.kernel.ops.finite import Finite
+from costate.kernel.ops.straight import add, zeros
+from costate.kernel.ops.view import Slice
+
+if TYPE_CHECKING:
+    from costate.kernel.codegen.emit import Emitter, Place
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False)
+class Scan(Op):
+    """inputs: carries, sequences (steps * n, row by row), shared, [count]; outputs: final carries, stacked results
+    (steps * m), states ((steps + 1) * n) of the carries to keep, [count]."""
+
+    body: Program
+    """(carries, one row of each sequence, shared) -> (carries, one row of each result)."""
+    steps: int
+    n_carry: int
+    n_sequences: int
+    keep: tuple[bool, ...]
+    """For each carry, whether the states it goes through are an output. Row t is the state at time t."""
+    reverse: bool = False
+    counted: bool = False
+    """The last input says how many steps each lane takes."""
+    until: Program | None = None
+    """(carries, shared) -> 1 while the lane goes on. The last output then is the number of steps taken."""
+
+    @property
+    def _masked(self) -> bool:
+        return self.counted or self.until is not None
+
+    @property
+    def n_shared(self) -> int:
+        return len(self.body.inputs) - self.n_carry - self.n_sequences
+
+    @cached_property
+    def in_sizes(self) -> tuple[int, ...]:  # type: ignore[override]
+        sizes = self.body.in_sizes
+        rows = range(self.n_carry, self.n_carry + self.n_sequences)
+        scaled = tuple(n * self.steps if k in rows else n for k, n in enumerate(sizes))
+        return scaled + (1,) * self.counted
+
+    @cached_property
+    def out_sizes(self) -> tuple[int, ...]:  # type: ignore[override]
+        sizes = self.body.out_sizes
+        results = tuple(n * self.steps for n in sizes[self.n_carry :])
+        states = tuple((self.steps + 1) * n for n, k in zip(sizes, self.keep, strict=False) if k)
+        return sizes[: self.n_carry] + results + states + (1,) * (self.until is not None)
+
+    def describe(self) -> tuple[Any, ...]:
+        until = self.until.key if self.until else ""
+        return (self.body.key, self.steps, self.n_carry, self.n_sequences, self.keep, self.reverse, self.counted, until)
+
+    def bodies(self) -> list[Program]:
+        return [self.body, self.until] if self.until else [self.body]
+
+    def split_in(self, items: Sequence[T]) -> tuple[list[T], list[T], list[T]]:
+        """(carries, sequences, shared)."""
+        a, b, c = self.n_carry, self.n_carry + self.n_sequences, len(self.body.inputs)
+        return list(items[:a]), list(items[a:b]), list(items[b:c])
+
+    def split_out(self, items: Sequence[T]) -> tuple[list[T], list[T], list[T]]:
+        """(final carries, results, states of the kept carries)."""
+        a, b = self.n_carry, len(self.body.outputs)
+        return list(items[:a]), list(items[a:b]), list(items[b : b + sum(self.keep)])
+
+    def times(self, steps: int | None = None) -> Iterator[tuple[int, int, int]]:
+        """(t, row the carry is read from, row it is written to) in the order of execution."""
+        n = self.steps if steps is None else steps
+        for k in range(n):
+            t = n - 1 - k if self.reverse else k
+            yield (t, t + 1, t) if self.reverse else (t, t, t + 1)
+
+    # --- meaning --------------------------------------------------------------------------------------------------
+
+    def evaluate(self, *inputs: Array) -> list[Array]:
+        carries, sequences, shared = self.split_in(inputs)
+        batch = max((x.shape[1] for x in inputs), default=1)
+        limit = np.asarray(inputs[-1][0]) if self.counted else np.full(batch, float(self.steps))
+        taken = np.zeros(batch)
+        n_results = len(self.body.outputs) - self.n_carry
+        rows = [np.zeros((self.steps, n, batch)) for n in self.body.out_sizes[self.n_carry :]]
+        states = [np.zeros((self.steps + 1, c.shape[0], batch)) for c in carries]
+        carries = [np.broadcast_to(c, (c.shape[0], batch)).copy() for c in carries]
+        longest = int(limit.max()) if batch else 0
+        for c, s in zip(carries, states, strict=True):
+            s[longest if self.reverse else 0] = c
+        going = np.ones(batch, bool)
+        for t, _, after in self.times(longest):
+            going = going & (t < limit) if not self.counted else t < limit
+            if self.until:
+                going = going & (self.until.evaluate(*carries, *shared)[0][0] == 1)
+                if not going.any():
+                    break
+            xs = [x[t * n : (t + 1) * n] for x, n in zip(sequences, self._row_sizes, strict=True)]
+            outs = self.body.evaluate(*carries, *xs, *shared)
+            carries = [np.where(going, new, old) for new, old in zip(outs, carries, strict=False)]
+            taken += going
+            for c, s in zip(carries, states, strict=True):
+                s[after] = c
+            for k in range(n_results):
+                rows[k][t] = np.where(going, outs[self.n_carry + k], 0.0)
+        kept = [s.reshape(-1, batch) for s, k in zip(states, self.keep, strict=True) if k]
+        stacked = [r.reshape(-1, batch) for r in rows]
+        return [*carries, *stacked, *kept, *([taken[None]] if self.until else [])]
+
+    @property
+    def _row_sizes(self) -> tuple[int, ...]:
+        return self.body.in_sizes[self.n_carry : self.n_carry + self.n_sequences]
+
+    # --- derivatives ----------------------------------------------------------------------------------------------
+
+    def jvp(self, b: Builder, ins: Sequence[Var], tans: Sequence[Var | None]) -> tuple[list[Var], list[Var | None]]:
+        from costate.kernel.ir.derive import jvp
+
+        count = list(ins[len(self.body.inputs) :])
+        moving = [k for k in range(len(self.body.inputs)) if k < self.n_carry or tans[k] is not None]
+        dots = [tans[k] or zeros(b, ins[k].size) for k in moving]
+        both = jvp(self.body, moving, primal=True)
+        order_in = _interleave(self.split_in(both.inputs), both.inputs[len(self.body.inputs) :], moving, self)
+        n_out = len(self.body.outputs)
+        outs, d_outs = both.outputs[:n_out], both.outputs[n_out:]
+        c = self.n_carry
+        body = replace(both, inputs=order_in, outputs=(*outs[:c], *d_outs[:c], *outs[c:], *d_outs[c:]))
+        moving_sequences = sum(c <= k < c + self.n_sequences for k in moving)
+        op = replace(
+            self,
+            body=body,
+            n_carry=2 * c,
+            n_sequences=self.n_sequences + moving_sequences,
+            keep=self.keep + self.keep,
+            until=self._until_with(body) if self.until else None,
+        )
+        args = _interleave(self.split_in(ins), dots, moving, self)
+        result = b.stage(op, *args, *count)
+        finals, results, states = op.split_out(result)
+        r, s = len(results) // 2, len(states) // 2
+        taken = result[-1:] if self.until else []
+        primal = [*finals[:c], *results[:r], *states[:s], *taken]
+        return primal, [*finals[c:], *results[r:], *states[s:], *([None] * len(taken))]
+
+    def _until_with(self, body: Program) -> Program:
+        """The condition, told to ignore tangents."""
+        assert self.until is not None
+        b = Builder()
+        carries = [b.input(n) for n in body.in_sizes[: 2 * self.n_carry]]
+        shared = [b.input(n) for n in body.in_sizes[2 * self.n_carry :]]  # a while has no sequences
+        primal = shared[: self.n_shared]
+        return b.finish(*b.inline(self.until, *carries[: self.n_carry], *primal))
+
+    def replay(self, b: Builder, ins: Sequence[Var], given: Sequence[Var | None]) -> tuple[list[Var], Any]:
+        op = replace(self, keep=(True,) * self.n_carry)
+        result = b.stage(op, *ins)
+        finals, results, states = op.split_out(result)
+        taken = result[-1:] if self.until else []
+        _, _, known = self.split_out(given)
+        kept_carries = [k for k in range(self.n_carry) if self.keep[k]]
+        for k, g in zip(kept_carries, known, strict=True):
+            if g is not None:
+                states[k] = g
+                n = self.body.in_sizes[k]
+                if not self._masked:
+                    finals[k] = b.stage(Slice(g.size, 0 if self.reverse else self.steps * n, n), g)[0]
+        outs = [*finals, *results, *(states[k] for k in kept_carries), *taken]
+        return [g or o for g, o in zip(given, outs, strict=True)], (states, taken)
+
+    def vjp(self, b, ins, outs, kept, seeds, wrt) -> list[Var | None]:
+        from costate.kernel.ir.derive import vjp
+
+        states, taken = kept
+        c, n_in = self.n_carry, len(self.body.inputs)
+        _, sequences, shared = self.split_in(ins)
+        final_bars, result_bars, state_bars = self.split_out(seeds)
+        kept_carries = [k for k in range(c) if self.keep[k]]
+        state_bar_of = dict(zip(kept_carries, state_bars, strict=True))
+        seeded = [k for k, s in enumerate(result_bars) if s is not None]
+        targets = list(range(c)) + [k for k in range(c, n_in) if wrt[k]]
+        back = vjp(self.body, targets, [*range(c), *(c + k for k in seeded)])
+        body, n_acc = self._backward_body(back, targets, seeded, [k for k in kept_carries if state_bar_of[k]])
+
+        rows = [self._rows(b, s, n) for s, n in zip(states, self.body.in_sizes, strict=False)]
+        rows += [*sequences, *(s for s in result_bars if s is not None)]
+        rows += [self._rows(b, s, self.body.in_sizes[k]) for k, s in state_bar_of.items() if s is not None]
+        start = [self._last_bar(b, k, final_bars[k], state_bar_of.get(k)) for k in range(c)]
+        sums = [zeros(b, self.body.in_sizes[k]) for k in targets[len(targets) - n_acc :]] if n_acc else []
+        op = Scan(
+            body,
+            self.steps,
+            c + n_acc,
+            len(rows),
+            (False,) * (c + n_acc),
+            reverse=not self.reverse,
+            counted=self._masked,
+        )
+        count = taken or list(ins[n_in:])
+        result = b.stage(op, *start, *sums, *rows, *shared, *count)
+        grads: list[Var | None] = [None] * len(ins)
+        moved = [k for k in targets if c <= k < c + self.n_sequences]
+        for k, v in zip([*range(c), *targets[len(targets) - n_acc :], *moved], result, strict=True):
+            grads[k] = v
+        return grads
+
+    def _backward_body(
+        self, back: Program, targets: list[int], seeded: list[int], barred: list[int]
+    ) -> tuple[Program, int]:
+        """The adjoint's body: (bars of carries, sums), rows (states, sequences, seeds, state seeds), shared."""
+        c, s = self.n_carry, self.n_sequences
+        b = Builder()
+        bars = [b.input(n) for n in self.body.out_sizes[:c]]
+        n_acc = sum(k >= c + s for k in targets)
+        sums = [b.input(self.body.in_sizes[k]) for k in targets if k >= c + s]
+        states = [b.input(n) for n in self.body.in_sizes[:c]]
+        sequences = [b.input(n) for n in self.body.in_sizes[c : c + s]]
+        seeds = [b.input(self.body.out_sizes[c + k]) for k in seeded]
+        state_bars = {k: b.input(self.body.in_sizes[k]) for k in barred}
+        shared = [b.input(n) for n in self.body.in_sizes[c + s :]]
+        grads = b.inline(back, *states, *sequences, *shared, *bars, *seeds)
+        new_bars = [add(b, g, state_bars[k]) if k in state_bars else g for k, g in enumerate(grads[:c])]
+        row_grads = grads[c : len(grads) - n_acc]
+        new_sums = [add(b, a, g) for a, g in zip(sums, grads[len(grads) - n_acc :] if n_acc else [], strict=True)]
+        return b.finish(*new_bars, *new_sums, *row_grads), n_acc
+
+    def _rows(self, b: Builder, states: Var, n: int) -> Var:
+        """Of the steps + 1 rows of states, those the steps read from."""
+        return b.stage(Slice(states.size, n if self.reverse else 0, self.steps * n), states)[0]
+
+    def _last_bar(self, b: Builder, k: int, final: Var | None, states: Var | None) -> Var:
+        """Seed of a carry after the last step: of the final carry, plus the last row of its states' seed."""
+        n = self.body.in_sizes[k]
+        if states is None:
+            return final or zeros(b, n)
+        row = b.stage(Slice(states.size, 0 if self.reverse else self.steps * n, n), states)[0]
+        return add(b, final, row) if final else row
+
+    def restrict(self, used: Sequence[bool]) -> tuple[Op, list[int], list[int]]:
+        c, n_out = self.n_carry, len(self.body.outputs)
+        finals, results, kept = self.split_out(used)
+        kept_of = dict(zip([k for k in range(c) if self.keep[k]], kept, strict=True))
+        live = [finals[k] or kept_of.get(k, False) for k in range(c)]
+        if self.until:
+            reads = self.until.depends_on([True])
+            live = [a or r for a, r in zip(live, reads, strict=False)]
+        while True:  # a carry lives if a living one depends on it
+            reads = self.body.depends_on(live + results)
+            grown = [a or r for a, r in zip(live, reads, strict=False)]
+            if grown == live:
+                break
+            live = grown
+        if self.until:
+            shared_reads = self.until.depends_on([True])[c:]
+            shift = c + self.n_sequences
+            reads = [r or (k >= shift and shared_reads[k - shift]) for k, r in enumerate(reads)]
+        ins = [k for k in range(len(reads)) if (live[k] if k < c else reads[k])]
+        return self._restricted(live, results, kept_of, ins, n_out)
+
+    def _restricted(self, live, results, kept_of, ins, n_out) -> tuple[Op, list[int], list[int]]:
+        from costate.kernel.ir.passes import prune
+
+        c = self.n_carry
+        body_outs = [k for k in range(c) if live[k]] + [c + k for k, r in enumerate(results) if r]
+        body = prune(Program(self.body.inputs, self.body.stages, tuple(self.body.outputs[k] for k in body_outs)))
+        body = replace(body, inputs=tuple(body.inputs[k] for k in ins))
+        until = self.until
+        if until:
+            names = [k for k in range(c) if live[k]] + [k - self.n_sequences for k in ins if k >= c + self.n_sequences]
+            until = replace(prune(until), inputs=tuple(until.inputs[k] for k in names))
+        op = Scan(
+            body,
+            self.steps,
+            sum(live),
+            sum(c <= k < c + self.n_sequences for k in ins),
+            tuple(kept_of.get(k, False) for k in range(c) if live[k]),
+            self.reverse,
+            self.counted,
+            until,
+        )
+        n_in = len(self.body.inputs)
+        state_at = {k: n_out + i for i, k in enumerate(kept_of)}
+        outs = body_outs + [state_at[k] for k, u in kept_of.items() if u and live[k]]
+        if until:
+            outs.append(len(self.out_sizes) - 1)
+        return op, ins + ([n_in] if self.counted else []), outs
+
+    def with_finite_flag(self) -> Scan:
+        """One more carry, after the others: stays 1 while all carries and results are finite."""
+        b = Builder()
+        carries, sequences, shared = self.split_in(self.body.in_sizes)
+        ins = [b.input(n) for n in carries]
+        flag = b.input(1)
+        ins += [b.input(n) for n in (*sequences, *shared)]
+        outs = b.inline(self.body, *ins)
+        flag = b.stage(Finite(self.body.out_sizes), flag, *outs)[0]
+        body = b.finish(*outs[: self.n_carry], flag, *outs[self.n_carry :])
+        until = None
+        if self.until:
+            u = Builder()
+            args = [u.input(n) for n in carries]
+            u.input(1)
+            until = u.finish(*u.inline(self.until, *args, *(u.input(n) for n in shared)))
+        return replace(self, body=body, n_carry=self.n_carry + 1, keep=(*self.keep, False), until=until)
+
+    # --- code -----------------------------------------------------------------------------------------------------
+
+    def reads_rows(self, k: int, row_size: int) -> bool:
+        sequences = range(self.n_carry, self.n_carry + self.n_sequences)
+        return k in sequences and self.body.in_sizes[k] == row_size
+
+    def writes_rows(self, k: int, row_size: int) -> bool:
+        if self._masked or k < self.n_carry:
+            return False
+        sizes = [*self.body.out_sizes, *(n for n, kept in zip(self.body.in_sizes, self.keep, strict=False) if kept)]
+        return sizes[k] == row_size
+
+    def emit(self, e: Emitter, ins: Sequence[Place], outs: Sequence[Place]) -> None:
+        from costate.kernel.ops.scan_code import ScanWriter
+
+        ScanWriter(e, self, ins, outs).write()
+
+
+def _interleave(parts: tuple[list, list, list], dots: Sequence, moving: list[int], scan: Scan) -> tuple:
+    """Carries, their tangents, sequences, their tangents, shared, their tangents."""
+    c, s = scan.n_carry, scan.n_carry + scan.n_sequences
+    of = dict(zip(moving, dots, strict=True))
+    groups = (range(c), range(c, s), range(s, len(scan.body.inputs)))
+    out: list = []
+    for part, group in zip(parts, groups, strict=True):
+        out += [*part, *(of[k] for k in group if k in of)]
+    return tuple(out)

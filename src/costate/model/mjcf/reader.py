@@ -1,0 +1,214 @@
+"""Reads MJCF files, as compiled by MuJoCo: defaults, includes and the inertias of geoms are its work.
+
+A body with several joints becomes a chain of massless links, one per joint but the last. Where a joint is not anchored
+at the body's origin, a fixed joint leads from the anchor to the link that bears the body's name. Coordinates mean the
+same as in MuJoCo (`ref` included), but for the order of quaternions and the axes of velocities (docs/conventions.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from costate.model.base import WORLD, with_floating_base
+from costate.model.document import parse
+from costate.model.errors import Assumptions, ModelError
+from costate.model.mjcf.actuator import read_actuators
+from costate.model.mjcf.contact import listed_geoms, read_excluded, read_listed
+from costate.model.mjcf.equality import read_constraints
+from costate.model.mjcf.geom import read_geoms, softness
+from costate.model.mjcf.tendon import read_tendons
+from costate.model.model import Array, Inertia, Joint, Link, Model, Transform
+from costate.model.rotation import about_axis, from_wxyz
+from costate.model.surface import Bounds, Physics
+from costate.model.tree import note_massless
+
+# mjtJoint -> our kind. Plain integers: since MuJoCo 3.12 its enums no longer compare equal to the arrays' integers.
+_KINDS = {0: "floating", 1: "spherical", 2: "prismatic", 3: "revolute"}
+_CONES = {0: "pyramidal", 1: "elliptic"}
+_INTEGRATORS = {0: "Euler", 1: "RK4", 2: "implicit", 3: "implicitfast"}
+_FINITE = (
+    *(
+        "gravity",
+        "qpos0",
+        "qpos_spring",
+        "body_pos",
+        "body_quat",
+        "body_ipos",
+        "body_iquat",
+        "body_mass",
+        "body_inertia",
+    ),
+    *("geom_pos", "geom_quat", "geom_size", "geom_friction", "geom_rgba", "geom_solref", "geom_solimp"),
+    *("jnt_pos", "jnt_axis", "jnt_stiffness", "jnt_margin", "jnt_solref", "jnt_solimp"),
+    *("dof_damping", "dof_frictionloss", "dof_armature", "dof_solref", "dof_solimp"),
+    *("actuator_gear", "actuator_gainprm", "actuator_biasprm"),
+    *("wrap_prm", "tendon_stiffness", "tendon_damping", "tendon_frictionloss", "tendon_lengthspring", "tendon_margin"),
+)
+
+
+def read_mjcf(path: str | Path, floating_base: bool | None = None) -> Model:
+    """The robot, or all the bodies, in an MJCF file; link 0 is "world" and has the geoms of the world body.
+
+    floating_base: True frees a single body that is fixed to the world, False fixes one that is free, None keeps it.
+    Raises ModelError for a faulty file; warns with ModelWarning of what is left out. Needs mujoco (extra "mjcf").
+    """
+    path = Path(path)
+    root = parse(path)
+    if root.tag != "mujoco":
+        root.fail("is not MJCF; the root element of an MJCF file is <mujoco>")
+    mj = _compile(path)
+    assumed = Assumptions(str(path))
+    links, joints = _links_and_joints(mj, assumed)
+    _note_left_out(mj, assumed)
+    note_massless(links, joints, assumed)
+    joint = partial(_joint_name, mj)
+    model = Model(
+        name=root.element.get("model") or path.stem,
+        links=links,
+        joints=joints,
+        gravity=np.array(mj.opt.gravity),
+        source=str(path),
+        actuators=read_actuators(mj, joint, assumed),
+        physics=_physics(mj, assumed),
+        constraints=read_constraints(mj, names(mj), joint, assumed),
+        tendons=read_tendons(mj, joint, assumed),
+        listed=read_listed(mj, assumed),
+        excluded=read_excluded(mj, names(mj)),
+    )
+    assumed.warn()
+    return with_floating_base(replace(model, home=_home(mj)), floating_base)
+
+
+def _compile(path: Path) -> Any:
+    try:
+        import mujoco
+    except ImportError:
+        raise ModelError(
+            f"{path}: MJCF files are read with mujoco; install it with: pip install costate[mjcf]"
+        ) from None
+    try:
+        mj = mujoco.MjSpec.from_file(str(path)).compile()  # pyright: ignore[reportAttributeAccessIssue]
+    except ValueError as error:
+        raise ModelError(f"{path}: MuJoCo refuses this file: {error}") from None
+    for name in _FINITE:  # MuJoCo only warns
+        if not np.isfinite(getattr(mj.opt if name == "gravity" else mj, name)).all():
+            raise ModelError(f"{path}: {name} is not finite; look for nan, inf and very large numbers in the file")
+    return mj
+
+
+def names(mj: Any) -> list[str]:
+    """Of the links that stand for the bodies."""
+    return [mj.body(b).name or f"body{b}" for b in range(mj.nbody)]
+
+
+def _links_and_joints(mj: Any, assumed: Assumptions) -> tuple[tuple[Link, ...], tuple[Joint, ...]]:
+    called, listed = names(mj), listed_geoms(mj)
+    links, joints = [Link(WORLD, Inertia(), *read_geoms(mj, 0, listed, assumed))], []
+    for b in range(1, mj.nbody):
+        for joint in _body_joints(mj, b, called[b], called[mj.body_parentid[b]], assumed):
+            joints.append(joint)
+            links.append(Link(joint.child))
+        links[-1] = Link(called[b], _inertia(mj, b), *read_geoms(mj, b, listed, assumed))
+    return tuple(links), tuple(joints)
+
+
+def _body_joints(mj: Any, b: int, body: str, parent: str, assumed: Assumptions) -> Iterator[Joint]:
+    """The joints from the parent body to a body, in the order in which MuJoCo applies them."""
+    frame = Transform(from_wxyz(mj.body_quat[b]), np.array(mj.body_pos[b]))  # of the body, in the link reached so far
+    first, count = int(mj.body_jntadr[b]), int(mj.body_jntnum[b])
+    if not count:
+        yield Joint(f"{body}_fixed", "fixed", parent, body, frame)
+    for j in range(first, first + count):
+        kind = _KINDS[int(mj.jnt_type[j])]
+        anchor = Transform(translation=np.zeros(3) if kind == "floating" else np.array(mj.jnt_pos[j]))
+        at_body = not np.any(anchor.translation)
+        last = j == first + count - 1
+        child = body if last and at_body else f"{body}/{_joint_name(mj, j)}"
+        # The coordinates of a free joint are the pose in the world itself: the body's pose is only where it starts.
+        origin = Transform() if kind == "floating" else frame @ anchor @ _reference(mj, j, kind)
+        yield _joint(mj, j, kind, parent, child, origin, assumed)
+        parent, frame = child, anchor.inverse()
+        if last and not at_body:
+            yield Joint(f"{body}_fixed", "fixed", parent, body, frame)
+
+
+def _reference(mj: Any, j: int, kind: str) -> Transform:
+    """The motion that takes q = 0 to MuJoCo's reference configuration q = ref, inverted."""
+    axis, ref = mj.jnt_axis[j], float(mj.qpos0[mj.jnt_qposadr[j]])
+    if kind == "revolute":
+        return Transform(rotation=about_axis(axis, -ref))
+    return Transform(translation=-ref * axis) if kind == "prismatic" else Transform()
+
+
+def _joint(mj: Any, j: int, kind: str, parent: str, child: str, origin: Transform, assumed: Assumptions) -> Joint:
+    name, dof = _joint_name(mj, j), int(mj.jnt_dofadr[j])
+    scalar = kind in ("revolute", "prismatic")
+    lower, upper = mj.jnt_range[j] if scalar and mj.jnt_limited[j] else (-np.inf, np.inf)
+    if mj.jnt_limited[j] and not scalar:
+        assumed.note("angle limits of ball joints, left out", name)
+    if mj.jnt_stiffness[j] and not scalar:
+        assumed.note("springs of ball and free joints, left out", name)
+    if hasattr(mj, "dof_dampingpoly") and (np.any(mj.dof_dampingpoly[dof]) or np.any(mj.jnt_stiffnesspoly[j])):
+        assumed.note("nonlinear dampers and springs, of which only the linear part is kept", name)
+    return Joint(
+        name=name,
+        kind=kind,
+        parent=parent,
+        child=child,
+        origin=origin,
+        axis=np.array(mj.jnt_axis[j]) if scalar else np.array([0.0, 0.0, 1.0]),
+        lower=np.array([lower]),
+        upper=np.array([upper]),
+        max_effort=np.array([np.abs(mj.jnt_actfrcrange[j]).max() if mj.jnt_actfrclimited[j] else np.inf]),
+        damping=float(mj.dof_damping[dof]),
+        friction=float(mj.dof_frictionloss[dof]),
+        armature=float(mj.dof_armature[dof]),
+        stiffness=float(mj.jnt_stiffness[j]) if scalar else 0.0,
+        rest=float(mj.qpos_spring[mj.jnt_qposadr[j]]) if scalar else 0.0,
+        bounds=Bounds(
+            softness(mj.jnt_solref[j], mj.jnt_solimp[j]),
+            softness(mj.dof_solref[dof], mj.dof_solimp[dof]),
+            float(mj.jnt_margin[j]),
+        ),
+    )
+
+
+def _joint_name(mj: Any, j: int) -> str:
+    return mj.joint(j).name or f"joint{j}"
+
+
+def _inertia(mj: Any, b: int) -> Inertia:
+    R = from_wxyz(mj.body_iquat[b])
+    return Inertia(float(mj.body_mass[b]), np.array(mj.body_ipos[b]), R @ np.diag(mj.body_inertia[b]) @ R.T)
+
+
+def _home(mj: Any) -> Array:
+    """MuJoCo's reference configuration, with quaternions as x, y, z, w."""
+    parts = []
+    for j in range(mj.njnt):
+        kind, start = _KINDS[int(mj.jnt_type[j])], int(mj.jnt_qposadr[j])
+        q = mj.qpos0[start : start + {"floating": 7, "spherical": 4}.get(kind, 1)]
+        parts.append(q if len(q) == 1 else np.concatenate([q[:-4], q[-3:], q[-4:-3]]))
+    return np.concatenate([np.zeros(0), *parts])
+
+
+def _physics(mj: Any, assumed: Assumptions) -> Physics:
+    option = mj.opt
+    integrator = _INTEGRATORS.get(int(option.integrator), "other")
+    if integrator == "implicit":
+        assumed.note("an integrator in place of which Newton takes implicitfast", integrator)
+    if integrator == "other":
+        assumed.note("an integrator in place of which Newton takes Euler", f"number {int(option.integrator)}")
+    return Physics(_CONES[int(option.cone)], float(option.impratio), float(option.timestep), integrator)
+
+
+def _note_left_out(mj: Any, assumed: Assumptions) -> None:
+    if mj.nflex:
+        what = f"{mj.nflex} deformable bodies"
+        assumed.note("parts of the file that a tree of rigid bodies cannot hold, left out", what)

@@ -1,0 +1,68 @@
+"""Reads URDF files. What is read, assumed and refused is listed in docs/robots.md."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from costate.model.base import with_floating_base
+from costate.model.document import Node, parse
+from costate.model.errors import Assumptions, ModelError
+from costate.model.model import Joint, Link, Model
+from costate.model.tree import note_massless, order, resolve_mimics
+from costate.model.urdf.joint import read_joint
+from costate.model.urdf.link import LinkContext, read_link, read_materials
+
+
+def read_urdf(path: str | Path, floating_base: bool | None = None, package_dirs: Sequence[str | Path] = ()) -> Model:
+    """The robot in a URDF file.
+
+    floating_base: True adds a link "world" and a floating joint, False fixes a base the file lets float, None keeps it.
+    package_dirs: folders in which the packages of package://... meshes are looked for, besides those above the file.
+    Raises ModelError for a faulty file; warns with ModelWarning of what it had to assume.
+    """
+    path = Path(path)
+    model, assumed = _read(parse(path), path, package_dirs)
+    assumed.warn()
+    return with_floating_base(model, floating_base)
+
+
+def _read(root: Node, path: Path, package_dirs: Sequence[str | Path]) -> tuple[Model, Assumptions]:
+    if root.tag != "robot":
+        root.fail("is not a robot; the root element of a URDF file is <robot>")
+    _refuse_xacro(root)
+    assumed = Assumptions(str(path))
+    context = LinkContext(path, package_dirs, read_materials(root), assumed)
+    links: dict[str, Link] = {}
+    for node in root.children("link"):
+        _unique(node, links)
+        links[node.name()] = read_link(node, context)
+    joints: dict[str, Joint] = {}
+    for node in root.children("joint"):
+        _unique(node, joints)
+        joints[node.name()] = read_joint(node, links, assumed)
+    chain_free = resolve_mimics(str(path), list(joints.values()))
+    ordered_links, ordered_joints = order(str(path), links, chain_free)
+    _note_moving_without_inertial(root, ordered_joints, assumed)
+    note_massless(ordered_links, ordered_joints, assumed)
+    model = Model(root.text("name", path.stem), ordered_links, ordered_joints, source=str(path))
+    gravity = root.child("gravity")
+    return (model.with_gravity(gravity.vector("xyz", (0.0, 0.0, -9.81))) if gravity else model), assumed
+
+
+def _unique(node: Node, known: Mapping[str, object]) -> None:
+    if node.name() in known:
+        node.fail("has the name of an earlier one; names must be unique")
+
+
+def _note_moving_without_inertial(root: Node, joints: tuple[Joint, ...], assumed: Assumptions) -> None:
+    silent = {node.name() for node in root.children("link") if node.child("inertial") is None}
+    for joint in joints:
+        if joint.child in silent and joint.kind != "fixed":
+            assumed.note("moving links without <inertial>, taken as massless", joint.child)
+
+
+def _refuse_xacro(root: Node) -> None:
+    for node in root.children():
+        if "xacro" in node.tag:
+            raise ModelError(f"{root.file}:{node.line}: this is a xacro file; run xacro on it and load the result")

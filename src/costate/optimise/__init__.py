@@ -1,0 +1,26 @@
+"""Optimisers: they share one way of calling, `solver(what, start, SolverOptions(...)) -> Solution`."""
+
+from costate.optimise.cost import Cost
+from costate.optimise.direct import DirectOptions, direct
+from costate.optimise.gauss_newton import GaussNewtonOptions, covariance, gauss_newton
+from costate.optimise.gradient import GradientOptions, gradient
+from costate.optimise.ilqr import ILQROptions, ilqr
+from costate.optimise.search import SearchOptions, search
+from costate.optimise.solution import Record, Solution
+
+__all__ = [
+    "Cost",
+    "DirectOptions",
+    "GaussNewtonOptions",
+    "GradientOptions",
+    "ILQROptions",
+    "Record",
+    "SearchOptions",
+    "Solution",
+    "covariance",
+    "direct",
+    "gauss_newton",
+    "gradient",
+    "ilqr",
+    "search",
+]

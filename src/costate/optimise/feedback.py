@@ -1,0 +1,129 @@
+"""Rollouts under feedback, compiled: a world follows a motion it knows, with gains, steps of several lengths side by side."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import casadi as ca
+import torch
+from casadi import SX
+
+from costate.kernel import Kernel, ProgramBuilder
+from costate.kernel.ir.program import DYNAMIC, Program
+from costate.physics.integrate import difference, integrate
+from costate.sim import Torque, World
+from costate.sim.inputs import Params
+from costate.sim.setup import Setup
+from costate.sim.step import step_program
+
+Tensor = torch.Tensor
+
+
+INSIDE = 1 - 1e-9
+"""Of an effort limit: at the limit itself the actuator's clamp has two derivatives, just inside of it only the right one."""
+
+
+def control_box(world: World, bounds: tuple[Any, Any] | None, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """Lowest and highest controls, (nu,) each: the bounds given, and no more than the effort limits of torque actuators."""
+    torques = [d.limit if isinstance(d.actuator, Torque) else float("inf") for d in world.setup.drives]
+    limit = INSIDE * torch.tensor(torques, dtype=dtype)
+    low, high = (torch.as_tensor(b, dtype=dtype).expand(world.nu) for b in bounds or (-limit, limit))
+    if not bool((low <= high).all()):
+        raise ValueError(f"bounds: the lowest controls, {low.tolist()}, are not all below the highest, {high.tolist()}")
+    return torch.maximum(low, -limit), torch.minimum(high, limit)
+
+
+class Feedback:
+    """The step of a world under u = u_t + part k_t + K_t (x - x_t), kept between low and high.
+
+    Where the known motion has gaps, x_{t+1} = step(x_t, u_t) - gap_t, the part 1 closes them, and a smaller one in part.
+    """
+
+    def __init__(self, world: World, params: Params = None):
+        self._world, self._params = world, params
+        if world._inputs.depend_on_state():
+            raise ValueError(
+                "a robot of this world learns parameters that depend on the state; iLQR needs constant ones"
+            )
+        setup = world._inputs.setup_for(None)
+        self._kernel = world._kernel("feedback", setup, _feedback_kernel)
+        self._apart = world._kernel("difference", setup, _difference_kernel)
+
+    def rollout(
+        self, state: Tensor, known: tuple[Tensor, Tensor], k: Tensor, K_T: Tensor, gap: Tensor, part: Tensor, box
+    ) -> tuple[Tensor, Tensor]:
+        """States (..., T + 1, nx) and controls (..., T, nu).
+
+        state (..., nx), known states (..., T, nx) and controls (..., T, nu), k (..., T, nu), K_T (..., T, 2nv nu) which is K
+        transposed, gap (..., T, 2nv), part (..., 1), box: low and high (nu,). Leading dimensions broadcast.
+        """
+        values = self._world._inputs.values(state, self._params, self._world.coordinates)
+        kernel = self._kernel.sized(k.shape[-2])
+        states, controls = kernel.apply([state, *known, k, K_T, gap, part, *box, *values])
+        return states, controls
+
+    def gaps(self, states: Tensor, controls: Tensor) -> Tensor:
+        """How far each step ends from the next known state, (..., T, 2nv)."""
+        after = self._world.step(states[..., :-1, :], controls, self.per_step())
+        return self.apart(states[..., 1:, :], after)
+
+    def apart(self, known: Tensor, state: Tensor) -> Tensor:
+        """state - known in the tangent space, (..., 2nv)."""
+        return self._apart.apply([known, state])[0]
+
+    def linearize(self, states: Tensor, controls: Tensor) -> Tensor:
+        """[A B] (..., 2nv, 2nv + nu) of all steps."""
+        return torch.cat(self._world.linearize(states[..., :-1, :], controls, self.per_step()), -1)
+
+    def per_step(self) -> Params:
+        """Parameters of each sample, the same in all of its steps."""
+        return {k: p.unsqueeze(-2) if p.dim() > 1 else p for k, p in (self._params or {}).items()}
+
+
+def _feedback_kernel(setup: Setup) -> Kernel:
+    n, m, nx = 2 * setup.nv, setup.nu, setup.nx
+    b = ProgramBuilder("world.feedback")
+    x = b.input("state", nx)
+    rows = {"states": nx, "controls": m, "k": m, "K_T": n * m, "gap": n}
+    sequences = [b.input(name, (DYNAMIC, size)) for name, size in rows.items()]
+    shared = [b.input("part", 1), b.input("low", m), b.input("high", m)]
+    shared += [b.input(p, setup.default(p).size) for p in setup.parameters]
+    _, (controls,), (states,) = b.scan(_body(setup), DYNAMIC, x, sequences, shared, keep=True)
+    b.output("states", states, (DYNAMIC + 1, nx))
+    b.output("controls", controls, (DYNAMIC, m))
+    return b.kernel()
+
+
+def _body(setup: Setup) -> Program:
+    """(x, known x, known u, k, K_T, gap, part, low, high, parameters) -> (x', u)."""
+    n, m, nq, nv = 2 * setup.nv, setup.nu, setup.nq, setup.nv
+    model = setup.scene.model
+    sizes = {"x": setup.nx, "known": setup.nx, "u": m, "k": m, "K_T": n * m, "gap": n, "part": 1, "low": m, "high": m}
+    s = {name: SX.sym(name, size) for name, size in sizes.items()}
+    away = _away(setup, s["known"], s["x"])
+    u = s["u"] + s["part"] * s["k"] + ca.reshape(s["K_T"], m, n) @ away
+    u = ca.fmin(ca.fmax(u, s["low"]), s["high"])
+    own = ("x", "known", "u", "k", "K_T", "part", "low", "high")
+    control = ca.Function("control", [s[k] for k in own], [ca.densify(u)])
+    back = (s["part"] - 1) * s["gap"]
+    moved = ca.vertcat(integrate(model, s["x"][:nq], back[:nv]), s["x"][nq:] + back[nv:])
+    shift = ca.Function("shift", [s["x"], s["gap"], s["part"]], [moved])
+    b = ProgramBuilder("step")
+    v = {name: b.input(name, size) for name, size in sizes.items()}
+    given = [b.input(p, setup.default(p).size) for p in setup.parameters]
+    (taken,) = b.call(control, *(v[k] for k in own))
+    (after,) = b.call(step_program(setup), v["x"], taken, *given)
+    b.output("x", b.call(shift, after, v["gap"], v["part"])[0])
+    b.output("u", taken)
+    return b.program()
+
+
+def _away(setup: Setup, known: SX, x: SX) -> SX:
+    return ca.vertcat(
+        difference(setup.scene.model, known[: setup.nq], x[: setup.nq]), x[setup.nq :] - known[setup.nq :]
+    )
+
+
+def _difference_kernel(setup: Setup) -> Kernel:
+    known, x = SX.sym("known", setup.nx), SX.sym("x", setup.nx)
+    return Kernel("world.difference", {"known": known, "state": x}, {"away": ca.densify(_away(setup, known, x))})

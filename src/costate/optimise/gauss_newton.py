@@ -1,0 +1,262 @@
+"""Matrix-free Gauss-Newton and Levenberg-Marquardt: least squares by products with J and J^T only.
+
+A step solves (J^T J + damping) p = -J^T r by conjugate gradients. The residuals are evaluated once per step and recorded; every CG
+iteration replays that record twice, as J v and as J^T u, and evaluates nothing non-linear again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from costate.optimise.conjugate import conjugate_gradients
+from costate.optimise.solution import Options, Run, Solution
+from costate.optimise.unknowns import Unknowns
+
+Tensor = torch.Tensor
+Residuals = Callable[[Any], Mapping[str, Tensor]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GaussNewtonOptions(Options):
+    """How to step."""
+
+    weights: Mapping[str, float | Tensor] = field(default_factory=dict)
+    """Name of a residual block -> weight of its square, a number or a tensor that broadcasts with the block; default 1."""
+    damping: float = 1e-3
+    """Added to the diagonal of J^T J in the first step (Tikhonov); 0 for pure Gauss-Newton."""
+    adaptive: bool = True
+    """Whether damping follows the ratio of actual to predicted decrease (Levenberg-Marquardt); else it is constant."""
+    cg_iterations: int = 100
+    """At most, per step."""
+    cg_tolerance: float = 1e-2
+    """CG ends when its residual has fallen to this part of the gradient."""
+    gradient_tolerance: float = 1e-8
+    """A problem is solved when the largest entry of J^T r is at most this ..."""
+    step_tolerance: float = 1e-10
+    """... or when the norm of a step is at most this part of that of x ..."""
+    loss_tolerance: float = 0.0
+    """... or when a step lowers the loss by at most this part of it."""
+    batched: bool = False
+    """Whether the first dimension of every tensor of x and of every residual block counts independent problems."""
+
+
+def gauss_newton(
+    residuals: Residuals,
+    x0: Any,
+    options: GaussNewtonOptions = GaussNewtonOptions(),  # noqa: B008
+) -> Solution:
+    """Minimise 1/2 sum_k w_k |r_k(x)|^2 from x0.
+
+    extra: "blocks", name -> its share of the loss; "products", the number of products with J or J^T.
+
+    Args:
+        residuals: x -> name -> residuals of any shape; with `batched` (B, ...).
+        x0: A tensor, a dict or list of tensors, or an nn.Module (residuals is then called with the module).
+    """
+    unknowns = Unknowns(x0)
+    with Run("gauss-newton", options) as run:
+        problem = Problem(residuals, unknowns, options, run)
+        x = unknowns.rows(problem.problems)
+        trust = Trust(options, x)
+        line = problem.linearize(x)
+        solved = _flat(line.gradient, options)
+        ended = run.note(problem.shaped(line.loss), problem.shaped(solved), damping=float(trust.damping.mean()))
+        while not ended and len(run.history) <= options.iterations:
+            active = ~(solved | trust.failed | run.met(line.loss)) & torch.isfinite(line.loss)
+            p, least, count = line.solve(trust.damping, active, options)
+            taken, x1 = trust.advance(problem, x, p, line.loss, least, active)
+            before = line
+            if bool(taken.any()):  # after a step that was refused the old linearisation still holds
+                line = problem.linearize(x1)
+            solved = (
+                solved
+                | _flat(line.gradient, options)
+                | (taken & _little(x1 - x, x, before.loss - line.loss, line.loss, options))
+            )
+            x = x1
+            detail = {
+                "damping": float(trust.damping.mean()),
+                "cg_iterations": float(count),
+                "step": float(p.norm(dim=1).mean()),
+            }
+            ended = run.note(problem.shaped(line.loss), problem.shaped(solved), **detail)
+            if not ended and bool((solved | trust.failed | run.met(line.loss)).all()):
+                run.reason, ended = "no step lowers the loss any more", True
+        found = unknowns.result(x, problem.problems)
+        extra = {"blocks": problem.blocks, "products": problem.products}
+        return run.solution(found, problem.shaped(line.loss), problem.shaped(solved), **extra)
+
+
+class Problem:
+    """Weighted residuals of rows of unknowns (B, n)."""
+
+    def __init__(self, residuals: Residuals, unknowns: Unknowns, options: GaussNewtonOptions, run: Run):
+        self._residuals, self._unknowns, self._options, self._run = residuals, unknowns, options, run
+        self.problems = unknowns.problems() if options.batched else None
+        self.blocks: dict[str, Tensor] = {}
+        self.products = 0
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """sqrt(w) r, (B, m)."""
+        self._run.evaluations += 1
+        named = self._unknowns.call(self._residuals, x, self.problems)
+        _check_blocks(named, self._options, self.problems)
+        parts, shares = [], {}
+        for name, r in named.items():
+            weight = self._options.weights.get(name, 1.0)
+            if not (isinstance(weight, float) and weight == 1.0):
+                r = r * torch.as_tensor(weight, dtype=r.dtype).sqrt()
+            parts.append(r.reshape(self.problems or 1, -1))
+            shares[name] = self.shaped(parts[-1].detach().square().sum(1) / 2)
+        self._shares = shares
+        return torch.cat(parts, 1) if len(parts) > 1 else parts[0]
+
+    def loss(self, x: Tensor) -> Tensor:
+        """(B,)."""
+        with torch.no_grad():
+            return self(x).square().sum(1) / 2
+
+    def linearize(self, x: Tensor) -> Linearization:
+        x = x.detach().requires_grad_()
+        with torch.enable_grad():
+            r = self(x)
+        if not r.requires_grad:
+            raise ValueError(
+                "the residuals do not depend on x, or lost their gradient on the way (detach, numpy, no_grad)"
+            )
+        self.blocks = self._shares
+        return Linearization(self, x, r)
+
+    def shaped(self, value: Tensor) -> Tensor:
+        return value if self.problems is not None else value[0]
+
+
+class Linearization:
+    """r(x + p) ~ r + J p, from one recorded evaluation.
+
+    J^T u replays the record backwards. Its result is linear in u, so the record of that replay, replayed backwards itself, is
+    J v: neither product evaluates the residuals again.
+    """
+
+    def __init__(self, problem: Problem, x: Tensor, r: Tensor):
+        self._problem, self._x, self._r = problem, x, r
+        self.residual = r.detach()
+        self.loss = self.residual.square().sum(1) / 2
+        self._u = self.residual.clone().requires_grad_()
+        with torch.enable_grad():
+            (self._back,) = torch.autograd.grad(r, x, self._u, create_graph=True)
+        problem.products += 1
+        self.gradient = self._back.detach()
+
+    def times(self, v: Tensor) -> Tensor:
+        """J v, (B, n) -> (B, m)."""
+        self._problem.products += 1
+        (product,) = torch.autograd.grad(self._back, self._u, v, retain_graph=True)
+        return product
+
+    def transposed(self, u: Tensor) -> Tensor:
+        """J^T u, (B, m) -> (B, n)."""
+        self._problem.products += 1
+        (product,) = torch.autograd.grad(self._r, self._x, u, retain_graph=True)
+        return product
+
+    def solve(self, damping: Tensor, active: Tensor, options: GaussNewtonOptions) -> tuple[Tensor, Tensor, int]:
+        """Step p (B, n), predicted decrease of the loss (B,), CG iterations."""
+
+        def hessian(v: Tensor) -> Tensor:
+            return self.transposed(self.times(v)) + damping[:, None] * v
+
+        b = -self.gradient * active[:, None]
+        p, rest, count = conjugate_gradients(hessian, b, options.cg_iterations, options.cg_tolerance)
+        # With A p = b - rest: decrease = b.p - p.J^T J p / 2, without another product.
+        least = (b * p).sum(1) - (p * (b - rest)).sum(1) / 2 + damping * p.square().sum(1) / 2
+        return p, least, count
+
+
+class Trust:
+    """How far the linearisation is believed, for each problem.
+
+    A step that does not lower the loss is shortened. With adaptive damping the next one is then damped more, and else as the
+    ratio of actual to predicted decrease says (Nielsen 1999).
+    """
+
+    MOST = 1e16
+    PARTS = 10
+    ENOUGH = 1e-4
+
+    def __init__(self, options: GaussNewtonOptions, x: Tensor):
+        if options.damping < 0:
+            raise ValueError(f"damping={options.damping}; expected a number from 0 on")
+        self._adaptive = options.adaptive
+        self.damping = torch.full_like(x[:, 0], options.damping)
+        self._raise = torch.full_like(self.damping, 2.0)
+        self.failed = torch.zeros_like(self.damping, dtype=torch.bool)
+
+    def advance(
+        self, problem: Problem, x: Tensor, p: Tensor, before: Tensor, least: Tensor, active: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Which problems took a step p or a part of it, and where all are now. before: losses; least: predicted decrease."""
+        part, taken, ratio = torch.ones_like(least), torch.zeros_like(active), None
+        for _ in range(self.PARTS):
+            fallen = before - problem.loss(x + part[:, None] * p)
+            ratio = fallen / least.clamp(min=1e-300) if ratio is None else ratio
+            taken = taken | (active & (fallen > self.ENOUGH * part * least))  # false where the loss is NaN
+            if bool((taken | ~active).all()):
+                break
+            part = torch.where(taken, part, part / 2)
+        assert ratio is not None
+        if self._adaptive:
+            self._adapt(ratio, taken & (part == 1), active)
+            self.failed = self.failed | (self.damping > self.MOST)
+        else:
+            self.failed = self.failed | (active & ~taken)
+        return taken, torch.where(taken[:, None], x + part[:, None] * p, x)
+
+    def _adapt(self, ratio: Tensor, whole: Tensor, active: Tensor) -> None:
+        short = active & ~whole
+        fall = (1 - (2 * ratio - 1) ** 3).clamp(1 / 3, 2)
+        rise = self.damping.clamp(min=1e-8) * self._raise
+        self.damping = torch.where(whole, self.damping * fall, torch.where(short, rise, self.damping))
+        self._raise = torch.where(whole, 2.0, torch.where(short, 2 * self._raise, self._raise))
+
+
+def covariance(residuals: Residuals, x: Any, options: GaussNewtonOptions = GaussNewtonOptions()) -> Tensor:  # noqa: B008
+    """Covariance (n, n) of a least-squares estimate x: s^2 (J^T J)^-1 with s^2 = |r|^2 / (m - n) of the m weighted residuals.
+
+    For few unknowns: J is found column by column. The unknowns are in the order of the tensors of x.
+    """
+    unknowns = Unknowns(x)
+    line = Problem(residuals, unknowns, options, Run("covariance", options)).linearize(unknowns.rows(None))
+    n, m = line.gradient.shape[1], line.residual.shape[1]
+    if m <= n:
+        raise ValueError(f"{m} residuals do not determine the scatter of {n} unknowns: more residuals are needed")
+    J = torch.stack([line.times(e[None])[0] for e in torch.eye(n, dtype=line.loss.dtype)], 1)
+    return 2 * line.loss / (m - n) * torch.linalg.inv(J.T @ J)
+
+
+def _flat(gradient: Tensor, options: GaussNewtonOptions) -> Tensor:
+    return gradient.abs().amax(1) <= options.gradient_tolerance
+
+
+def _little(step: Tensor, x: Tensor, fallen: Tensor, loss: Tensor, options: GaussNewtonOptions) -> Tensor:
+    short = step.norm(dim=1) <= options.step_tolerance * (x.norm(dim=1) + options.step_tolerance)
+    return short | (fallen <= options.loss_tolerance * loss)
+
+
+def _check_blocks(named: Any, options: GaussNewtonOptions, problems: int | None) -> None:
+    if not isinstance(named, Mapping) or not named:
+        raise TypeError(
+            f"residuals must be a dict of named tensors, such as {{'goal': x - goal}}, not {type(named).__name__}"
+        )
+    unknown = set(options.weights) - set(named)
+    if unknown:
+        raise ValueError(f"weights name '{sorted(unknown)[0]}', but the residual blocks are {', '.join(named)}")
+    for name, r in named.items():
+        if problems is not None and (r.dim() == 0 or r.shape[0] != problems):
+            raise ValueError(
+                f"residuals '{name}' have shape {tuple(r.shape)}; expected ({problems}, ...) with batched=True"
+            )

@@ -1,0 +1,1 @@
+"""Spatial algebra, quaternions, inertias and factorisations."""

@@ -1,0 +1,128 @@
+"""Soft contact as MuJoCo defines it: the step of a world with the `Newton` contact model.
+
+prepare:  masses, forces, constraints          newton_rows.py, newton_places.py
+solve:    accelerations, to tolerance          newton_problem.py, newton_solve.py, newton_cost.py
+finish:   velocities and positions after the step, implicit in damping; or four stages of all this, newton_rk4.py
+"""
+
+from __future__ import annotations
+
+import casadi as ca
+from casadi import SX
+
+from costate.kernel import ProgramBuilder
+from costate.kernel.ir.program import Program
+from costate.physics.algebra.ltl import factor
+from costate.physics.dynamics.crba import crba
+from costate.physics.dynamics.passive import Passive
+from costate.physics.dynamics.rnea import rnea
+from costate.sim.contact.newton.problem import Data, Problem, make_problem
+from costate.sim.contact.newton.rows import blocks, resolved
+from costate.sim.contact.newton.solve import Solver, derivatives
+from costate.sim.contact.options import Newton
+from costate.sim.forces.tendons import resistance, tendon_forces
+from costate.sim.integrate.advance import advance, turning
+from costate.sim.integrate.free import actuate, actuator_damping, per_velocity
+from costate.sim.integrate.rk4 import runge_kutta
+from costate.sim.setup import Setup, Symbols
+
+
+def newton_step(setup: Setup) -> Program:
+    """One substep as a program: (x, u, parameters, wrenches) -> (x', impulses along the rows of all constraints, residual).
+
+    residual: largest generalised force [N or N m] that is not balanced, (1,).
+    """
+    contact = setup.contact
+    assert isinstance(contact, Newton)
+    s = Symbols(setup)
+    data, problem = problem_of(s)
+    solve = _acceleration(s, data, problem, contact)
+    b = ProgramBuilder("step")
+    args = [b.input(f"i{k}", x.numel()) for k, x in enumerate(s.inputs)]
+    a, *numbers = b.call(solve, *args)
+    if setup.integrator == "rk4":
+        only_a = Program(solve.inputs, solve.stages, solve.outputs[:1])
+        b.output("x", runge_kutta(b, s, only_a, args))
+    else:
+        b.output("x", b.call(_finish(s, problem), *args, numbers[0], a)[0])
+    b.output("impulses", b.call(_impulses(problem, setup.dt), *numbers, a)[0])
+    b.output("residual", b.call(_residual(problem), *numbers, a)[0])
+    return b.program()
+
+
+def _acceleration(s: Symbols, data: Data, problem: Problem, contact: Newton) -> Program:
+    """(x, u, parameters, wrenches) -> (accelerations (nv,), the problem's numbers)."""
+    b = ProgramBuilder("acceleration")
+    args = [b.input(f"i{k}", x.numel()) for k, x in enumerate(s.inputs)]
+    numbers = s.call(b, "prepare", data.flat(), args)
+    if problem.n:
+        solver = Solver(problem, contact.iterations, contact.tolerance, contact.line_search)
+        tangent, adjoint = derivatives(problem)
+        (a,) = b.custom(solver.program(), *numbers, tangent=tangent, adjoint=adjoint)
+    else:
+        (a,) = b.call(_free(problem), *numbers)
+    for name, value in zip(("a", "M", "f", "J", "D", "target", "mu"), (a, *numbers), strict=True):
+        b.output(name, value)
+    return b.program()
+
+
+def problem_of(s: Symbols) -> tuple[Data, Problem]:
+    """The problem of a step."""
+    contact = s.setup.contact
+    assert isinstance(contact, Newton)
+    model = s.setup.scene.model
+    M = crba(model, s.params, s.q)
+    passive = Passive(friction=not contact.joint_friction)
+    bias = rnea(model, s.params, s.q, s.v, SX(model.nv, 1), s.wrenches, passive)
+    bias = bias - tendon_forces(s, s.q, s.v, not contact.joint_friction)
+    # Accelerations are those in axes that stand still, see advance.py.
+    f = actuate(s, s.q, s.v, s.u, M, bias) - bias + M @ turning(model, s.v)
+    options = resolved(s)
+    return make_problem(M, f, blocks(s, s.contacts(), options), options.cone, options.impratio)
+
+
+def _free(problem: Problem) -> ca.Function:
+    return ca.Function("free", problem.inputs, [factor(problem.full_mass()).solve(problem.symbols.f)])
+
+
+def _finish(s: Symbols, problem: Problem) -> ca.Function:
+    """The next state. At the solution M a is the sum of all forces; damping acts on the velocity after the step."""
+    setup = s.setup
+    a = SX.sym("a", setup.nv)
+    acceleration = a
+    damping = _damping(s)
+    if damping is not None:
+        M = problem.full_mass()
+        acceleration = factor(M + setup.dt * damping).solve(M @ a)
+    after = s.v + setup.dt * acceleration
+    x = advance(setup.scene.model, s.q, after, after, setup.dt)
+    return ca.Function("finish", [*s.inputs, problem.inputs[0], a], [x])
+
+
+def _damping(s: Symbols) -> SX | None:
+    """What the step is implicit in, (nv, nv): Euler's in the damping of joints; "implicit" also in that of tendons and actuators
+    (MuJoCo's implicitfast)."""
+    setup = s.setup
+    contact = setup.contact
+    assert isinstance(contact, Newton)
+    own = per_velocity(s, "damping")
+    none = own.is_constant() and ca.norm_inf(ca.DM(own)) == 0
+    total = SX(setup.nv, setup.nv) if none else ca.diag(own)
+    if setup.integrator == "implicit":
+        total = total + resistance(s, s.q)[0] + actuator_damping(s, s.q, s.v, s.u)
+    elif not contact.implicit_damping:
+        return None
+    return total if total.nnz() else None
+
+
+def _impulses(problem: Problem, dt: float) -> ca.Function:
+    """Along the rows in the order in which the constraints were found."""
+    a = SX.sym("a", problem.nv)
+    forces = problem.force(problem.deviations(a))[list(problem.order)] if problem.n else SX.zeros(1)
+    return ca.Function("impulses", [*problem.inputs, a], [dt * ca.densify(forces)])
+
+
+def _residual(problem: Problem) -> ca.Function:
+    a = SX.sym("a", problem.nv)
+    left = problem.gradient(a, problem.deviations(a)) if problem.n else SX.zeros(1)
+    return ca.Function("residual", [*problem.inputs, a], [ca.mmax(ca.fabs(left))])

@@ -1,0 +1,108 @@
+"""Constraint rows: contacts, joint limits and joint friction as bounds on velocities J v."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import casadi as ca
+import numpy as np
+from casadi import SX
+
+from costate.collision.pairs import tangents
+from costate.physics.jacobian import point_jacobian
+from costate.physics.kinematics import body_poses
+from costate.physics.tree import ROOT
+from costate.sim.contact.options import PGS
+from costate.sim.forces.tendons import Length
+from costate.sim.setup import Symbols, Touch
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """One bound. Impulses are along J^T."""
+
+    kind: str
+    """normal | tangent | limit | friction."""
+    J: SX
+    """(1, nv)."""
+    gap: SX
+    """Distance to the bound [m or rad]; 0 for tangents and friction."""
+    contact: int = -1
+    """For a tangent: row of its normal."""
+    bound: SX | None = None
+    """tangent: friction coefficient; friction: largest impulse [N m s or N s]."""
+    bounces: bool = False
+    joint: str = ""
+    """Or tendon, of a limit or of friction."""
+
+
+def constraint_rows(s: Symbols, q: SX, touches: list[Touch], dt: float) -> list[Row]:
+    """All rows at a configuration: per contact a normal and two tangents, then limits, then friction of joints and tendons."""
+    rows: list[Row] = []
+    bodies = body_poses(s.tree, q)
+    for t in touches:
+        c = t.candidate
+        J = relative_jacobian(s, bodies, t)
+        normal = len(rows)
+        rows.append(Row("normal", c.normal.T @ J, c.gap, bounces=True))
+        if t.rubs:
+            rows += [Row("tangent", d.T @ J, SX(0), normal, t.friction) for d in tangents(c.normal)]
+    contact = s.setup.contact
+    if contact is not None and contact.joint_limits:
+        rows += limit_rows(s, q)
+    if isinstance(contact, PGS) and contact.joint_friction:
+        rows += friction_rows(s, dt)
+    return rows
+
+
+def relative_jacobian(s: Symbols, bodies: list, t: Touch) -> SX:
+    """Velocity of link a against link b, each at its own surface, (3, nv): an impact later in the step has the right levers."""
+    J = SX(3, s.setup.nv)
+    c = t.candidate
+    for link, sign in ((t.link_a, 1), (t.link_b, -1)):
+        body = s.tree.links[link][0]
+        if body != ROOT:
+            surface = c.point + c.normal * (sign * c.gap / 2)
+            J = J + sign * point_jacobian(s.tree, bodies, body, surface)[:3, :]
+    return J
+
+
+def limit_rows(s: Symbols, q: SX) -> list[Row]:
+    """One row per limited joint or tendon, for whichever limit is nearer."""
+    model = s.setup.scene.model
+    lengths = [
+        (j.name, Length(((iq, iv, 1.0),)), float(j.lower[0]), float(j.upper[0]))
+        for j, iq, iv in zip(model.joints, model.q_index, model.v_index, strict=True)
+        if j.nv == 1
+    ]
+    lengths += [(t.name, t.length, t.given.lower, t.given.upper) for t in s.setup.tendons]
+    rows = [_limit_row(name, x.row(model.nv), x.of(q), low, high) for name, x, low, high in lengths]
+    return [row for row in rows if row is not None]
+
+
+def _limit_row(name: str, J: SX, x: SX, low: float, high: float) -> Row | None:
+    if np.isfinite(low) and np.isfinite(high):
+        to_low = x - low < high - x
+        sign = ca.if_else(to_low, 1, -1)
+        return Row("limit", J * sign, ca.if_else(to_low, x - low, high - x), joint=name)
+    if np.isfinite(low):
+        return Row("limit", J, x - low, joint=name)
+    return Row("limit", -J, high - x, joint=name) if np.isfinite(high) else None
+
+
+def friction_rows(s: Symbols, dt: float) -> list[Row]:
+    """One row per coordinate of joints with Coulomb friction, one per tendon with some."""
+    model = s.setup.scene.model
+    rows = []
+    for j, iv in zip(model.joints, model.v_index, strict=True):
+        friction = s.params["friction", j.name]
+        if j.mimic or not friction.nnz():
+            continue
+        for k in range(iv, iv + j.nv):
+            unit = SX(ca.Sparsity.triplet(1, model.nv, [0], [k]), 1)
+            rows.append(Row("friction", unit, SX(0), bound=dt * friction, joint=j.name))
+    for t in s.setup.tendons:
+        if t.given.friction:
+            bound = SX(dt * t.given.friction)
+            rows.append(Row("friction", t.length.row(model.nv), SX(0), bound=bound, joint=t.name))
+    return rows

@@ -1,0 +1,1 @@
+"""What acts on joints besides contact: actuators, tendons and equality constraints."""

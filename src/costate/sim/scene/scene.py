@@ -1,0 +1,314 @@
+"""Scenes: everything a world holds as one model, and which shapes may touch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+
+import numpy as np
+
+from costate.collision.mesh.files import load_triangles
+from costate.collision.mesh.hull import mass_properties
+from costate.collision.shapes import Solid
+from costate.collision.solids import solid_of
+from costate.model import Inertia, Joint, Link, Model, Shape, Transform
+from costate.model.merge import WORLD, merge
+from costate.model.surface import Surface
+from costate.robot import Robot
+from costate.sim.arguments import check_gravity, check_parts, check_poses
+from costate.sim.scene.contact_lists import ContactLists, contact_lists
+
+
+@dataclass(frozen=True, eq=False)
+class Body:
+    """A free rigid body."""
+
+    name: str
+    shapes: Sequence[Shape | Solid]
+    """Made by `cs.shapes`."""
+    mass: float
+    """[kg]."""
+    inertia: np.ndarray | None = None
+    """About the centre of mass, in the body's axes [kg m^2], shape (3, 3); None: that of the first shape, solid and even."""
+    com: Sequence[float] = (0.0, 0.0, 0.0)
+    """Centre of mass in the body's frame [m]; without an inertia, that of a mesh's hull is taken."""
+    joint: str = "floating"
+    """How it may move in the world: a joint kind, "floating", "planar", "prismatic", ..."""
+    axis: Sequence[float] = (0.0, 0.0, 1.0)
+    """Of a joint that has one."""
+    pose: Transform = field(default_factory=Transform)
+    """Of the joint's frame in the world."""
+    friction: float | None = None
+    """Coefficient of its shapes that have none of their own."""
+
+    def model(self) -> Model:
+        if isinstance(self.shapes, Shape | Solid):
+            raise TypeError(f"body '{self.name}': shapes is one shape; expected a list of them: [shape]")
+        if not self.mass > 0 and self.joint != "fixed":
+            raise ValueError(f"body '{self.name}' has mass {self.mass}; expected a positive one [kg]")
+        if self.inertia is None and not self.shapes:
+            raise ValueError(f"body '{self.name}' has no shape to take its inertia from: give Body(..., inertia=)")
+        shapes = tuple(s for s in self.shapes if isinstance(s, Shape))
+        link = Link("body", self._inertia(), shapes, shapes)
+        axis = np.asarray(self.axis, float)
+        joint = Joint("joint", self.joint, WORLD, "body", self.pose, axis / np.linalg.norm(axis))
+        return Model(self.name, (Link(WORLD), link), (joint,))
+
+    def _inertia(self) -> Inertia:
+        com = np.asarray(self.com, float)
+        if self.inertia is not None:
+            return Inertia(self.mass, com, np.asarray(self.inertia, float))
+        first = self.shapes[0]
+        if isinstance(first, Shape) and first.kind == "mesh":
+            com, matrix = hull_inertia(first, self.mass)
+            return Inertia(self.mass, com, matrix)
+        return Inertia(self.mass, com, solid_inertia(first, self.mass))
+
+
+@dataclass(frozen=True, eq=False)
+class Static:
+    """A shape that does not move."""
+
+    name: str
+    shape: Shape | Solid
+    """Made by `cs.shapes`."""
+    pose: Transform = field(default_factory=Transform)
+    friction: float | None = None
+    """Coefficient, unless the shape has its own."""
+
+    @property
+    def placed(self) -> Transform:
+        """Pose of the shape in the world."""
+        return self.pose @ self.shape.pose if isinstance(self.shape, Shape) else self.pose
+
+
+def solid_inertia(shape: Shape | Solid, mass: float) -> np.ndarray:
+    """Of an even solid about its centre, in the axes of its link [kg m^2]."""
+    if isinstance(shape, Solid):
+        raise ValueError(f"the inertia of a {type(shape).__name__} must be given: Body(..., inertia=...)")
+    s = np.asarray(shape.size, float)
+    if shape.kind == "sphere":
+        local = np.full(3, 0.4 * mass * s[0] ** 2)
+    elif shape.kind == "box":
+        local = mass / 12 * (np.sum(s**2) - s**2)
+    elif shape.kind == "cylinder":
+        r, h = s
+        local = mass * np.array([(3 * r**2 + h**2) / 12] * 2 + [r**2 / 2])
+    elif shape.kind == "ellipsoid":
+        local = mass / 5 * (np.sum(s**2) - s**2)
+    elif shape.kind == "capsule":
+        local = _capsule_inertia(float(s[0]), float(s[1]), mass)
+    else:
+        raise ValueError(f"the inertia of a {shape.kind} must be given: Body(..., inertia=...)")
+    R = shape.pose.rotation
+    return R @ np.diag(local) @ R.T
+
+
+def hull_inertia(shape: Shape, mass: float) -> tuple[np.ndarray, np.ndarray]:
+    """Centre of mass (3,) and inertia about it (3, 3) of an even solid that fills the hull of a mesh, in the axes of its link."""
+    com, matrix = mass_properties(load_triangles(shape.mesh_file())[0] * shape.size, mass)
+    R = shape.pose.rotation
+    return R @ com + shape.pose.translation, R @ matrix @ R.T
+
+
+def _capsule_inertia(r: float, h: float, mass: float) -> np.ndarray:
+    """A cylinder and two half balls, whose centres of mass are 3/8 r beyond its ends."""
+    rod, caps = np.array([h, 4 / 3 * r]) / (h + 4 / 3 * r) * mass
+    across = rod * (3 * r**2 + h**2) / 12 + caps * (0.4 * r**2 + h**2 / 4 + 3 / 8 * r * h)
+    return np.array([across, across, rod * r**2 / 2 + caps * 0.4 * r**2])
+
+
+@dataclass(frozen=True, eq=False)
+class Collider:
+    """A shape of a link that may touch others."""
+
+    name: str
+    """link/number."""
+    link: str
+    owner: str
+    """Robot, body or scenery it belongs to."""
+    shape: Shape | Solid
+    pose: Transform
+    """In the link."""
+    friction: float | None
+    """Coefficient; None: that of the world."""
+
+    @property
+    def surface(self) -> Surface | None:
+        """What its file says about touching others."""
+        return self.shape.surface if isinstance(self.shape, Shape) else None
+
+    @property
+    def priority(self) -> int:
+        return self.surface.priority if self.surface else 0
+
+    def meets(self, other: Collider) -> bool:
+        """Whether what the files say lets the two touch."""
+        mine, theirs = self.surface, other.surface
+        if mine is not None and theirs is not None:
+            return mine.meets(theirs)
+        told = mine or theirs
+        return told is None or bool(told.contype or told.conaffinity)
+
+    @property
+    def is_plane(self) -> bool:
+        return isinstance(self.shape, Shape) and self.shape.kind == "plane"
+
+    @property
+    def solid(self) -> Solid:
+        return solid_of(self.shape)
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """One model of everything, and the pairs of shapes that may touch."""
+
+    model: Model
+    robots: Mapping[str, Robot]
+    colliders: tuple[Collider, ...]
+    pairs: tuple[tuple[int, int], ...]
+    """Indices of colliders."""
+    listed: Mapping[tuple[int, int], Surface] = field(default_factory=dict)
+    """Pairs that touch in a way of their own."""
+
+
+PairRule = Callable[[str, str], bool]
+"""Whether two links (or pieces of scenery), by name, may touch."""
+
+Collide = PairRule | Sequence[tuple[str, str]]
+"""A rule, or the pairs that may touch and no others: names of shapes, links, robots, bodies or scenery."""
+
+
+def make_scene(
+    robots: Mapping[str, Robot],
+    poses: Mapping[str, Transform],
+    bodies: Sequence[Body],
+    scenery: Sequence[Static],
+    gravity: Sequence[float],
+    self_collision: bool | Iterable[str],
+    collide: Collide | None,
+) -> Scene:
+    check_parts(bodies, Body, "bodies")
+    check_parts(scenery, Static, "scenery")
+    check_poses(poses, robots)
+    names = [*robots, *(b.name for b in bodies), *(s.name for s in scenery)]
+    twice = sorted({n for n in names if names.count(n) > 1})
+    if twice:
+        raise ValueError(f"names in a world must differ, but {', '.join(twice)} appears more than once: rename one")
+    parts = [(n, r.model, poses.get(n, Transform())) for n, r in robots.items()]
+    parts += [(b.name, b.model(), Transform()) for b in bodies]
+    model = merge(WORLD, parts, [_placed(s) for s in scenery if isinstance(s.shape, Shape)], check_gravity(gravity))
+    colliders = (*_moving_colliders(model, bodies), *map(_static_collider, scenery))
+    with_self = set(robots) if self_collision is True else set(self_collision or ())
+    unknown = sorted(with_self - set(robots))
+    if unknown:
+        raise ValueError(f"self_collision names {', '.join(unknown)}; robots are {', '.join(robots)}")
+    lists = contact_lists({name: r.model for name, r in robots.items()}, colliders)
+    pairs = tuple(_pairs(model, colliders, {b.name for b in bodies}, with_self, collide, lists))
+    return Scene(model, robots, colliders, pairs, lists.listed)
+
+
+def _placed(s: Static) -> Shape:
+    assert isinstance(s.shape, Shape)
+    return replace(s.shape, pose=s.placed, name=s.name)
+
+
+def _static_collider(s: Static) -> Collider:
+    own = s.shape.friction if isinstance(s.shape, Shape) else None
+    return Collider(s.name, WORLD, s.name, s.shape, s.placed, s.friction if own is None else own)
+
+
+def _moving_colliders(model: Model, bodies: Sequence[Body]) -> list[Collider]:
+    """Shapes of the links of robots and bodies; solids of bodies are not in the model."""
+    found = []
+    by_name = {b.name: b for b in bodies}
+    for link in model.links[1:]:
+        owner = link.name.split("/")[0]
+        body = by_name.get(owner) if link.name.endswith("/body") else None
+        for k, shape in enumerate(body.shapes if body else link.collisions):
+            plain = isinstance(shape, Shape)
+            friction = shape.friction if plain and shape.friction is not None else body.friction if body else None
+            pose = shape.pose if plain else Transform()
+            found.append(Collider(f"{link.name}/{k}", link.name, owner, shape, pose, friction))
+    return found
+
+
+def _pairs(
+    model: Model,
+    colliders: Sequence[Collider],
+    bodies: set[str],
+    with_self: set[str],
+    collide: Collide | None,
+    lists: ContactLists,
+) -> Iterable[tuple[int, int]]:
+    """Pairs of shapes that move against each other: those named, or those the rule and common sense allow."""
+    group = _rigid_groups(model)
+    neighbours = _neighbours(model, group)
+    named = None if collide is None or callable(collide) else _named_pairs(colliders, collide)
+    for (i, a), (j, b) in combinations(enumerate(colliders), 2):
+        links = frozenset((group[a.link], group[b.link]))
+        if len(links) == 1 or (a.is_plane and b.is_plane):
+            continue
+        if named is not None:
+            if (i, j) in named:
+                yield i, j
+            continue
+        if a.owner == b.owner and a.owner not in with_self:
+            continue
+        if (i, j) not in lists.listed:
+            if not a.meets(b) or (i, j) in lists.excluded:
+                continue
+            # The first moving link of a fixed-base robot always touches what its base stands on.
+            on_base = WORLD in (a.link, b.link) and not {a.owner, b.owner} & bodies and not _floats(model, links)
+            if links in neighbours and (a.owner == b.owner or on_base) and not _as_in_mujoco(a, b, links):
+                continue
+        if collide is None or (callable(collide) and collide(_rule_name(a), _rule_name(b))):
+            yield i, j
+
+
+def _as_in_mujoco(a: Collider, b: Collider, links: frozenset[str]) -> bool:
+    """There a link touches what does not move even where a joint connects them; files exclude what they do not want."""
+    return WORLD in links and a.surface is not None and b.surface is not None
+
+
+def _rule_name(c: Collider) -> str:
+    return c.name if c.link == WORLD else c.link
+
+
+def _named_pairs(colliders: Sequence[Collider], pairs: Sequence[tuple[str, str]]) -> set[tuple[int, int]]:
+    """Indices of colliders whose shape, link or owner is named, smaller one first."""
+    found: dict[str, list[int]] = {}
+    for k, c in enumerate(colliders):
+        for name in {c.name, c.link, c.owner}:
+            found.setdefault(name, []).append(k)
+    for name in (n for pair in pairs for n in pair):
+        if name not in found:
+            raise ValueError(f"collide= names '{name}', which has no shapes; there are {', '.join(found)}")
+    return {(min(i, j), max(i, j)) for x, y in pairs for i in found[x] for j in found[y]}
+
+
+def _rigid_groups(model: Model) -> dict[str, str]:
+    """Link -> the link it is rigidly connected to that comes first."""
+    group = {model.links[0].name: model.links[0].name}
+    for j in model.joints:
+        group[j.child] = group[j.parent] if j.kind == "fixed" else j.child
+    return group
+
+
+def _neighbours(model: Model, group: Mapping[str, str]) -> set[frozenset[str]]:
+    """Groups that a joint connects, or several in a row with nothing but massless links between them."""
+    empty = {x.name for x in model.links[1:] if x.inertia.mass == 0 and not x.collisions}
+    above: dict[str, str] = {}
+    found = set()
+    for j in model.joints:
+        parent = above.get(j.parent, group[j.parent])
+        if j.child in empty and j.kind != "fixed":
+            above[j.child] = parent
+        found |= {frozenset((parent, group[j.child])), frozenset((group[j.parent], group[j.child]))}
+    return found
+
+
+def _floats(model: Model, links: frozenset[str]) -> bool:
+    """Whether the link that is moved in the world floats freely."""
+    return any(j.child in links and j.kind == "floating" for j in model.joints)

@@ -1,0 +1,217 @@
+"""Shapes to build worlds from: primitives, and solids made of them by union, intersection, difference and offset.
+
+    cup = difference(cylinder(0.05, 0.1), cylinder(0.04, 0.1, position=(0, 0, 0.02)))
+    world = cs.World(..., scenery=[cs.Static("cup", cup), cs.Static("ground", plane())])
+
+Lengths are in metres. Primitives are shapes of the model (drawn, with an inertia); what is made of them is a signed distance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from costate.collision.mesh.files import convex_parts
+from costate.collision.shapes import Difference, Intersection, Moved, Offset, Solid, Union
+from costate.collision.solids import solid_of
+from costate.model import Shape, Transform
+from costate.model.rotation import from_rpy
+
+Vector = Sequence[float]
+Color = tuple[float, float, float, float]
+
+
+def sphere(
+    radius: float, position: Vector = (0, 0, 0), *, friction: float | None = None, color: Color | None = None
+) -> Shape:
+    """A ball."""
+    return _shape("sphere", [radius], position, (0, 0, 0), friction, color)
+
+
+def box(
+    size: Vector,
+    position: Vector = (0, 0, 0),
+    rpy: Vector = (0, 0, 0),
+    *,
+    friction: float | None = None,
+    color: Color | None = None,
+) -> Shape:
+    """A box of three edge lengths, centred. rpy: roll, pitch, yaw [rad]."""
+    return _shape("box", size, position, rpy, friction, color)
+
+
+def cylinder(
+    radius: float,
+    length: float,
+    position: Vector = (0, 0, 0),
+    rpy: Vector = (0, 0, 0),
+    *,
+    friction: float | None = None,
+    color: Color | None = None,
+) -> Shape:
+    """A cylinder along z, centred."""
+    return _shape("cylinder", [radius, length], position, rpy, friction, color)
+
+
+def capsule(
+    radius: float,
+    length: float,
+    position: Vector = (0, 0, 0),
+    rpy: Vector = (0, 0, 0),
+    *,
+    friction: float | None = None,
+    color: Color | None = None,
+) -> Shape:
+    """A cylinder along z with round ends; the length is without them."""
+    return _shape("capsule", [radius, length], position, rpy, friction, color)
+
+
+def ellipsoid(
+    semi_axes: Vector,
+    position: Vector = (0, 0, 0),
+    rpy: Vector = (0, 0, 0),
+    *,
+    friction: float | None = None,
+    color: Color | None = None,
+) -> Shape:
+    """An ellipsoid of three semi-axes, centred."""
+    return _shape("ellipsoid", semi_axes, position, rpy, friction, color)
+
+
+def mesh(
+    path: str | Path,
+    scale: float | Vector = 1.0,
+    position: Vector = (0, 0, 0),
+    rpy: Vector = (0, 0, 0),
+    *,
+    contact: str = "hull",
+    friction: float | None = None,
+    color: Color | None = None,
+) -> Shape:
+    """A mesh file (STL, OBJ, DAE, PLY, glTF). contact: what others touch, "hull" (its convex hull, of at most 32 corners) or "grid"
+    (its distance sampled on a grid: any shape, but only convex shapes can touch it)."""
+    factors = np.broadcast_to(np.asarray(scale, float), 3).tolist()
+    shape = _shape("mesh", factors, position, rpy, friction, color)
+    return replace(shape, mesh=str(path), uri=str(path), contact=contact)
+
+
+def decomposition(
+    path: str | Path,
+    scale: float | Vector = 1.0,
+    position: Vector = (0, 0, 0),
+    rpy: Vector = (0, 0, 0),
+    *,
+    threshold: float = 0.05,
+    parts: int = -1,
+    friction: float | None = None,
+    color: Color | None = None,
+) -> list[Shape]:
+    """Convex parts that together make up a mesh, each a mesh of its own. Needs coacd.
+
+    threshold: concavity that is left, 0.01 (many parts) to 1; parts: at most so many, -1 for no limit.
+    """
+    found = convex_parts(Path(path), threshold, parts)
+    return [mesh(p, scale, position, rpy, friction=friction, color=color) for p in found]
+
+
+def heightfield(
+    heights: np.ndarray,
+    size: Vector,
+    position: Vector = (0, 0, 0),
+    rpy: Vector = (0, 0, 0),
+    *,
+    friction: float | None = None,
+    color: Color | None = None,
+) -> Shape:
+    """A smooth surface through heights [m] (nx, ny), spread evenly over a rectangle of two lengths [m] around the origin; solid
+    below, nothing beyond."""
+    values = np.asarray(heights, float)
+    if values.ndim != 2 or min(values.shape) < 2:
+        raise ValueError(f"heights have shape {values.shape}; expected (nx, ny), at least 2 x 2")
+    return replace(_shape("heightfield", size, position, rpy, friction, color), heights=values)
+
+
+def plane(
+    position: Vector = (0, 0, 0), rpy: Vector = (0, 0, 0), *, friction: float | None = None, color: Color | None = None
+) -> Shape:
+    """Everything below z = 0."""
+    return _shape("plane", [], position, rpy, friction, color)
+
+
+def socket(
+    bore: float,
+    radius: float,
+    depth: float,
+    floor: float,
+    position: Vector = (0, 0, 0),
+    rpy: Vector = (0, 0, 0),
+    *,
+    friction: float | None = None,
+    color: Color | None = None,
+) -> Shape:
+    """An upright cup: a cylinder with a bore from above, `floor` thick below it; its origin is in the middle of the bore's mouth.
+
+    A cylinder that goes in with its lower end (its local -z) is met exactly: see `costate.collision.pairs`.
+    """
+    return _shape("socket", [bore, radius, depth, floor], position, rpy, friction, color)
+
+
+def union(*parts: Shape | Solid) -> Solid:
+    """What is in any of the parts."""
+    return _fold(Union, parts)
+
+
+def intersection(*parts: Shape | Solid) -> Solid:
+    """What is in all of the parts. Its distance is a lower bound away from the surface."""
+    return _fold(Intersection, parts)
+
+
+def difference(whole: Shape | Solid, *parts: Shape | Solid) -> Solid:
+    """The whole without the parts. Its distance is a lower bound away from the surface."""
+    return _fold(Difference, (whole, *parts))
+
+
+def offset(shape: Shape | Solid, by: float) -> Solid:
+    """Grown by a distance: edges become round. A negative one shrinks."""
+    return Offset(_solid(shape), by)
+
+
+def moved(shape: Shape | Solid, position: Vector = (0, 0, 0), rpy: Vector = (0, 0, 0)) -> Solid:
+    """A shape at another place."""
+    return Moved(_solid(shape), _pose(position, rpy))
+
+
+def _shape(
+    kind: str, size: Vector, position: Vector, rpy: Vector, friction: float | None, color: Color | None
+) -> Shape:
+    if not np.all(np.asarray(size, float) > 0):
+        raise ValueError(f"sizes of a {kind} must be positive, got {tuple(size)}")
+    return Shape(kind, np.asarray(size, float), _pose(position, rpy), friction=friction, color=color)
+
+
+def _pose(position: Vector, rpy: Vector) -> Transform:
+    if np.shape(position) != (3,) or np.shape(rpy) != (3,):
+        raise ValueError(
+            f"position and rpy of a shape are 3 numbers each, got {position} and {rpy}; sizes go in one list: box((x, y, z))"
+        )
+    return Transform(from_rpy(np.asarray(rpy, float)), np.asarray(position, float))
+
+
+def _solid(shape: Shape | Solid) -> Solid:
+    """A shape in the frame its pose is given in."""
+    if isinstance(shape, Solid):
+        return shape
+    still = np.allclose(shape.pose.rotation, np.eye(3), atol=0) and not shape.pose.translation.any()
+    return solid_of(shape) if still else Moved(solid_of(shape), shape.pose)
+
+
+def _fold(kind: type[Union] | type[Intersection] | type[Difference], parts: Sequence[Shape | Solid]) -> Solid:
+    if not parts:
+        raise ValueError(f"a {kind.__name__.lower()} needs at least one part")
+    whole = _solid(parts[0])
+    for part in parts[1:]:
+        whole = kind(whole, _solid(part))
+    return whole

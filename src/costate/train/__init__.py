@@ -1,0 +1,1 @@
+"""The trainer and everything around a trained policy: run folders, evaluation, progress, robustness."""
