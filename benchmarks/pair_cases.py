@@ -14,8 +14,8 @@ from casadi import SX
 from numpy.typing import NDArray
 
 from costate.collision.mesh.hull import hull_of
-from costate.collision.narrow import PLACE, pair_program, pose
-from costate.collision.pairs import Placed, by_program, candidates
+from costate.collision.narrow import POINT, pair_program, pose
+from costate.collision.pairs import Placed, by_program, contact_points
 from costate.collision.shapes import Box, Capsule, Cylinder, Ellipsoid, Solid, Sphere, resized, sizes
 from costate.kernel import Kernel, ProgramBuilder
 from costate.physics.algebra.quaternion import to_rotation
@@ -80,9 +80,9 @@ def kernel(a: str, b: str) -> Kernel:
         (found,) = p.call(pair_program(*solids), *poses, *args[2:])
     else:
         placed = [Placed(resized(o, v), *pose(u)) for o, v, u in zip(solids, (s, t), (x, y), strict=True)]
-        rows = [ca.vertcat(c.gap, c.point, c.normal) for c in candidates(*placed)]
+        rows = [ca.vertcat(c.gap, c.point, c.normal) for c in contact_points(*placed)]
         (found,) = p.call(ca.Function("formula", [x, y, s, t], [ca.vertcat(*rows)]), *poses, *args[2:])
-    p.output("places", found, (found.size // PLACE, PLACE))
+    p.output("places", found, (found.size // POINT, POINT))
     return p.kernel()
 
 

@@ -178,7 +178,7 @@ def _slip(setup: Setup) -> Kernel:
     speeds = []
     for t in s.contacts():
         v = relative_jacobian(s, bodies, t) @ s.v
-        along = v - t.candidate.normal * ca.dot(t.candidate.normal, v)
+        along = v - t.geometry.normal * ca.dot(t.geometry.normal, v)
         speeds.append(ca.sqrt(ca.sumsqr(along) + 1e-300))
     b = ProgramBuilder("audit.slip")
     x = b.input("state", setup.nx)

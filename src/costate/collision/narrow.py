@@ -1,6 +1,6 @@
 """Contact of pairs that need more than straight-line code: programs from two poses to places.
 
-    (pose of a (12), pose of b (12), sizes of a, sizes of b) -> PLACE numbers for each place: gap, point, normal from b to a
+    (pose of a (12), pose of b (12), sizes of a, sizes of b) -> POINT numbers for each place: gap, point, normal from b to a
 
 A pose is the rotation, column by column, and the position.
 """
@@ -20,19 +20,19 @@ from costate.collision.convex.manifold import POINTS, manifold
 from costate.collision.convex.pair import pair_symbols
 from costate.collision.convex.support import is_convex
 from costate.collision.mesh.field_pairs import field_program
-from costate.collision.pairs import Placed, by_program, candidates
+from costate.collision.pairs import Placed, by_program, contact_points
 from costate.collision.shapes import Field, Solid, resized, sizes
 from costate.kernel import ProgramBuilder
 from costate.kernel.ir.program import Program
 from costate.kernel.ops.straight import as_program
 from costate.model import Transform
 
-POSE, PLACE = 12, 7
+POSE, POINT = 12, 7
 
 
-def places_of(a: Solid, b: Solid) -> int:
+def point_count(a: Solid, b: Solid) -> int:
     """How many places a pair has."""
-    return pair_program(a, b).out_sizes[0] // PLACE
+    return pair_program(a, b).out_sizes[0] // POINT
 
 
 def pair_key(a: Solid, b: Solid) -> tuple[Hashable, Hashable]:
@@ -57,7 +57,7 @@ def pair_program(a: Solid, b: Solid) -> Program:
     return _programs[key]
 
 
-def place_program(a: Solid, b: Solid) -> Program:
+def point_program(a: Solid, b: Solid) -> Program:
     """Of any pair of plain solids: its program, or its formula as one."""
     return pair_program(a, b) if by_program(a, b) else _formula(a, b)
 
@@ -76,7 +76,7 @@ def _formula(a: Solid, b: Solid) -> Program:
         x, y = SX.sym("x", POSE), SX.sym("y", POSE)
         size = [SX.sym(f"s{k}", len(sizes(solid))) for k, solid in enumerate((a, b))]
         placed = [Placed(resized(s, n), *pose(p)) for s, n, p in zip((a, b), size, (x, y), strict=True)]
-        rows = [ca.vertcat(c.gap, c.point, c.normal) for c in candidates(*placed)]
+        rows = [ca.vertcat(c.gap, c.point, c.normal) for c in contact_points(*placed)]
         places = ca.densify(ca.vertcat(SX(0, 1), *rows))
         _programs[key] = as_program(ca.Function("formula", [x, y, *size], [places]))
     return _programs[key]
@@ -95,7 +95,7 @@ def _flipped(program: Program) -> Program:
     args = [b.input(f"i{k}", m) for k, m in enumerate((n[1], n[0], n[3], n[2]))]
     (found,) = b.call(program, args[1], args[0], args[3], args[2])
     x = SX.sym("x", found.size)
-    signs = np.tile([1, 1, 1, 1, -1, -1, -1], found.size // PLACE)
+    signs = np.tile([1, 1, 1, 1, -1, -1, -1], found.size // POINT)
     b.output("places", b.call(ca.Function("signs", [x], [x * SX(signs)]), found)[0])
     return b.program()
 
@@ -131,10 +131,10 @@ def pose(x: SX) -> tuple[SX, SX]:
 
 @cache
 def _to_world(count: int) -> ca.Function:
-    places, y = SX.sym("places", PLACE * count), SX.sym("y", POSE)
+    places, y = SX.sym("places", POINT * count), SX.sym("y", POSE)
     R, p = pose(y)
     rows = []
     for k in range(count):
-        gap, point, normal = ca.vertsplit(places[PLACE * k : PLACE * (k + 1)], [0, 1, 4, 7])
+        gap, point, normal = ca.vertsplit(places[POINT * k : POINT * (k + 1)], [0, 1, 4, 7])
         rows += [gap, p + R @ point, R @ normal]
     return ca.Function("to_world", [places, y], [ca.vertcat(*rows)])

@@ -49,7 +49,7 @@ class Placed:
 
 
 @dataclass(frozen=True, eq=False)
-class Candidate:
+class ContactPoint:
     """A place where two shapes may touch."""
 
     gap: SX
@@ -59,11 +59,11 @@ class Candidate:
     normal: SX
     """Unit vector from the second shape to the first, (3,)."""
 
-    def flipped(self) -> Candidate:
-        return Candidate(self.gap, self.point, -self.normal)
+    def flipped(self) -> ContactPoint:
+        return ContactPoint(self.gap, self.point, -self.normal)
 
 
-def candidates(a: Placed, b: Placed) -> list[Candidate]:
+def contact_points(a: Placed, b: Placed) -> list[ContactPoint]:
     """Places where a and b may touch; normals point from b to a."""
     for (kind_a, kind_b), pair in PAIRS.items():
         if isinstance(a.solid, kind_a) and isinstance(b.solid, kind_b):
@@ -89,7 +89,7 @@ def by_program(a: Solid, b: Solid) -> bool:
     return not formula and not (Sphere in kinds and kinds <= {Sphere, Capsule, Box, Cylinder})
 
 
-def points_against(a: Placed, b: Placed) -> list[Candidate]:
+def points_against(a: Placed, b: Placed) -> list[ContactPoint]:
     """The points of a against the distance of b."""
     found = []
     for p, radius in a.solid.points():
@@ -97,7 +97,7 @@ def points_against(a: Placed, b: Placed) -> list[Candidate]:
         y = b.to_local(x)
         gap = b.solid.distance(y) - radius
         normal = b.rotation @ _some_normal(b.solid, y)
-        found.append(Candidate(gap, x - normal * (radius + gap / 2), normal))
+        found.append(ContactPoint(gap, x - normal * (radius + gap / 2), normal))
     return found
 
 
@@ -113,7 +113,7 @@ def _some_normal(solid: Solid, p: SX) -> SX:
     return ca.if_else(ca.dot(normal, normal) > 0.5 + 1e-6, normal, solid.normal(p + BESIDE))
 
 
-def _capsule_capsule(a: Placed, b: Placed) -> list[Candidate]:
+def _capsule_capsule(a: Placed, b: Placed) -> list[ContactPoint]:
     """Closest points of two segments (Ericson, Real-Time Collision Detection, 5.1.9), radii added."""
     assert isinstance(a.solid, Capsule) and isinstance(b.solid, Capsule)
     u, v = a.rotation[:, 2] * a.solid.length, b.rotation[:, 2] * b.solid.length
@@ -133,29 +133,29 @@ def _capsule_capsule(a: Placed, b: Placed) -> list[Candidate]:
     beside = ca.if_else(skew, across, a.rotation[:, 0])
     normal = ca.if_else(crossing, beside / length(beside), between / distance)
     gap = distance - a.solid.radius - b.solid.radius
-    return [Candidate(gap, y + normal * (b.solid.radius + gap / 2), normal)]
+    return [ContactPoint(gap, y + normal * (b.solid.radius + gap / 2), normal)]
 
 
 def _unit_interval(x: SX) -> SX:
     return ca.fmin(ca.fmax(x, 0), 1)
 
 
-def _edges(a: Placed, b: Placed) -> Candidate:
+def _edges(a: Placed, b: Placed) -> ContactPoint:
     frames = (Frame(x.solid, x.rotation, x.position) for x in (a, b))
-    return Candidate(*edge_contact(*frames))
+    return ContactPoint(*edge_contact(*frames))
 
 
-def _nearest(found: list[Candidate]) -> Candidate:
-    """The candidate with the smallest gap."""
+def _nearest(found: list[ContactPoint]) -> ContactPoint:
+    """The contact point with the smallest gap."""
     best = found[0]
     for c in found[1:]:
         nearer = c.gap < best.gap
         pairs = ((c.gap, best.gap), (c.point, best.point), (c.normal, best.normal))
-        best = Candidate(*(ca.if_else(nearer, x, y) for x, y in pairs))
+        best = ContactPoint(*(ca.if_else(nearer, x, y) for x, y in pairs))
     return best
 
 
-def _capsule_box(a: Placed, b: Placed) -> list[Candidate]:
+def _capsule_box(a: Placed, b: Placed) -> list[ContactPoint]:
     """Both ends against the box, the nearest corner against the capsule, and edges."""
     corner = _nearest([c.flipped() for c in points_against(b, a)])
     return [*points_against(a, b), corner, _edges(a, b)]
@@ -172,25 +172,25 @@ def _rims(a: Placed, toward: SX) -> list[SX]:
     return [end + direction * a.solid.radius for end in ends for direction in (down, side, -down, -side)]
 
 
-def _cylinder_plane(a: Placed, b: Placed) -> list[Candidate]:
+def _cylinder_plane(a: Placed, b: Placed) -> list[ContactPoint]:
     """Four points of each rim, the lowest among them."""
     normal = b.rotation[:, 2]
     found = []
     for x in _rims(a, -normal):
         gap = ca.dot(x - b.position, normal)
-        found.append(Candidate(gap, x - normal * gap / 2, normal))
+        found.append(ContactPoint(gap, x - normal * gap / 2, normal))
     return found
 
 
-def _ellipsoid_plane(a: Placed, b: Placed) -> list[Candidate]:
+def _ellipsoid_plane(a: Placed, b: Placed) -> list[ContactPoint]:
     """The lowest point."""
     normal = b.rotation[:, 2]
     x = a.to_world(features(a.solid).support(a.solid, -(a.rotation.T @ normal)))
     gap = ca.dot(x - b.position, normal)
-    return [Candidate(gap, x - normal * gap / 2, normal)]
+    return [ContactPoint(gap, x - normal * gap / 2, normal)]
 
 
-def _hull_plane(a: Placed, b: Placed) -> list[Candidate]:
+def _hull_plane(a: Placed, b: Placed) -> list[ContactPoint]:
     """The lowest corner, and three more that span the largest area with it."""
     found = []
     for p, _ in a.solid.points():
@@ -199,7 +199,7 @@ def _hull_plane(a: Placed, b: Placed) -> list[Candidate]:
     normal = b.rotation[:, 2]
     kept = [(p.valid, p.at) for p in pick(found)]
     return [
-        Candidate(ca.if_else(valid, at[2], FAR), b.to_world(ca.vertcat(at[:2], at[2] / 2)), normal)
+        ContactPoint(ca.if_else(valid, at[2], FAR), b.to_world(ca.vertcat(at[:2], at[2] / 2)), normal)
         for valid, at in kept
     ]
 
@@ -208,7 +208,7 @@ SMOOTHING = 1e-6
 """Lateral offsets [m] below which a centred cylinder's direction of contact fades out."""
 
 
-def _cylinder_socket(a: Placed, b: Placed) -> list[Candidate]:
+def _cylinder_socket(a: Placed, b: Placed) -> list[ContactPoint]:
     """A cylinder in a bore, with its lower end (local -z) going down: the rim's deepest point against the wall, the body against
     the mouth's edge, and the lower face against floor and rim of the cup. The outside of the cup is not looked at."""
     assert isinstance(a.solid, Cylinder) and isinstance(b.solid, Socket)
@@ -225,7 +225,7 @@ def _lateral(offset: SX) -> tuple[SX, SX]:
     return offset / size, size - SMOOTHING
 
 
-def _rim_in_bore(b: Placed, cup: Socket, low: SX, axis: SX, r) -> Candidate:
+def _rim_in_bore(b: Placed, cup: Socket, low: SX, axis: SX, r) -> ContactPoint:
     """Deepest point of the lower rim along its lateral offset. Only inside of the bore."""
     u, offset = _lateral(low[:2])
     along = u[0] * axis[0] + u[1] * axis[1]
@@ -234,10 +234,10 @@ def _rim_in_bore(b: Placed, cup: Socket, low: SX, axis: SX, r) -> Candidate:
     inside = ca.logic_and(z < 0, offset < cup.bore)
     gap = ca.if_else(inside, cup.bore - offset - reach, FAR)
     point = ca.vertcat(u * (offset + reach), z)
-    return Candidate(gap, b.to_world(point), b.rotation @ ca.vertcat(-u, 0))
+    return ContactPoint(gap, b.to_world(point), b.rotation @ ca.vertcat(-u, 0))
 
 
-def _body_at_mouth(b: Placed, cup: Socket, low: SX, axis: SX, r) -> Candidate:
+def _body_at_mouth(b: Placed, cup: Socket, low: SX, axis: SX, r) -> ContactPoint:
     """The side of the cylinder against the edge of the mouth, where its axis passes the mouth."""
     t = -low[2] / axis[2]
     at = low[:2] + t * axis[:2]
@@ -246,10 +246,10 @@ def _body_at_mouth(b: Placed, cup: Socket, low: SX, axis: SX, r) -> Candidate:
     inside = ca.logic_and(low[2] < 0, offset < cup.bore)
     gap = ca.if_else(inside, cup.bore - offset - reach, FAR)
     point = ca.vertcat(u * cup.bore, 0)
-    return Candidate(gap, b.to_world(point), b.rotation @ ca.vertcat(-u, 0))
+    return ContactPoint(gap, b.to_world(point), b.rotation @ ca.vertcat(-u, 0))
 
 
-def _face_on_cup(b: Placed, cup: Socket, low: SX, axis: SX, r) -> list[Candidate]:
+def _face_on_cup(b: Placed, cup: Socket, low: SX, axis: SX, r) -> list[ContactPoint]:
     """Four points of the lower rim against the floor of the bore, or against the cup's upper face where they are outside of the
     bore while the cylinder has not gone in."""
     x = ca.vertcat(1 - axis[0] ** 2, -axis[0] * axis[1], -axis[0] * axis[2])
@@ -262,11 +262,11 @@ def _face_on_cup(b: Placed, cup: Socket, low: SX, axis: SX, r) -> list[Candidate
         on_rim = ca.logic_and(lateral > cup.bore, p[2] > -cup.depth / 4)
         gap = ca.if_else(on_rim, p[2], p[2] + cup.depth)
         gap = ca.if_else(lateral < cup.radius, gap, FAR)
-        found.append(Candidate(gap, b.to_world(p), b.rotation[:, 2]))
+        found.append(ContactPoint(gap, b.to_world(p), b.rotation[:, 2]))
     return found
 
 
-PAIRS: dict[tuple[type[Solid], type[Solid]], Callable[[Placed, Placed], list[Candidate]]] = {
+PAIRS: dict[tuple[type[Solid], type[Solid]], Callable[[Placed, Placed], list[ContactPoint]]] = {
     (Capsule, Capsule): _capsule_capsule,
     (Capsule, Box): _capsule_box,
     (Cylinder, Plane): _cylinder_plane,
@@ -277,4 +277,4 @@ PAIRS: dict[tuple[type[Solid], type[Solid]], Callable[[Placed, Placed], list[Can
 """Pairs with a method of their own."""
 
 
-__all__ = ["Candidate", "Placed", "by_program", "candidates", "tangents"]
+__all__ = ["ContactPoint", "Placed", "by_program", "contact_points", "tangents"]

@@ -193,7 +193,7 @@ class ContactForce(Sensor):
 
 
 @dataclass(frozen=True)
-class Touch(Sensor):
+class Contact(Sensor):
     """Sum of the normal forces on a link, or on some of its shapes, during the next substep [N], (..., 1)."""
 
     link: str
@@ -306,6 +306,7 @@ def _known(links: Sequence[str], name: str) -> str:
 
 __all__ = [
     "IMU",
+    "Contact",
     "ContactForce",
     "JointPosition",
     "JointVelocity",
@@ -314,5 +315,4 @@ __all__ = [
     "Noise",
     "RangeFinder",
     "Sensor",
-    "Touch",
 ]

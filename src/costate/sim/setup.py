@@ -10,7 +10,7 @@ import numpy as np
 from casadi import SX
 
 from costate.collision.mesh.hull import Hull
-from costate.collision.pairs import Candidate, Placed, by_program, candidates
+from costate.collision.pairs import ContactPoint, Placed, by_program, contact_points
 from costate.collision.shapes import resized, sizes
 from costate.core.fork import cached_property
 from costate.kernel import ProgramBuilder
@@ -229,7 +229,7 @@ class Symbols:
         symbols += (more or {}).values()
         return b.call(ca.Function(name, symbols, [ca.densify(o) for o in outputs]), *values)
 
-    def contacts(self) -> list[Touch]:
+    def contacts(self) -> list[Contact]:
         """Candidates of all pairs. What is made of them becomes a stage by `call`."""
         scene = self.setup.scene
         found = []
@@ -244,16 +244,16 @@ class Symbols:
             surface, friction = self._surface(a, b), self.friction_of(a, b)
             if (i, j) in scene.listed:
                 surface, friction = scene.listed[i, j], SX(scene.listed[i, j].friction[0])
-            found += [Touch(a.link, b.link, (a.name, b.name), c, friction, surface, along) for c, along in near]
+            found += [Contact(a.link, b.link, (a.name, b.name), c, friction, surface, along) for c, along in near]
         return found
 
-    def _places(self, i: int, j: int) -> list[tuple[Candidate, SX | None]]:
+    def _places(self, i: int, j: int) -> list[tuple[ContactPoint, SX | None]]:
         if self._narrow is not None and (i, j) in self._narrow.starts:
-            return [(c, None) for c in self._narrow.candidates(i, j)]
+            return [(c, None) for c in self._narrow.contact_points(i, j)]
         a, b = self._placed[i], self._placed[j]
         if isinstance(self.setup.contact, Newton):
             return places(a, b)
-        return [(c, None) for c in candidates(a, b)]
+        return [(c, None) for c in contact_points(a, b)]
 
     def _surface(self, a: Collider, b: Collider) -> Surface | None:
         """How two shapes touch, for the model that asks."""
@@ -283,13 +283,13 @@ class Symbols:
 
 
 @dataclass(frozen=True, eq=False)
-class Touch:
-    """A candidate between two links."""
+class Contact:
+    """A contact point between two links, with how they touch there."""
 
     link_a: str
     link_b: str
     shapes: tuple[str, str]
-    candidate: Candidate
+    geometry: ContactPoint
     friction: SX
     surface: Surface | None = None
     """How the shapes touch, for the Newton model."""

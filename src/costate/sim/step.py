@@ -13,7 +13,7 @@ import casadi as ca
 import numpy as np
 from casadi import SX
 
-from costate.collision.narrow import PLACE
+from costate.collision.narrow import POINT
 from costate.collision.pairs import tangents
 from costate.kernel import Kernel, ProgramBuilder
 from costate.kernel.ir.program import DYNAMIC, Program, Var
@@ -27,7 +27,7 @@ from costate.sim.contact.pgs.dense import pgs_step
 from costate.sim.contact.pgs.mappable import is_mapped
 from costate.sim.contact.pgs.pairwise import mapped_places
 from costate.sim.forces.tendons import tendon_energy
-from costate.sim.setup import Setup, Symbols, Touch
+from costate.sim.setup import Contact, Setup, Symbols
 
 
 def substep_program(setup: Setup) -> Program:
@@ -140,7 +140,7 @@ def contact_kernel(setup: Setup) -> Kernel:
     columns: list[list[SX]] = [[] for _ in range(6)]
     at = 0
     for t in touches:
-        c = t.candidate
+        c = t.geometry
         slides, turns = _axes(s, t)
         force, rub, twist = SX(0), SX.zeros(3), SX.zeros(3)
         if setup.contact is not None:
@@ -164,9 +164,9 @@ def _mapped_contact_kernel(setup: Setup) -> Kernel:
     args = _inputs(b, setup)
     places = mapped_places(setup, b, args)
     _, impulses, left = b.call(substep_program(setup), *args)
-    n = places.size // PLACE
-    place, impulse = SX.sym("place", PLACE), SX.sym("impulse", 3)
-    gap, point, normal = ca.vertsplit(place, [0, 1, 4, PLACE])
+    n = places.size // POINT
+    place, impulse = SX.sym("place", POINT), SX.sym("impulse", 3)
+    gap, point, normal = ca.vertsplit(place, [0, 1, 4, POINT])
     force = impulse / setup.dt
     rub = sum((d * force[1 + k] for k, d in enumerate(tangents(normal))), SX.zeros(3))
     body = ca.Function("where", [place, impulse], [point, normal, gap, force[0], rub, SX.zeros(3)])
@@ -178,27 +178,27 @@ def _mapped_contact_kernel(setup: Setup) -> Kernel:
     return b.kernel()
 
 
-def _axes(s: Symbols, t: Touch) -> tuple[tuple[SX, ...], tuple[SX, ...]]:
+def _axes(s: Symbols, t: Contact) -> tuple[tuple[SX, ...], tuple[SX, ...]]:
     """Axes along which friction acts, and about which torques do, world axes."""
     if isinstance(s.setup.contact, Newton):
         return friction_axes(t, resolved(s).cone)
     rubs = t.rubs and s.setup.contact is not None
-    return (tangents(t.candidate.normal) if rubs else ()), ()
+    return (tangents(t.geometry.normal) if rubs else ()), ()
 
 
 def gap_kernel(setup: Setup) -> Kernel:
-    """Distances of all candidates, of the state alone."""
+    """Distances of all contact points, of the state alone."""
     s = Symbols(replace(setup, wrenches=()))
     b = ProgramBuilder("world.gaps")
     x, given = b.input("state", setup.nx), _given(b, setup)
     still = b.call(ca.Function("still", [], [SX.zeros(setup.nu)]))
     if is_mapped(setup):
         places = mapped_places(replace(setup, wrenches=()), b, [x, *still, *given])
-        place = SX.sym("place", PLACE)
-        table = np.arange(places.size).reshape(-1, PLACE)
+        place = SX.sym("place", POINT)
+        table = np.arange(places.size).reshape(-1, POINT)
         b.output("gaps", b.map(ca.Function("gap", [place], [place[0]]), [(places, table)], [None])[0])
         return b.kernel()
-    gaps = ca.vertcat(*(t.candidate.gap for t in s.contacts()))
+    gaps = ca.vertcat(*(t.geometry.gap for t in s.contacts()))
     b.output("gaps", s.call(b, "gaps", [gaps], [x, *still, *given], prune=False)[0])
     return b.kernel()
 

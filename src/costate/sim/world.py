@@ -27,7 +27,7 @@ from costate.sim.forces.equality import equations, resolve
 from costate.sim.forces.tendons import resolve_tendons
 from costate.sim.inputs import Inputs, Params, Wrenches
 from costate.sim.scene.scene import Body, Collide, Static, make_scene
-from costate.sim.setup import INTEGRATORS, Setup, Symbols, Touch
+from costate.sim.setup import INTEGRATORS, Contact, Setup, Symbols
 from costate.sim.step import (
     contact_kernel,
     energy_kernel,
@@ -47,9 +47,9 @@ class Contacts:
     """Where shapes may touch, for a batch of states."""
 
     pairs: list[tuple[str, str]]
-    """Links of each candidate; "world" for scenery."""
+    """Links of each contact point; "world" for scenery."""
     shapes: list[tuple[str, str]]
-    """Names of the shapes of each candidate."""
+    """Names of the shapes of each contact point."""
     points: Tensor
     """World axes [m], (..., n, 3)."""
     normals: Tensor
@@ -311,7 +311,7 @@ class World:
         return Contacts(links, shapes, points, normals, gaps, forces, friction, torques, residual.squeeze(-1))
 
     def gaps(self, state: Tensor, params: Params = None) -> Tensor:
-        """Distances of all candidates [m], negative where shapes overlap, (..., n); differentiable, also when apart."""
+        """Distances of all contact points [m], negative where shapes overlap, (..., n); differentiable, also when apart."""
         self._touching()
         kernel = self._kernel("gaps", self._inputs.setup_for(None), gap_kernel)
         return kernel.apply([state, *self._inputs.values(state, params, self.coordinates)])[0]
@@ -341,12 +341,12 @@ class World:
     # --- inputs ---------------------------------------------------------------------------------------------------
 
     @cached_property
-    def _touches(self) -> list[Touch]:
+    def _touches(self) -> list[Contact]:
         """Candidates, with symbols of their own: for names and counts."""
         symbols = Symbols(self.setup)
         return symbols.contacts()
 
-    def _touching(self) -> list[Touch]:
+    def _touching(self) -> list[Contact]:
         if not self._touches:
             raise ValueError("no shapes of this world can touch each other")
         return self._touches

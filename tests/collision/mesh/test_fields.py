@@ -17,7 +17,7 @@ from tests.gradients import Tolerances, check_gradients
 
 from costate.collision.mesh import files as meshes
 from costate.collision.mesh.fields import Grid, Heights
-from costate.collision.narrow import PLACE, pair_program
+from costate.collision.narrow import POINT, pair_program
 from costate.collision.shapes import Field, Solid, sizes
 from costate.kernel import Kernel, ProgramBuilder
 
@@ -87,7 +87,7 @@ def pair_kernel(a: Solid, field: Field) -> Kernel:
     program = pair_program(a, field)
     b = ProgramBuilder("pair")
     args = [b.input(name, n) for name, n in zip(("x", "y", "sa", "sf"), program.in_sizes, strict=True)]
-    b.output("places", b.call(program, *args)[0], (program.out_sizes[0] // PLACE, PLACE))
+    b.output("places", b.call(program, *args)[0], (program.out_sizes[0] // POINT, POINT))
     return b.kernel()
 
 

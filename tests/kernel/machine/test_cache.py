@@ -131,7 +131,7 @@ def run(code: str, folder: Path, **environment: str) -> str:
 
 
 def start(code: str, folder: Path, **environment: str) -> subprocess.Popen[str]:
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[3]
     paths = {"PYTHONPATH": os.pathsep.join([str(root), str(root / "src")]), "COSTATE_CACHE": str(folder)}
     return subprocess.Popen(
         [sys.executable, "-W", "error::RuntimeWarning", "-c", code],

@@ -199,7 +199,7 @@ def test_unknown_names_are_answered_with_close_ones() -> None:
 
 
 def test_documented_sizes() -> None:
-    table = (Path(__file__).parents[2] / "docs/robots.md").read_text()
+    table = (Path(__file__).parents[3] / "docs/robots.md").read_text()
     rows = re.findall(r"^\| `(\w+)` \| (\d+) \| (\d+) \|.*\| (\w+) \|$", table, re.MULTILINE)
     assert [row[0] for row in rows] == list(builtin_names())
     for name, nq, nv, base in rows:

@@ -12,7 +12,7 @@ from casadi import DM, SX
 
 import costate as cs
 from costate.collision import shapes as solids
-from costate.collision.pairs import Placed, by_program, candidates, tangents
+from costate.collision.pairs import Placed, by_program, contact_points, tangents
 from costate.collision.shapes import FAR, Solid, resized, sizes
 from costate.collision.solids import solid_of
 
@@ -38,7 +38,7 @@ def pair_function(a: Solid, b: Solid, size_a: SX | None = None) -> ca.Function:
     """(position and quaternion wxyz of a, of b) -> gaps, points (3, n), normals (3, n)."""
     x, y = SX.sym("x", 7), SX.sym("y", 7)
     placed = [Placed(s, rotation(z[3:]), z[:3]) for s, z in ((a, x), (b, y))]
-    found = candidates(*placed)
+    found = contact_points(*placed)
     columns = [ca.horzcat(*(getattr(c, f) for c in found)) for f in ("gap", "point", "normal")]
     inputs = [x, y] if size_a is None else [x, y, size_a]
     return ca.Function("pair", inputs, [ca.densify(c) for c in columns])
@@ -209,7 +209,7 @@ def test_cylinder_beside_a_socket_is_left_alone() -> None:
 def test_centred_cylinder_has_finite_derivatives() -> None:
     x = SX.sym("x", 7)
     placed = Placed(solids.Cylinder(0.03, 0.2), rotation(x[3:]), x[:3])
-    found = candidates(placed, Placed(solids.Socket(0.031, 0.05, 0.06, 0.02), SX.eye(3), SX.zeros(3)))
+    found = contact_points(placed, Placed(solids.Socket(0.031, 0.05, 0.06, 0.02), SX.eye(3), SX.zeros(3)))
     everything = ca.vertcat(*(ca.vertcat(c.gap, c.point, c.normal) for c in found))
     J = ca.Function("J", [x], [ca.jacobian(everything, x)])
     assert np.isfinite(np.array(J([0, 0, 0.07, 1, 0, 0, 0]))).all()

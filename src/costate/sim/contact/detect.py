@@ -11,8 +11,8 @@ import numpy as np
 from casadi import SX
 
 from costate.collision.bounds import BOUND, bound, pruned
-from costate.collision.narrow import PLACE, POSE, pair_key, pair_program, places_of
-from costate.collision.pairs import Candidate, Placed
+from costate.collision.narrow import POINT, POSE, pair_key, pair_program, point_count
+from costate.collision.pairs import ContactPoint, Placed
 from costate.collision.shapes import size_symbols
 from costate.core.fork import cached_property
 from costate.kernel import ProgramBuilder
@@ -30,13 +30,13 @@ class Narrow:
     """Indices of colliders."""
     placed: dict[int, Placed]
     symbols: SX
-    """PLACE numbers for each place of each pair, in the order of the pairs."""
+    """POINT numbers for each place of each pair, in the order of the pairs."""
 
     @staticmethod
     def of(pairs: Sequence[tuple[int, int]], placed: dict[int, Placed]) -> Narrow:
-        count = sum(places_of(placed[i].solid, placed[j].solid) for i, j in pairs)
+        count = sum(point_count(placed[i].solid, placed[j].solid) for i, j in pairs)
         used = {k: placed[k] for pair in pairs for k in pair}
-        return Narrow(tuple(pairs), used, SX.sym("places", PLACE * count))
+        return Narrow(tuple(pairs), used, SX.sym("places", POINT * count))
 
     @cached_property
     def starts(self) -> dict[tuple[int, int], int]:
@@ -44,16 +44,16 @@ class Narrow:
         starts, at = {}, 0
         for i, j in self.pairs:
             starts[i, j] = at
-            at += places_of(self.placed[i].solid, self.placed[j].solid)
+            at += point_count(self.placed[i].solid, self.placed[j].solid)
         return starts
 
-    def candidates(self, i: int, j: int) -> list[Candidate]:
+    def contact_points(self, i: int, j: int) -> list[ContactPoint]:
         """Places of one pair, as symbols."""
         found = []
-        for k in range(places_of(self.placed[i].solid, self.placed[j].solid)):
-            at = PLACE * (self.starts[i, j] + k)
-            gap, point, normal = ca.vertsplit(self.symbols[at : at + PLACE], [0, 1, 4, 7])
-            found.append(Candidate(gap, point, normal))
+        for k in range(point_count(self.placed[i].solid, self.placed[j].solid)):
+            at = POINT * (self.starts[i, j] + k)
+            gap, point, normal = ca.vertsplit(self.symbols[at : at + POINT], [0, 1, 4, 7])
+            found.append(ContactPoint(gap, point, normal))
         return found
 
     def call(self, b: ProgramBuilder, s: Symbols, args: Sequence[Var], prune: bool = True) -> Var:
@@ -74,7 +74,7 @@ class Narrow:
         target: list[np.ndarray] = []
         for members in groups.values():
             found.append(self._group(b, values, rows, members, prune))
-            target += [PLACE * self.starts[m] + np.arange(self._width(*m)) for m in members]
+            target += [POINT * self.starts[m] + np.arange(self._width(*m)) for m in members]
         whole = found[0] if len(found) == 1 else b.concat(*found)
         order = np.concatenate(target)
         if np.array_equal(order, np.arange(len(order))):
@@ -83,7 +83,7 @@ class Narrow:
         return b.call(ca.Function("ordered", [x], [x[np.argsort(order).tolist()]]), whole)[0]
 
     def _width(self, i: int, j: int) -> int:
-        return PLACE * places_of(self.placed[i].solid, self.placed[j].solid)
+        return POINT * point_count(self.placed[i].solid, self.placed[j].solid)
 
     def _group(
         self,

@@ -14,7 +14,7 @@ from costate.physics.kinematics import body_poses
 from costate.physics.tree import ROOT
 from costate.sim.contact.options import PGS
 from costate.sim.forces.tendons import Length
-from costate.sim.setup import Symbols, Touch
+from costate.sim.setup import Contact, Symbols
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,12 +36,12 @@ class Row:
     """Or tendon, of a limit or of friction."""
 
 
-def constraint_rows(s: Symbols, q: SX, touches: list[Touch], dt: float) -> list[Row]:
+def constraint_rows(s: Symbols, q: SX, touches: list[Contact], dt: float) -> list[Row]:
     """All rows at a configuration: per contact a normal and two tangents, then limits, then friction of joints and tendons."""
     rows: list[Row] = []
     bodies = body_poses(s.tree, q)
     for t in touches:
-        c = t.candidate
+        c = t.geometry
         J = relative_jacobian(s, bodies, t)
         normal = len(rows)
         rows.append(Row("normal", c.normal.T @ J, c.gap, bounces=True))
@@ -55,10 +55,10 @@ def constraint_rows(s: Symbols, q: SX, touches: list[Touch], dt: float) -> list[
     return rows
 
 
-def relative_jacobian(s: Symbols, bodies: list, t: Touch) -> SX:
+def relative_jacobian(s: Symbols, bodies: list, t: Contact) -> SX:
     """Velocity of link a against link b, each at its own surface, (3, nv): an impact later in the step has the right levers."""
     J = SX(3, s.setup.nv)
-    c = t.candidate
+    c = t.geometry
     for link, sign in ((t.link_a, 1), (t.link_b, -1)):
         body = s.tree.links[link][0]
         if body != ROOT:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import casadi as ca
 from casadi import SX
 
-from costate.collision.pairs import Candidate, Placed, candidates, points_against
+from costate.collision.pairs import ContactPoint, Placed, contact_points, points_against
 from costate.collision.shapes import Box, Capsule, Plane
 
-Place = tuple[Candidate, SX | None]
-"""A candidate, and the direction (3,) its first axis of friction is near to; None: MuJoCo's own choice."""
+Place = tuple[ContactPoint, SX | None]
+"""A contact point, and the direction (3,) its first axis of friction is near to; None: MuJoCo's own choice."""
 
 
 def places(a: Placed, b: Placed) -> list[Place]:
@@ -20,10 +20,10 @@ def places(a: Placed, b: Placed) -> list[Place]:
         return [(c, a.rotation[:, 2]) for c in points_against(a, b)]
     if isinstance(b.solid, Plane) and isinstance(a.solid, Box):
         return [(c, None) for c in _lower_corners(a, b)]
-    return [(c, None) for c in candidates(a, b)]
+    return [(c, None) for c in contact_points(a, b)]
 
 
-def _lower_corners(a: Placed, b: Placed) -> list[Candidate]:
+def _lower_corners(a: Placed, b: Placed) -> list[ContactPoint]:
     """Of every diagonal of a box the end that is nearer to the plane."""
     assert isinstance(a.solid, Box)
     normal = b.rotation[:, 2]
@@ -34,7 +34,7 @@ def _lower_corners(a: Placed, b: Placed) -> list[Candidate]:
         corner = ca.vertcat(*(s * half[k] for k, s in enumerate(signs)))
         x = a.to_world(ca.if_else(ca.dot(corner, down) > 0, -corner, corner))
         gap = ca.dot(x - b.position, normal)
-        found.append(Candidate(gap, x - normal * gap / 2, normal))
+        found.append(ContactPoint(gap, x - normal * gap / 2, normal))
     return found
 
 

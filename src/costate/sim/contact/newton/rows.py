@@ -20,7 +20,7 @@ from costate.sim.contact.newton.weights import InverseWeights, inverse_weights
 from costate.sim.contact.options import Newton
 from costate.sim.contact.rows import friction_rows, limit_rows
 from costate.sim.forces.equality import Equation, drift, equations
-from costate.sim.setup import Symbols, Touch
+from costate.sim.setup import Contact, Symbols
 
 LEAST_FRICTION = 1e-5
 LEAST_R = 1e-15
@@ -72,7 +72,7 @@ def resolved(s: Symbols) -> Options:
     return Options(cone, impratio, s.setup.dt)
 
 
-def row_kinds(s: Symbols, touches: list[Touch]) -> list[str]:
+def row_kinds(s: Symbols, touches: list[Contact]) -> list[str]:
     """What the rows of all constraints are."""
     contact = s.setup.contact
     assert isinstance(contact, Newton)
@@ -82,7 +82,7 @@ def row_kinds(s: Symbols, touches: list[Touch]) -> list[str]:
     return kinds + (["friction"] * len(friction_rows(s, 1.0)) if contact.joint_friction else [])
 
 
-def blocks(s: Symbols, touches: list[Touch], options: Options) -> list[Block]:
+def blocks(s: Symbols, touches: list[Contact], options: Options) -> list[Block]:
     """All constraints at the state of the symbols: contacts, limits and friction of joints and tendons, equalities."""
     contact = s.setup.contact
     assert isinstance(contact, Newton)
@@ -126,9 +126,9 @@ def _equality(s: Symbols, e: Equation, ties: list[Equation], weights: InverseWei
     return Block("equality", e.J, target, 1 / ca.fmax((1 - d) / d * easy, LEAST_R))
 
 
-def _contact(s: Symbols, bodies: list, t: Touch, weights: InverseWeights, options: Options) -> Block:
+def _contact(s: Symbols, bodies: list, t: Contact, weights: InverseWeights, options: Options) -> Block:
     assert t.surface is not None
-    surface, c = t.surface, t.candidate
+    surface, c = t.surface, t.geometry
     dim = surface.condim
     easy = sum(weights.links[x][0] for x in (t.link_a, t.link_b))
     J = _frame_jacobian(s, bodies, t, options)
@@ -144,13 +144,13 @@ def _contact(s: Symbols, bodies: list, t: Touch, weights: InverseWeights, option
     return Block("contact", J, target, ca.if_else(depth < 0, 1 / R, 0), friction, _group(s, t))
 
 
-def _group(s: Symbols, t: Touch) -> str:
+def _group(s: Symbols, t: Contact) -> str:
     """What a link touches the world with; what it touches other links with."""
     moving = [x for x in (t.link_a, t.link_b) if s.tree.links[x][0] != ROOT]
     return f"{moving[0]} {'world' if len(moving) < 2 else 'others'}"
 
 
-def _frame_jacobian(s: Symbols, bodies: list, t: Touch, options: Options) -> SX:
+def _frame_jacobian(s: Symbols, bodies: list, t: Contact, options: Options) -> SX:
     """Velocity of link a against link b at the contact, along normal and axes of friction, then about them, (dim, nv)."""
     J = SX(6, s.setup.nv)
     chains = [_chain(s, link) for link in (t.link_a, t.link_b)]
@@ -158,21 +158,21 @@ def _frame_jacobian(s: Symbols, bodies: list, t: Touch, options: Options) -> SX:
     for link, sign in ((t.link_a, 1), (t.link_b, -1)):
         body = s.tree.links[link][0]
         if body != ROOT:
-            J = J + sign * point_jacobian(s.tree, bodies, body, t.candidate.point)
+            J = J + sign * point_jacobian(s.tree, bodies, body, t.geometry.point)
     for k in shared:
         J[:, k] = SX(6, 1)
     J = ca.sparsify(J)
     slides, turns = friction_axes(t, options.cone)
-    rows = [d.T @ J[:3, :] for d in (t.candidate.normal, *slides)] + [d.T @ J[3:, :] for d in turns]
+    rows = [d.T @ J[:3, :] for d in (t.geometry.normal, *slides)] + [d.T @ J[3:, :] for d in turns]
     return ca.sparsify(ca.vertcat(*rows))
 
 
-def friction_axes(t: Touch, cone: str) -> tuple[tuple[SX, ...], tuple[SX, ...]]:
+def friction_axes(t: Contact, cone: str) -> tuple[tuple[SX, ...], tuple[SX, ...]]:
     """Axes of a contact along which it slides, and about which it turns (torsion, rolling), world axes (3,)."""
     assert t.surface is not None
     if t.surface.condim == 1:
         return (), ()
-    n = t.candidate.normal
+    n = t.geometry.normal
     # A round cone does not ask which way its axes point.
     slides = axes(n, t.along if cone == "pyramidal" else None)
     return slides, (n, *slides)[: t.surface.condim - 3]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from costate.collision.narrow import is_plain, place_program
+from costate.collision.narrow import is_plain, point_program
 from costate.sim.contact.options import PGS
 from costate.sim.setup import CONTACT_PARAMETERS, SHAPE_PARAMETERS, Setup
 
@@ -42,7 +42,7 @@ def why_not(setup: Setup) -> str | None:
     composed = [scene.colliders[k].name for k, solid in solids.items() if not is_plain(solid)]
     if composed:
         return f"{', '.join(composed)} is a composition of shapes"
-    bare = [(i, j) for i, j in scene.pairs if not place_program(solids[i], solids[j]).out_sizes[0]]
+    bare = [(i, j) for i, j in scene.pairs if not point_program(solids[i], solids[j]).out_sizes[0]]
     if bare:
         return f"{' and '.join(scene.colliders[k].name for k in bare[0])} have no points to touch each other by"
     return None

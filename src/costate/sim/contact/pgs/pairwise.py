@@ -18,7 +18,7 @@ import casadi as ca
 import numpy as np
 from casadi import SX
 
-from costate.collision.narrow import PLACE, POSE, pose
+from costate.collision.narrow import POINT, POSE, pose
 from costate.kernel import ProgramBuilder
 from costate.kernel.ir.program import Program, Var
 from costate.sim.contact.options import PGS
@@ -115,7 +115,7 @@ class MappedStep:
         restitution, reach = SX.sym("e"), SX.sym("reach")
         bounce = restitution if self.bounces else SX(0)
         ready = [
-            prepare(places[PLACE * k : PLACE * (k + 1)], a, c, bounce, self.options, self.setup.dt)
+            prepare(places[POINT * k : POINT * (k + 1)], a, c, bounce, self.options, self.setup.dt)
             for k in range(kind.places)
         ]
         step = self.pairs.together
@@ -216,7 +216,7 @@ def mapped_step(setup: Setup, warm: bool = False) -> Program:
 
 
 def mapped_places(setup: Setup, b: ProgramBuilder, args: Sequence[Var]) -> Var:
-    """PLACE numbers of all places, in the order of the pairs."""
+    """POINT numbers of all places, in the order of the pairs."""
     step = MappedStep(setup, b, args)
     return step.pairs.all_places(b, step.poses, step.sizes)
 

@@ -10,7 +10,7 @@ import numpy as np
 from casadi import SX
 
 from costate.collision.bounds import BOX, bounding_box, boxes_apart
-from costate.collision.narrow import PLACE, POSE, pair_key, place_program
+from costate.collision.narrow import POINT, POSE, pair_key, point_program
 from costate.collision.pairs import Placed
 from costate.collision.shapes import size_symbols
 from costate.core.fork import cached_property
@@ -26,13 +26,13 @@ class Kind:
     """All pairs of one kind: one program, with other sizes and poses for each."""
 
     program: Program
-    """(pose of a, pose of b, sizes of a, sizes of b) -> PLACE numbers for each place."""
+    """(pose of a, pose of b, sizes of a, sizes of b) -> POINT numbers for each place."""
     members: tuple[int, ...]
     """Numbers of the pairs."""
 
     @property
     def places(self) -> int:
-        return self.program.out_sizes[0] // PLACE
+        return self.program.out_sizes[0] // POINT
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +64,7 @@ class Pairs:
 
     def _program(self, pair: int) -> Program:
         i, j = self.setup.scene.pairs[pair]
-        return place_program(self.placed[i].solid, self.placed[j].solid)
+        return point_program(self.placed[i].solid, self.placed[j].solid)
 
     # --- instances ------------------------------------------------------------------------------------------------
 
@@ -157,9 +157,9 @@ class Pairs:
         return b.map(_within(), [*tables, (reach, np.zeros((n, 1), int))], [None])[0]
 
     def all_places(self, b: ProgramBuilder, poses: Var, sizes: Var) -> Var:
-        """PLACE numbers of every place of every pair, none left out, in the order of the pairs."""
+        """POINT numbers of every place of every pair, none left out, in the order of the pairs."""
         found = [b.map(kind.program, self.geometry(b, kind, poses, sizes), [None])[0] for kind in self.kinds]
-        width = self.together * PLACE
+        width = self.together * POINT
         rows = self.made_at[:, None] * width + np.arange(width)
         x = SX.sym("x", width)
         same = as_program(ca.Function("same", [x], [x]))

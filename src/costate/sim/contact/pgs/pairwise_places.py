@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import casadi as ca
 from casadi import SX
 
-from costate.collision.narrow import PLACE
+from costate.collision.narrow import POINT
 from costate.collision.pairs import tangents
 from costate.sim.contact.options import PGS
 from costate.sim.contact.pgs.pairwise_bodies import INERTIA, NV, RECORD
@@ -68,8 +68,8 @@ class Prepared:
 
 
 def prepare(place: SX, a: SX, b: SX, restitution: SX, options: PGS, dt: float) -> Prepared:
-    """place (PLACE,): gap, point, normal; a, b (RECORD,): the bodies."""
-    gap, point, normal = ca.vertsplit(place, [0, 1, 4, PLACE])
+    """place (POINT,): gap, point, normal; a, b (RECORD,): the bodies."""
+    gap, point, normal = ca.vertsplit(place, [0, 1, 4, POINT])
     D = [normal, *tangents(normal)]
     sides, free, before = [], SX.zeros(3), SX.zeros(3)
     for record, sign in ((a, 1), (b, -1)):
