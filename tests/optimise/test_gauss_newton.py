@@ -109,8 +109,8 @@ def test_weights_of_a_network() -> None:
     with torch.no_grad():
         for p, s in zip(net.parameters(), start, strict=True):
             p.copy_(s)
-    adam = cs.learn.gradient(
-        lambda m: fit(m)["fit"].square().sum() / 2, net, cs.learn.GradientOptions(lr=0.01, iterations=1000)
+    adam = cs.optimise.gradient(
+        lambda m: fit(m)["fit"].square().sum() / 2, net, cs.optimise.GradientOptions(lr=0.01, iterations=1000)
     )
     assert reached < float(adam.loss)
 
