@@ -96,7 +96,10 @@ def check_every_quantity(model: Model) -> None:
     x = {"q": q, "v": v, "a": a, "tau": random_state(model, seed=1)[2]}
     oracle = to_pinocchio(model)
     link = model.links[-1].name
-    got, expected = ours(model, x, link), theirs(oracle, x, link)
+    expected = theirs(oracle, x, link)
+    # A massless link between two joints that move alike makes M singular, and then there is no forward dynamics.
+    assume(np.linalg.cond(expected["mass_matrix.M"]) < 1e12)
+    got = ours(model, x, link)
     for name, value in expected.items():
         scale = _scale(name, expected)
         error = np.abs(got[name].reshape(value.shape) - value).max(initial=0.0)
