@@ -50,17 +50,17 @@ study: $(READY_TEST) ## the studies: long runs that are tests too
 	$(PY) -m pytest -m study --timeout 0
 
 study-optimise: $(READY_TEST) ## every task from random starts, with gradients and without
-	$(PY) benchmarks/study_optimise.py --markdown docs/optimisation.md --plots docs/plots
+	$(PY) -m benchmarks.study_optimise --markdown docs/optimisation.md --plots docs/plots
 
 study-faults: $(READY_TEST) ## damaged inputs, kills, full disks, load: what happens when things go wrong
-	$(PY) benchmarks/study_faults.py --markdown docs/reliability.md
+	$(PY) -m benchmarks.study_faults --markdown docs/reliability.md
 
 study-contact: $(READY_TEST) ## contact against known answers and MuJoCo: a stack, an arch, a gripper, bowling, robots
-	$(PY) benchmarks/study_validation.py --markdown docs/validation.md --plots docs/plots
+	$(PY) -m benchmarks.study_validation --markdown docs/validation.md --plots docs/plots
 
 study-rl: $(READY_TEST) ## reinforcement learning beside back-propagation; minutes of processor time for each: MINUTES=60
 	$(PIP_INSTALL) -e '.[rl]'
-	$(PY) benchmarks/study_rl.py --minutes $(or $(MINUTES),60) --json docs/plots/insertion_rl.json --plot docs/plots/insertion_rl.png --markdown docs/insertion.md
+	$(PY) -m benchmarks.study_rl --minutes $(or $(MINUTES),60) --json docs/plots/insertion_rl.json --plot docs/plots/insertion_rl.png --markdown docs/insertion.md
 
 bench: $(READY_TEST) ## the benchmarks, one after the other; then Costate beside other libraries
 	set -e; for file in benchmarks/bench_*.py; do $(PY) $$file; done
