@@ -19,8 +19,7 @@ from fault_process import Child, answer, resident, track
 from fault_works import OPTIONS, WORKS, check_cache, compile_gradient
 from harness import Table
 
-from costate.kernel import Kernel
-from costate.kernel.machine import link
+from costate.kernel import Kernel, link
 from costate.model import load_model
 from costate.robot import Robot
 from costate.train.plan import TrainOptions

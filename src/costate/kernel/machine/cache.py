@@ -21,8 +21,8 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from costate.kernel.compile import Artifact
 from costate.kernel.ir.program import digest
+from costate.kernel.machine.artifact import Artifact
 from costate.kernel.machine.target import Target
 
 MAGIC = b"costate kernel 1\n"

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-if TYPE_CHECKING:
-    from costate.kernel.codegen.emit import Emitter
+from costate.kernel.codegen.emit import Emitter
 
 
 class Lookup:

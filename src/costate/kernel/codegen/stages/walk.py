@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from costate.kernel.ops.lookup import Lookup
+from costate.kernel.codegen.emit import Emitter
+from costate.kernel.codegen.slots import Memory, Slot
+from costate.kernel.codegen.stages.lookup import Lookup
 from costate.kernel.ops.walk import Walk
-
-if TYPE_CHECKING:
-    from costate.kernel.codegen.emit import Emitter, Memory, Place
 
 INDEX_BYTES = 4
 
 
-class WalkWriter:
-    def __init__(self, e: Emitter, walk: Walk, ins: Sequence[Place], outs: Sequence[Place]):
+def write_walk(e: Emitter, op: Walk, ins: Sequence[Slot], outs: Sequence[Slot]) -> None:
+    """Write the loop of a walk."""
+    _WalkWriter(e, op, ins, outs).write()
+
+
+class _WalkWriter:
+    def __init__(self, e: Emitter, walk: Walk, ins: Sequence[Slot], outs: Sequence[Slot]):
         self.e, self.walk = e, walk
         self.flags, *given = (e.pointer(p) for p in ins)
         self.starts, self.reads, self.rows = walk.split_in(given)

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import casadi as ca
 import numpy as np
 
-from costate.kernel.codegen.trace import check_ops
+from costate.kernel.ir.casadi_ops import check_ops
 from costate.kernel.ir.program import Array, Builder, Op, Program, Var
-from costate.kernel.ops.bulk import LONG, Add, Join, Zeros
-
-if TYPE_CHECKING:
-    from costate.kernel.codegen.emit import Emitter, Place
 
 
 class Straight(Op):
@@ -83,9 +79,6 @@ class Straight(Op):
             return self, ins, outs
         return Straight.of(self.fn.name(), [x[k] for k in ins], y), ins, outs
 
-    def emit(self, e: Emitter, ins: Sequence[Place], outs: Sequence[Place]) -> None:
-        e.straight(self, ins, outs)
-
 
 def _split(flat: ca.SX, sizes: Sequence[int]) -> list[ca.SX]:
     ends = np.cumsum([0, *sizes])
@@ -117,23 +110,3 @@ def _check_columns(fn: ca.Function) -> None:
                 f"body '{fn.name()}': output {k} ({fn.name_out(k)}) is {fn.sparsity_out(k).dim()}, expected a column: "
                 f"return casadi.vec(...) of it"
             )
-
-
-def zeros(b: Builder, size: int) -> Var:
-    if size >= LONG:
-        return b.stage(Zeros(size))[0]
-    return b.stage(Straight.of("zeros", [], [ca.SX.zeros(size)]))[0]
-
-
-def add(b: Builder, u: Var, v: Var) -> Var:
-    if u.size >= LONG:
-        return b.stage(Add(u.size), u, v)[0]
-    x, y = ca.SX.sym("x", u.size), ca.SX.sym("y", v.size)
-    return b.stage(Straight.of("add", [x, y], [x + y]), u, v)[0]
-
-
-def concat(b: Builder, *vs: Var) -> Var:
-    if sum(v.size for v in vs) >= LONG:
-        return b.stage(Join(tuple(v.size for v in vs)), *vs)[0]
-    x = [ca.SX.sym(f"x{k}", v.size) for k, v in enumerate(vs)]
-    return b.stage(Straight.of("concat", x, [ca.vertcat(*x)]), *vs)[0]

@@ -1,8 +1,8 @@
-"""Tracing: a CasADi SX function to a tape.
+"""From a CasADi SX function to a tape.
 
-`tape_of` walks CasADi's instruction list and, on the way,
-numbers values (common subexpressions, commutative ones too), folds CasADi's if_else_zero pairs into selections, forms fused
-multiply-adds and sine-cosine pairs, and drops what no output needs. Results do not depend on anything but the function.
+`tape_of` walks CasADi's instruction list and numbers the values, so that common subexpressions (commutative ones too) are computed
+once. Then it folds CasADi's if_else_zero pairs into selections, forms fused multiply-adds and sine-cosine pairs, and drops what no
+output needs. The result depends on nothing but the function.
 """
 
 from __future__ import annotations
@@ -12,32 +12,13 @@ from typing import Any
 import casadi as ca
 
 from costate.kernel.codegen.tape import Tape
+from costate.kernel.ir.casadi_ops import CASADI_OPS, IGNORED, check_ops
 
-# Everything a float can do and SX can say.
-_NAMES = """
-    add sub mul div neg exp log pow constpow sqrt sq twice sin cos tan asin acos atan lt le eq ne not and or
-    floor ceil fmod fabs sign copysign if_else_zero erf fmin fmax inv sinh cosh tanh asinh acosh atanh atan2
-    erfinv log1p expm1 hypot remainder
-"""
-CASADI_OPS: dict[int, str] = {getattr(ca, f"OP_{name.upper()}"): name for name in _NAMES.split()}
-"""CasADi's code -> op."""
 _COMMUTATIVE = {"add", "mul", "fmin", "fmax", "eq", "ne", "and", "or"}
-_IGNORED = {ca.OP_ASSIGN, ca.OP_LIFT}  # mean "the operand" in floating point
-
-
-class UnsupportedOpError(ValueError):
-    """The function uses an operation that has no meaning in compiled floating point code."""
-
-
-def check_ops(fn: ca.Function) -> None:
-    """Raise if the function uses an op that cannot be compiled: when a kernel is built, not when it is first called."""
-    allowed = CASADI_OPS.keys() | _IGNORED | {ca.OP_INPUT, ca.OP_OUTPUT, ca.OP_CONST}
-    for op in sorted(set(map(fn.instruction_id, range(fn.n_instructions()))) - allowed):
-        raise UnsupportedOpError(_unsupported(fn, op))
 
 
 def tape_of(fn: ca.Function) -> Tape:
-    """The tape of an SX function, optimised."""
+    """Return the optimised tape of an SX function."""
     instructions, outputs = _number_values(fn)
     _fold_selects(instructions)
     _fuse_multiply_adds(instructions, outputs)
@@ -71,12 +52,12 @@ def _number_values(fn: ca.Function) -> tuple[list[tuple[Any, ...]], list[tuple[i
             work[target] = number(("input", *fn.instruction_input(k)))
         elif op == ca.OP_CONST:
             work[target] = number(_constant(fn.instruction_constant(k)))
-        elif op in _IGNORED:
+        elif op in IGNORED:
             work[target] = work[fn.instruction_input(k)[0]]
         else:
-            name = CASADI_OPS.get(op)
-            if name is None:
-                raise UnsupportedOpError(_unsupported(fn, op))
+            if op not in CASADI_OPS:
+                check_ops(fn)  # says which are supported
+            name = CASADI_OPS[op]
             operands = [work[i] for i in fn.instruction_input(k)]
             if name in _COMMUTATIVE and operands[0] > operands[1]:
                 operands.reverse()
@@ -97,15 +78,6 @@ def _fill_zeros(outputs, sizes, number) -> list[tuple[int, int, int]]:
     written = {(out, element) for out, element, _ in outputs}
     missing = [(o, e) for o, n in enumerate(sizes) for e in range(n) if (o, e) not in written]
     return outputs + [(o, e, number(_constant(0.0))) for o, e in missing]
-
-
-def _unsupported(fn: ca.Function, op: int) -> str:
-    name = next((n for n in dir(ca) if n.startswith("OP_") and getattr(ca, n) == op), f"op {op}")
-    hint = "mark the callee with the default inlining" if op == ca.OP_CALL else "write it with the supported operations"
-    return (
-        f"kernel function '{fn.name()}' uses {name}, which cannot be compiled; supported are "
-        f"{', '.join(sorted(CASADI_OPS.values()))}; {hint}"
-    )
 
 
 def _fold_selects(ins: list[tuple[Any, ...]]) -> None:

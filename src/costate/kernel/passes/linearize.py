@@ -13,11 +13,13 @@ from dataclasses import dataclass, field, replace
 
 import casadi as ca
 
-from costate.kernel.ir.passes import prune
+from costate.kernel.ir.derive import vjp
 from costate.kernel.ir.program import Builder, Op, Program, Var
+from costate.kernel.ir.prune import prune
+from costate.kernel.ir.straight import Straight
+from costate.kernel.ir.vector_ops import zeros
 from costate.kernel.ops.custom import Custom
 from costate.kernel.ops.scan import Scan
-from costate.kernel.ops.straight import Straight, zeros
 
 MANY = 2
 """A scan becomes a matrix where there are this many times more columns than it has results."""
@@ -134,7 +136,7 @@ class _Split:
         places: list[tuple[Var, Var]] = [(there[k], tans[k] or zeros(self.linear, ins[k].size)) for k in range(c)]
         moved = {k: t for k, t in enumerate(tans) if t is not None}
         rows = [(there[k], moved[k]) for k in moving if c <= k < s]
-        rows += [(needed[k], self.of(op._rows(self.forward, state_of[k], ins[k].size))) for k in needed if k < c]
+        rows += [(needed[k], self.of(op.state_rows(self.forward, state_of[k], ins[k].size))) for k in needed if k < c]
         rows += [(needed[k], self.of(ins[k])) for k in needed if c <= k < s]
         rows += list(zip(body.linear.inputs[n + len(needed) :], map(self.of, left), strict=True))
         shared = [(there[k], moved[k]) for k in moving if k >= s] + [
@@ -157,8 +159,6 @@ class _Split:
     def _matrix(self, op: Scan, arguments: list[Var], tangents: list[int]) -> Var:
         """What a linear scan with a short result gives, as a product with its matrix: rows found once, by the reversed scan, are
         cheaper than the scan for many columns."""
-        from costate.kernel.ir.derive import vjp
-
         value_of = {there: value for value, there in self.given.items()}
         b = Builder()
         ins = [b.input(v.size) for v in arguments]

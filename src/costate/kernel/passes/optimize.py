@@ -1,4 +1,4 @@
-"""Passes over programs: drop what is unused, fuse neighbouring straight-line stages."""
+"""Optimisation of programs: what is unused is dropped, neighbouring straight-line stages become one."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import casadi as ca
 
-from costate.kernel.ir.program import Builder, Program, Stage, Var
-from costate.kernel.ops.finite import Finite
+from costate.kernel.ir.program import Program, Stage, Var
+from costate.kernel.ir.prune import prune
+from costate.kernel.ir.straight import Straight
 from costate.kernel.ops.scan import Scan
-from costate.kernel.ops.straight import Straight
 from costate.kernel.ops.walk import Walk
 
 
@@ -26,21 +26,6 @@ def _inside_loops(program: Program) -> Program:
         for s in program.stages
     )
     return Program(program.inputs, stages, program.outputs)
-
-
-def prune(program: Program) -> Program:
-    """Drop stages and parts of stages that no output needs. Inputs stay, so positions do not change."""
-    live = set(program.outputs)
-    stages: list[Stage] = []
-    for s in reversed(program.stages):
-        used = [v in live for v in s.outputs]
-        if not any(used):
-            continue
-        op, ins, outs = s.op.restrict(used)
-        kept = Stage(op, tuple(s.inputs[k] for k in ins), tuple(s.outputs[k] for k in outs))
-        live.update(kept.inputs)
-        stages.append(kept)
-    return Program(program.inputs, tuple(reversed(stages)), program.outputs)
 
 
 def fuse(program: Program) -> Program:
@@ -103,27 +88,3 @@ def _merge(run: list[Stage], program: Program) -> list[Stage]:
 def _call(op: object, args: list[ca.SX]) -> list[ca.SX]:
     assert isinstance(op, Straight)
     return op.call(args)
-
-
-def with_finite_flag(program: Program) -> Program:
-    """The program with one more output: 1 for samples in which everything the stages produced was finite, else 0.
-
-    Looked at are the results of all stages and the carried states of scans at every step; what a selection did not select
-    inside straight-line code does not count.
-    """
-    b = Builder()
-    values: dict[Var, Var] = {v: b.input(v.size) for v in program.inputs}
-    flag = b.stage(Straight.of("finite", [], [ca.SX.ones(1)]))[0]
-    for s in program.stages:
-        ins = [values[v] for v in s.inputs]
-        if isinstance(s.op, Scan):
-            op = s.op.with_finite_flag()
-            carries, rest = ins[: s.op.n_carry], ins[s.op.n_carry :]
-            outs = b.stage(op, *carries, flag, *rest)
-            flag = outs.pop(s.op.n_carry)
-        else:
-            outs = b.stage(s.op, *ins)
-            seen = outs[: len(s.op.states) + len(s.op.scatter)] if isinstance(s.op, Walk) else outs
-            flag = b.stage(Finite(tuple(v.size for v in seen)), flag, *seen)[0]
-        values.update(zip(s.outputs, outs, strict=True))
-    return b.finish(*(values[v] for v in program.outputs), flag)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from functools import cache
 
-from costate.kernel.call import NativeCode
+from costate.kernel.calls.native import NativeCode
 from costate.kernel.codegen.driver import Layout
-from costate.kernel.codegen.lower import Names
-from costate.kernel.compile import Artifact, compile_program
-from costate.kernel.ir.recipe import Recipe
+from costate.kernel.codegen.names import Names
+from costate.kernel.compile import compile_program
 from costate.kernel.machine import cache as disk
+from costate.kernel.machine.artifact import Artifact
 from costate.kernel.machine.jit import Library, math_symbols, math_text, object_code
 from costate.kernel.machine.target import Target, host
+from costate.kernel.recipe import Recipe
 
 
 def native_code(recipe: Recipe, layout: Layout, dtype: str, target: Target | None = None) -> NativeCode:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import casadi as ca
 import numpy as np
 
-from costate.kernel.ir.program import Array, Builder, Op, Var
-
-if TYPE_CHECKING:
-    from costate.kernel.codegen.emit import Emitter, Place
+from costate.kernel.ir.program import DYNAMIC, Array, Builder, Op, Var
+from costate.kernel.ir.straight import Straight
 
 LONG = 1024
 """Elements from which on a vector is long: shorter ones are straight-line code, which fuses with what is around it."""
@@ -40,9 +39,6 @@ class Zeros(Op):
     def vjp(self, b, ins, outs, kept, seeds, wrt) -> list[Var | None]:
         return []
 
-    def emit(self, e: Emitter, ins: Sequence[Place], outs: Sequence[Place]) -> None:
-        e.helper("vzero", f"ptr {e.pointer(outs[0])}", f"i64 {self.size}")
-
 
 @dataclass(frozen=True, eq=False)
 class Add(Op):
@@ -70,11 +66,6 @@ class Add(Op):
 
     def vjp(self, b, ins, outs, kept, seeds, wrt) -> list[Var | None]:
         return [seeds[0] if w else None for w in wrt]
-
-    def emit(self, e: Emitter, ins: Sequence[Place], outs: Sequence[Place]) -> None:
-        target = e.pointer(outs[0])
-        e.copy(target, e.pointer(ins[0]), self.size)
-        e.helper("vadd", f"ptr {target}", f"ptr {e.pointer(ins[1])}", f"i64 {self.size}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,17 +97,71 @@ class Join(Op):
         return b.stage(self, *ins), [b.stage(self, *dots)[0]]
 
     def vjp(self, b, ins, outs, kept, seeds, wrt) -> list[Var | None]:
-        from costate.kernel.ops.view import Slice
-
         (whole,), (seed,) = self.out_sizes, seeds
         assert seed is not None
         parts = [Slice(whole, start, n) for start, n in zip(self.starts(), self.sizes, strict=True)]
         return [b.stage(p, seed)[0] if w else None for p, w in zip(parts, wrt, strict=True)]
 
-    def emit(self, e: Emitter, ins: Sequence[Place], outs: Sequence[Place]) -> None:
-        from costate.kernel.codegen.emit import shifted
 
-        for source, start, n in zip(ins, self.starts(), self.sizes, strict=True):
-            target = shifted(outs[0], start)
-            if source != target:  # what made it may have written it here
-                e.copy(e.pointer(target), e.pointer(source), n)
+@dataclass(frozen=True, eq=False)
+class Slice(Op):
+    """Elements start .. start + size of a vector of n elements."""
+
+    n: int
+    start: int
+    size: int
+
+    @property
+    def in_sizes(self) -> tuple[int, ...]:  # type: ignore[override]
+        return (self.n,)
+
+    @property
+    def out_sizes(self) -> tuple[int, ...]:  # type: ignore[override]
+        return (self.size,)
+
+    def describe(self) -> tuple[Any, ...]:
+        return (self.start,)
+
+    def evaluate(self, *inputs: Array) -> list[Array]:
+        return [inputs[0][self.start : self.start + self.size]]
+
+    def jvp(self, b: Builder, ins: Sequence[Var], tans: Sequence[Var | None]) -> tuple[list[Var], list[Var | None]]:
+        tangent = None if tans[0] is None else b.stage(self, tans[0])[0]
+        return b.stage(self, *ins), [tangent]
+
+    def vjp(self, b, ins, outs, kept, seeds, wrt) -> list[Var | None]:
+        if self.n >= DYNAMIC // 2:
+            raise ValueError(
+                "a part of a sequence of dynamic length cannot be differentiated again: give the kernel a fixed length"
+            )
+        (seed,) = seeds
+        assert seed is not None
+        if self.n >= LONG:
+            ends = [zeros(b, n) for n in (self.start, self.n - self.start - self.size)]
+            return [concat(b, ends[0], seed, ends[1])]
+        x = ca.SX.sym("x", self.size)
+        before, after = ca.SX(self.start, 1), ca.SX(self.n - self.start - self.size, 1)
+        return [b.stage(Straight.of("unslice", [x], [ca.vertcat(before, x, after)]), seed)[0]]
+
+    def reads_rows(self, k: int, row_size: int) -> bool:
+        return self.start % row_size == 0 and self.size % row_size == 0
+
+
+def zeros(b: Builder, size: int) -> Var:
+    if size >= LONG:
+        return b.stage(Zeros(size))[0]
+    return b.stage(Straight.of("zeros", [], [ca.SX.zeros(size)]))[0]
+
+
+def add(b: Builder, u: Var, v: Var) -> Var:
+    if u.size >= LONG:
+        return b.stage(Add(u.size), u, v)[0]
+    x, y = ca.SX.sym("x", u.size), ca.SX.sym("y", v.size)
+    return b.stage(Straight.of("add", [x, y], [x + y]), u, v)[0]
+
+
+def concat(b: Builder, *vs: Var) -> Var:
+    if sum(v.size for v in vs) >= LONG:
+        return b.stage(Join(tuple(v.size for v in vs)), *vs)[0]
+    x = [ca.SX.sym(f"x{k}", v.size) for k, v in enumerate(vs)]
+    return b.stage(Straight.of("concat", x, [ca.vertcat(*x)]), *vs)[0]

@@ -6,16 +6,16 @@ redoing the differentiation. `build` does the work when it is not there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from costate.core.fork import cached_property
-from costate.kernel.ir.derive import jacobian, jvp, vjp
-from costate.kernel.ir.program import Op, Program, digest
+from costate.kernel.ir.derive import jvp, vjp
+from costate.kernel.ir.program import Program, digest, ops_of
 from costate.kernel.ops.custom import Custom
 from costate.kernel.ops.scan import Scan
+from costate.kernel.passes.jacobian import jacobian
 from costate.kernel.signature import Signature, Spec
 
 
@@ -100,11 +100,3 @@ class Derived:
 
 
 Recipe = Primal | Derived
-
-
-def ops_of(program: Program) -> Iterator[Op]:
-    """All ops of a program, those of loop bodies included."""
-    for s in program.stages:
-        yield s.op
-        for body in s.op.bodies():
-            yield from ops_of(body)

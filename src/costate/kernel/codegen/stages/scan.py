@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from costate.kernel.codegen.emit import Emitter
+from costate.kernel.codegen.slots import Memory, Slot
 from costate.kernel.ir.program import DYNAMIC
 from costate.kernel.ops.scan import Scan
-
-if TYPE_CHECKING:
-    from costate.kernel.codegen.emit import Emitter, Memory, Place
 
 
 @dataclass
@@ -21,17 +19,22 @@ class _Carry:
     current: str
     """Variable that holds the pointer to the current value."""
     buffers: tuple[str, str] | None
-    states: Place | None
+    states: Slot | None
 
 
-class ScanWriter:
-    def __init__(self, e: Emitter, scan: Scan, ins: Sequence[Place], outs: Sequence[Place]):
+def write_scan(e: Emitter, op: Scan, ins: Sequence[Slot], outs: Sequence[Slot]) -> None:
+    """Write the loop of a scan."""
+    _ScanWriter(e, op, ins, outs).write()
+
+
+class _ScanWriter:
+    def __init__(self, e: Emitter, scan: Scan, ins: Sequence[Slot], outs: Sequence[Slot]):
         self.e, self.scan = e, scan
         self.ins, self.outs = ins, outs
         self.carry_in, self.sequences, self.shared = scan.split_in(ins)
         self.finals, self.results, states = scan.split_out(outs)
         kept = iter(states)
-        self.states: list[Place | None] = [next(kept) if k else None for k in scan.keep]
+        self.states: list[Slot | None] = [next(kept) if k else None for k in scan.keep]
         self.sizes = scan.body.in_sizes[: scan.n_carry]
         self.held: list[tuple[Memory, int]] = []
 
@@ -39,10 +42,10 @@ class ScanWriter:
         e, scan = self.e, self.scan
         shared = [e.pointer(p) for p in self.shared]
         steps = self._trip_count()
-        active = e.pointer(self._hold(1)) if scan._masked else ""
+        active = e.pointer(self._hold(1)) if scan.masked else ""
         self._prepare_results()
         carries = [self._start(k, steps) for k in range(scan.n_carry)]
-        rows_in = [self._row_buffer(p, n) for p, n in zip(self.sequences, scan._row_sizes, strict=True)]
+        rows_in = [self._row_buffer(p, n) for p, n in zip(self.sequences, scan.row_sizes, strict=True)]
         rows_out = [
             self._row_buffer(p, n) for p, n in zip(self.results, scan.body.out_sizes[scan.n_carry :], strict=True)
         ]
@@ -55,8 +58,8 @@ class ScanWriter:
             elif scan.counted:
                 self._count_down(t, active)
             self._step(k, t, carries, rows_in, rows_out, shared, active)
-        for carry, place in zip(carries, self.finals, strict=True):
-            e.copy(e.pointer(place), e.load("ptr", carry.current), carry.size)
+        for carry, slot in zip(carries, self.finals, strict=True):
+            e.copy(e.pointer(slot), e.load("ptr", carry.current), carry.size)
         for region, size in self.held:
             e.release(region, size)
 
@@ -77,9 +80,9 @@ class ScanWriter:
     def _prepare_results(self) -> None:
         """Rows that a masked loop may never reach are zero; so is the number of steps taken."""
         e = self.e
-        if self.scan._masked:
-            for place, n in zip(self.results, self.scan.body.out_sizes[self.scan.n_carry :], strict=True):
-                e.helper("vzero", f"ptr {e.pointer(place)}", f"i64 {n * self.scan.steps}")
+        if self.scan.masked:
+            for slot, n in zip(self.results, self.scan.body.out_sizes[self.scan.n_carry :], strict=True):
+                e.helper("vzero", f"ptr {e.pointer(slot)}", f"i64 {n * self.scan.steps}")
         if self.scan.until:
             e.helper("vzero", f"ptr {e.pointer(self.outs[-1])}", "i64 1")
 
@@ -87,7 +90,7 @@ class ScanWriter:
         e, size, states = self.e, self.sizes[k], self.states[k]
         initial = e.pointer(self.carry_in[k])
         first_row = steps if self.scan.reverse else "0"
-        if states is None or not _in_memory(states):
+        if states is None or not isinstance(states, Memory):
             buffers = e.pointer(self._hold(size)), e.pointer(self._hold(size))
             if states is not None:
                 e.write_row(states, first_row, initial)  # type: ignore[arg-type]
@@ -96,9 +99,9 @@ class ScanWriter:
         e.copy(row, initial, size)
         return _Carry(size, e.variable("ptr", row), None, states)
 
-    def _row_buffer(self, place: Place, size: int) -> str:
+    def _row_buffer(self, slot: Slot, size: int) -> str:
         """A row of the workspace for tensors that are streamed; others are read and written where they are."""
-        return "" if _in_memory(place) else self.e.pointer(self._hold(size))
+        return "" if isinstance(slot, Memory) else self.e.pointer(self._hold(size))
 
     def _ask(self, carries: list[_Carry], shared: list[str], active: str) -> None:
         """Evaluate the condition; leave when no lane goes on."""
@@ -131,19 +134,19 @@ class ScanWriter:
         after = t if scan.reverse else e.new(f"add i64 {t}, 1")
         sources = [e.load("ptr", c.current) for c in carries]
         targets = [self._target(c, k, after) for c in carries]
-        xs = [self._read(p, b, t, n) for p, b, n in zip(self.sequences, rows_in, scan._row_sizes, strict=True)]
+        xs = [self._read(p, b, t, n) for p, b, n in zip(self.sequences, rows_in, scan.row_sizes, strict=True)]
         sizes = scan.body.out_sizes[scan.n_carry :]
         ys = [b or e.element(e.pointer(p), t, n) for p, b, n in zip(self.results, rows_out, sizes, strict=True)]
         e.call(e.unit.function(scan.body), [*sources, *xs, *shared], [*targets, *ys])
-        if scan._masked:
+        if scan.masked:
             self._freeze(carries, sources, targets, ys, sizes, active)
         for c, target in zip(carries, targets, strict=True):
             if c.states is not None and c.buffers:
                 e.write_row(c.states, after, target)
             e.line(f"store ptr {target}, ptr {c.current}")
-        for place, buffer, y in zip(self.results, rows_out, ys, strict=True):
+        for slot, buffer, y in zip(self.results, rows_out, ys, strict=True):
             if buffer:
-                e.write_row(place, t, y)  # type: ignore[arg-type]
+                e.write_row(slot, t, y)  # type: ignore[arg-type]
 
     def _target(self, carry: _Carry, k: str, after: str) -> str:
         e = self.e
@@ -153,10 +156,10 @@ class ScanWriter:
         odd = e.new(f"trunc i64 {k} to i1")
         return e.new(f"select i1 {odd}, ptr {carry.buffers[1]}, ptr {carry.buffers[0]}")
 
-    def _read(self, place: Place, buffer: str, t: str, size: int) -> str:
+    def _read(self, slot: Slot, buffer: str, t: str, size: int) -> str:
         if not buffer:
-            return self.e.element(self.e.pointer(place), t, size)
-        self.e.read_row(place, t, buffer)  # type: ignore[arg-type]
+            return self.e.element(self.e.pointer(slot), t, size)
+        self.e.read_row(slot, t, buffer)  # type: ignore[arg-type]
         return buffer
 
     def _freeze(self, carries, sources, targets, ys, sizes, active) -> None:
@@ -166,9 +169,3 @@ class ScanWriter:
             e.helper("vblend", f"ptr {target}", f"ptr {source}", f"ptr {active}", f"i64 {c.size}")
         for y, n in zip(ys, sizes, strict=True):
             e.helper("vmask", f"ptr {y}", f"ptr {active}", f"i64 {n}")
-
-
-def _in_memory(place: Place) -> bool:
-    from costate.kernel.codegen.emit import Memory
-
-    return isinstance(place, Memory)
