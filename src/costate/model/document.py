@@ -12,8 +12,8 @@ from typing import Any, NoReturn
 import numpy as np
 from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
 
+from costate.core.arrays import Array
 from costate.model.errors import ModelError
-from costate.model.model import Array
 
 MAX_BYTES = 16 * 2**20
 """Robot files are below 1 MB; a hundred-fold is no robot. The parser itself bounds depth (256) and text length."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from costate.model.model import Array
+from costate.core.arrays import Array
 
 # Rounding leaves 6e-17 where cos(pi / 2) should be 0. Exact zeros matter: they disappear from the compiled kernels.
 _ROUNDING = 1e-15
