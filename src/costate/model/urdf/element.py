@@ -18,7 +18,8 @@ def read_origin(node: Node) -> Transform:
     origin = node.child("origin")
     if origin is None:
         return Transform()
-    return Transform(from_rpy(origin.vector("rpy", (0.0, 0.0, 0.0))), origin.vector("xyz", (0.0, 0.0, 0.0)))
+    rotation = from_rpy(origin.vector("rpy", (0.0, 0.0, 0.0))) if "rpy" in origin.element.attrib else np.eye(3)
+    return Transform(rotation, origin.vector("xyz", (0.0, 0.0, 0.0)))
 
 
 def write_origin(node: Any, pose: Transform) -> None:
