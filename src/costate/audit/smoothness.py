@@ -274,7 +274,7 @@ def _explodes(found: Smoothness) -> str:
     return (
         f"The gradient explodes: the final state changes {largest:.2g} times as much as state {start}, a factor of {rate:.3g} per "
         f"step; most in step {t}{cause}. Use a horizon of at most {horizon} steps, which keeps it below {USEFUL:.0e}, or multiple "
-        "shooting (cs.learn.ilqr), feedback in the loop, or softer contact."
+        "shooting (cs.optimise.ilqr), feedback in the loop, or softer contact."
     )
 
 
