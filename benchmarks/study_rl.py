@@ -20,7 +20,8 @@ from typing import Any
 import torch
 
 from benchmarks.measure import harness
-from costate.core.files import read_tensors, write_json, write_tensors
+from costate.core.files import write_json
+from costate.core.tensors import read_tensors, write_tensors
 from costate.tasks.insertion import Insertion, InsertionWeights, draw, judge, run, summarise
 from costate.tasks.insertion.environment import RewardOptions
 from costate.tasks.insertion.episode import Controller

@@ -12,7 +12,7 @@ import torch
 from benchmarks.faults.inputs import KINDS, broken_model, make_run, mesh_sources, try_case
 from benchmarks.faults.samples import HAND, MJCF, URDF
 from costate.collision.mesh.files import load_triangles
-from costate.core.files import read_tensors, write_tensors
+from costate.core.tensors import read_tensors, write_tensors
 from costate.model import load_model
 from costate.model.errors import ModelError
 from costate.report import Report
