@@ -19,8 +19,7 @@ from benchmarks.faults.kills import undisturbed, warm
 from benchmarks.faults.process import Child, answer, resident, track
 from benchmarks.faults.works import OPTIONS, WORKS, check_cache, compile_gradient
 from benchmarks.measure.harness import Table
-from costate.kernel import Kernel
-from costate.kernel.machine import link
+from costate.kernel import Kernel, link
 from costate.model import load_model
 from costate.robot import Robot
 from costate.train.plan import TrainOptions

@@ -10,9 +10,9 @@ from casadi import SX
 
 from costate.kernel import ProgramBuilder
 from costate.kernel.ir.program import Op, Program
+from costate.kernel.ir.straight import Straight
+from costate.kernel.ir.vector_ops import Slice
 from costate.kernel.ops.scan import Scan
-from costate.kernel.ops.straight import Straight
-from costate.kernel.ops.view import Slice
 from costate.physics import Parameters
 from costate.physics.dynamics.rnea import rnea
 from costate.physics.integrate import velocity_map
