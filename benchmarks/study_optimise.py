@@ -54,7 +54,8 @@ def tasks(chosen: list[str], starts: int, reference: int) -> tuple[Table, dict[s
     note = (
         f"Solved: starts of {starts} random ones that reached the tolerance of the task, judged on a separate roll-out. Iterations "
         f"and seconds: medians over the solved starts, each run by itself. Search: CMA-ES (racecar: random search) from the first "
-        f"{reference} starts, at most 500 iterations (golf 1,500, identification 300, racecar 100); for pendulums over 20 knots per joint, "
+        f"{reference} "
+        "starts, at most 500 iterations (golf 1,500, identification 300, racecar 100); for pendulums over 20 knots per joint, "
         "without a drawing, and for `push` from the first contact alone."
     )
     return Table("Tasks, with gradients and without", columns, tuple(rows), note), kept

@@ -70,8 +70,8 @@ def arch_study(chosen: Options) -> Table:
     note = (
         f"Convex hulls, thickness {own.thickness:g} of the radius, {seconds:g} s; how far a stone has moved, mm. "
         f"By statics: a linear program finds out if there are forces between the stones that push, stay within the friction "
-        f"bound and carry the weights. It gives {critical:.4f} as the least friction, and {arch.critical_thickness(200):.4f} of the "
-        f"radius as the least thickness of an arch of 200 stones that cannot slide (Milankovitch, 1907: 0.1075). "
+        f"bound and carry the weights. It gives {critical:.4f} as the least friction, and {arch.critical_thickness(200):.4f} of "
+        f"the radius as the least thickness of an arch of 200 stones that cannot slide (Milankovitch, 1907: 0.1075). "
         f"The picture shows the first model after {SHOWN:g} s.{picture}"
     )
     return Table(f"A semicircle of {own.stones} stones", ("arch", "by statics", *fates), tuple(rows), note)
