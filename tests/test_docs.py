@@ -34,7 +34,7 @@ def test_snippets_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     dtype = torch.get_default_dtype()  # a page may set its own
     try:
         for number, snippet in enumerate(snippets, 1):
-            exec(compile(snippet, f"{page.name}, snippet {number}", "exec"), names)
+            exec(compile(snippet, f"{page.name}, snippet {number}", "exec", dont_inherit=True), names)
     finally:
         torch.set_default_dtype(dtype)
 
