@@ -122,14 +122,14 @@ def projected(
         return [ca.fmax(aims[0], 0)]
     most = bounds[k] * impulse[row.contact] if row.kind == "tangent" else bounds[k]
     if len(block) == 1:
-        return [_within(aims[0], most)]
+        return [within(aims[0], most)]
     # Both directions take the shorter of their steps: then friction that is at its bound points against the sliding.
     short = ca.fmin(step[block[0]], step[block[1]])
     x, y = (impulse[i] + (aim - impulse[i]) * (short / step[i]) for i, aim in zip(block, aims, strict=True))
     return list(_onto_disk(x, y, most))
 
 
-def _within(x: SX, most: SX) -> SX:
+def within(x: SX, most: SX) -> SX:
     """x, or the bound that it is beyond. A bound of zero holds whatever x does, so there is no derivative: shapes that are apart
     and do not move sideways feel no friction in their gradient (minimum and maximum would share it among equal arguments)."""
     free = ca.if_else(most > 0, x, 0)
@@ -137,7 +137,7 @@ def _within(x: SX, most: SX) -> SX:
 
 
 def _onto_disk(x: SX, y: SX, radius: SX) -> tuple[SX, SX]:
-    """Scale a tangential impulse back to the friction disk; where that is a point, as in `_within`."""
+    """Scale a tangential impulse back to the friction disk; where that is a point, as in `within`."""
     size2 = x * x + y * y
     inside = size2 < radius * radius
     scale = ca.if_else(inside, 1, radius / ca.sqrt(ca.if_else(size2 > 0, size2, 1)))
