@@ -1,4 +1,4 @@
-"""Arguments of the wrong kind, said in the user's words before they fail somewhere inside."""
+"""Checks of arguments: errors in the user's words, before something fails deep inside."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from costate.robot import Robot
 
 
 def check_robots(robots: Any) -> None:
-    """A sequence of robots, or names and robots."""
+    """Raise an error unless robots are a sequence of robots, or names and robots."""
     if isinstance(robots, Robot | str | Model):
         raise TypeError(f"robots is {_given(robots)}; expected a list of robots: {_as_robot(robots, '[{}]')}")
     for robot in robots.values() if isinstance(robots, Mapping) else robots:
@@ -23,7 +23,7 @@ def check_robots(robots: Any) -> None:
 
 
 def check_parts(parts: Any, kind: type, name: str) -> None:
-    """Bodies and scenery."""
+    """Raise an error unless parts are bodies (or static geometry)."""
     if not isinstance(parts, Iterable):
         raise TypeError(f"{name} is {_given(parts)}; expected a list of cs.{kind.__name__}")
     for part in parts:
@@ -65,7 +65,7 @@ def check_tensor(name: str, value: Any) -> None:
 
 
 def check_controls(state: Any, controls: Any, nu: int) -> None:
-    """Of a rollout."""
+    """Raise an error unless controls fit a roll-out from these states."""
     check_tensor("state", state)
     check_tensor("controls", controls)
     if controls.dim() < 2 or controls.shape[-1] != nu:

@@ -34,23 +34,23 @@ from costate.sim.setup import Setup, Symbols
 
 Tensor = torch.Tensor
 Policy = Callable[[Tensor, int], Tensor]
-"""(state (..., nx), number of the step) -> control (..., nu)."""
+"""A policy maps (state (..., nx), number of the step) -> control (..., nu)."""
 
 
 @dataclass(frozen=True)
 class Contacts:
-    """Where shapes may touch, for a batch of states."""
+    """Contact points and forces for a batch of states."""
 
     pairs: list[tuple[str, str]]
     """Links of each contact point; "world" for scenery."""
     shapes: list[tuple[str, str]]
     """Names of the shapes of each contact point."""
     points: Tensor
-    """World axes [m], (..., n, 3)."""
+    """Contact points, world axes [m], (..., n, 3)."""
     normals: Tensor
-    """From the second link to the first, (..., n, 3)."""
+    """Normals from the second link to the first, (..., n, 3)."""
     gaps: Tensor
-    """[m], (..., n)."""
+    """Gaps [m], negative where shapes overlap, (..., n)."""
     forces: Tensor
     """Normal forces [N] during the next substep, (..., n); along the normal on the first link, against it on the second."""
     friction: Tensor
@@ -58,8 +58,8 @@ class Contacts:
     torques: Tensor
     """Torques of torsional and rolling friction [N m] on the first link, world axes, (..., n, 3); only `Newton` has them."""
     residual: Tensor
-    """What the solver left, (...,). PGS: largest speed [m/s or rad/s] by which one more sweep would change a row; Newton: largest
-    generalised force [N or N m] that is not balanced; else 0."""
+    """Residual that the solver left, (...,). PGS: largest speed [m/s or rad/s] by which one more sweep would change a row;
+    Newton: largest generalised force [N or N m] that is not balanced; else 0."""
 
 
 class World:
@@ -70,12 +70,13 @@ class World:
         state = world.initial_state(batch=64)               # (64, nx): all q, then all v
         states = world.rollout(state, controls)             # (T, 64, nu) -> (T + 1, 64, nx)
 
-    What robots learn (`robot.learn`) is an input of the world: gradients reach it, and new values count from the next call on.
+    Learnable parameters of robots (`robot.learn`) are inputs of the world: gradients reach them, and new values count from the next
+    call on.
 
     Args:
         robots: Robots, or name -> robot. Fixed-base robots stand at `poses`.
         bodies: Free rigid bodies.
-        scenery: Shapes that do not move.
+        scenery: Static geometry: shapes that do not move.
         actuators: One for all joints, or name of a joint ("robot/joint", or "joint"), tendon, robot or body -> actuator; joints
             without one are free. None: torques on all joints of the robots. "file": those that the robots' files list.
         contact: PGS(), Compliant(), Newton(), a ContactModel of your own, or None for no contact and no joint limits.
@@ -87,9 +88,9 @@ class World:
         poses: Robot name -> pose of its root.
         self_collision: True, or names of robots whose own links may touch.
         collide: Rule (link, link) -> whether they may touch, or the pairs of names that may, and no others.
-        constraints: Weld, Connect, Couple, Distance: what holds beside the joints, and beside the constraints of the robots' files.
-        tendons: FixedTendon: lengths over joints, beside those of the robots' files.
-        parameters: What else is an input of every step, given as params=: "friction", "restitution", "mass:LINK", "size:SHAPE", ...
+        constraints: Weld, Connect, Couple, Distance: equality constraints, in addition to those of the robots' files.
+        tendons: FixedTendon: lengths over joints, in addition to those of the robots' files.
+        parameters: Further inputs of every step, given as params=: "friction", "restitution", "mass:LINK", "size:SHAPE", ...
         check: Raise an error when a state is not finite or diverges.
     """
 
@@ -182,7 +183,7 @@ class World:
         return [c.name for c in self.setup.scene.colliders]
 
     def coordinates(self, name: str) -> tuple[slice, slice]:
-        """Where a robot's or body's q and v are in a state."""
+        """Return the slices of a state that hold q and v of a robot or body."""
         model = self.setup.scene.model
         own = [k for k, j in enumerate(model.joints) if j.name.split("/")[0] == name and j.nv]
         if not own:
@@ -193,7 +194,7 @@ class World:
         return slice(q, q + nq), slice(v, v + nv)
 
     def initial_state(self, batch: int | Sequence[int] | None = None, dtype: torch.dtype = torch.float64) -> Tensor:
-        """Robots at home, bodies at their poses, all at rest, shape (*batch, nx)."""
+        """Return a state with robots at home, bodies at their poses, all at rest, shape (*batch, nx)."""
         model = self.setup.scene.model
         q = neutral(model) if model.home is None else model.home
         state = torch.cat([torch.tensor(q, dtype=dtype), torch.zeros(self.nv, dtype=dtype)])
@@ -207,7 +208,7 @@ class World:
     def step(
         self, state: Tensor, control: Tensor | None = None, params: Params = None, wrenches: Wrenches = None
     ) -> Tensor:
-        """State (..., nx) after one control step.
+        """Return the state (..., nx) after one control step.
 
         control: (..., nu), default zero. params: parameter -> (..., n). wrenches: link or body -> (..., 6), force [N] at the link's
         origin and torque [N m], world axes.
@@ -226,7 +227,8 @@ class World:
         wrenches: Wrenches = None,
         checkpoint: int = 1,
     ) -> Tensor:
-        """States (T + 1, ..., nx) under controls (T, ..., nu), or under a policy called as policy(state, t) for `steps` steps.
+        """Return states (T + 1, ..., nx) under controls (T, ..., nu), or under a policy called as policy(state, t) for `steps`
+        steps.
 
         With given controls only the states are kept for the backward pass; it recomputes each step.
 
@@ -282,7 +284,7 @@ class World:
     def linearize(
         self, state: Tensor, control: Tensor | None = None, params: Params = None, wrenches: Wrenches = None
     ) -> tuple[Tensor, Tensor]:
-        """A (..., 2nv, 2nv) and B (..., 2nv, nu) of the step in the tangent space: d x' = A d x + B d u."""
+        """Return A (..., 2nv, 2nv) and B (..., 2nv, nu) of the step in the tangent space: d x' = A d x + B d u."""
         after = self.step(state, control, params, wrenches)
         setup = self._inputs.setup_for(wrenches)
         kernel = self._kernel("linearize", setup, linearization_kernel)
@@ -295,7 +297,7 @@ class World:
     # --- looking --------------------------------------------------------------------------------------------------
 
     def energy(self, state: Tensor, params: Params = None) -> Tensor:
-        """Kinetic and potential energy [J], shape (...)."""
+        """Return kinetic and potential energy [J], shape (...)."""
         kernel = self._kernel("energy", self._inputs.setup_for(None), energy_kernel)
         values = self._inputs.values(state, params, self.coordinates)
         return kernel.apply([state, *values])[0].squeeze(-1)
@@ -303,7 +305,7 @@ class World:
     def contacts(
         self, state: Tensor, control: Tensor | None = None, params: Params = None, wrenches: Wrenches = None
     ) -> Contacts:
-        """Where shapes may touch, and the forces of the next substep."""
+        """Return all contact points, and the forces of the next substep."""
         contacts = self._some_contacts()
         found = self._call("contacts", contact_kernel, state, control, params, wrenches)
         points, normals, gaps, forces, friction, torques, residual = found
@@ -311,7 +313,7 @@ class World:
         return Contacts(links, shapes, points, normals, gaps, forces, friction, torques, residual.squeeze(-1))
 
     def gaps(self, state: Tensor, params: Params = None) -> Tensor:
-        """Distances of all contact points [m], negative where shapes overlap, (..., n); differentiable, also when apart."""
+        """Return distances of all contact points [m], negative where shapes overlap, (..., n); differentiable, also when apart."""
         self._some_contacts()
         kernel = self._kernel("gaps", self._inputs.setup_for(None), gap_kernel)
         return kernel.apply([state, *self._inputs.values(state, params, self.coordinates)])[0]
@@ -362,7 +364,7 @@ class World:
 
 
 def _rows(x: Tensor, every: int) -> Tensor:
-    """(T, ..., n) -> (..., T / every, every n)."""
+    """Return (T, ..., n) as (..., T / every, every n)."""
     if every == 1:
         return x.movedim(0, -2)
     stretches = x.reshape(x.shape[0] // every, every, *x.shape[1:])

@@ -144,7 +144,7 @@ class Searched:
         return b.call(ca.Function("ordered", [x], [x[np.argsort(order).tolist()]]), whole)[0]
 
     def _elements(self, kind: Kind) -> np.ndarray:
-        """Elements of the symbols that belong to the pairs of a kind."""
+        """Return the elements of the symbols that belong to the pairs of a kind."""
         width = np.arange(POINT * kind.points)
         return np.concatenate([POINT * self.starts[self.pairs[m]] + width for m in kind.members])
 

@@ -29,7 +29,7 @@ class Kind:
     """All pairs of one kind."""
 
     program: Program
-    """(pose of a, pose of b, sizes of a, sizes of b) -> POINT numbers for each contact point."""
+    """Program (pose of a, pose of b, sizes of a, sizes of b) -> POINT numbers for each contact point."""
     members: tuple[int, ...]
     """Numbers of the pairs, in the list of pairs they were taken from."""
 
@@ -60,7 +60,7 @@ def side_tables(at: Mapping[int, int], pairs: Sequence[Pair], widths: Sequence[i
 
 @dataclass(frozen=True, eq=False)
 class ShapeTable:
-    """Where the pose and the sizes of every shape begin in the vectors that hold them."""
+    """A directory of the vectors that hold the poses and the sizes of all shapes: first element of every shape."""
 
     pose_at: Mapping[int, int]
     size_at: Mapping[int, int]

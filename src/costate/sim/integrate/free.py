@@ -26,17 +26,17 @@ class Free:
     """The step as it would be without contact."""
 
     acceleration: SX
-    """Of the velocity coordinates, (nv,)."""
+    """Acceleration of the velocity coordinates, (nv,)."""
     velocity: SX
-    """After the step, in the axes of its start (see advance.py), (nv,)."""
+    """Velocity after the step, in the axes of its start (see advance.py), (nv,)."""
     torque: SX
-    """Of the actuators, (nv,)."""
+    """Torque of the actuators, (nv,)."""
     factor: Factor | Tied
-    """Of the mass matrix that impulses act on; motions keep to the constraints."""
+    """Factor of the mass matrix that impulses act on; motions keep to the constraints."""
 
 
 def free_motion(s: Symbols, q: SX, v: SX, u: SX, extra: SX | None = None, joint_friction: bool = True) -> Free:
-    """v + dt M^-1 (actuators + extra - bias forces). extra: further generalised forces (nv,)."""
+    """Return v + dt M^-1 (actuators + extra - bias forces). extra: further generalised forces (nv,)."""
     setup = s.setup
     model, dt = setup.scene.model, setup.dt
     M = crba(model, s.params, q)
@@ -61,7 +61,7 @@ def free_motion(s: Symbols, q: SX, v: SX, u: SX, extra: SX | None = None, joint_
 
 
 def actuate(s: Symbols, q: SX, v: SX, u: SX, M: SX, bias: SX) -> SX:
-    """Torques of all actuators, (nv,).
+    """Return the torques of all actuators, (nv,).
 
     Servos act on the velocity they bring about: (M + dt K) v' = M v + dt (K target - bias). The torque that follows is clamped to
     the effort limit, so a servo that is not at its limit moves exactly as the implicit solution says.
@@ -96,20 +96,20 @@ def actuate(s: Symbols, q: SX, v: SX, u: SX, M: SX, bias: SX) -> SX:
 
 
 def _add(forces: SX, d: Drive, force: SX) -> None:
-    """The force of an actuator to those on the coordinates, (nv,)."""
+    """Add the force of an actuator to those on the coordinates, (nv,)."""
     for _, iv, c in d.length.terms:
         forces[iv] += force if c == 1.0 else c * force
 
 
 def _along(d: Drive, forces: SX) -> SX:
-    """The force of an actuator that is nearest to forces on the coordinates, (nv,)."""
+    """Return the force of an actuator that is nearest to forces on the coordinates, (nv,)."""
     if len(d.length.terms) == 1 and d.length.terms[0][2] == 1.0:
         return forces[d.v]
     return d.length.rate(forces) / sum(c * c for *_, c in d.length.terms)
 
 
 def _push(a: Torque | Motor | Affine, u: SX, x: SX, speed: SX) -> SX:
-    """Torque of an actuator that looks at the start of the step. x, speed: position and velocity of what it acts on."""
+    """Return the torque of an actuator that looks at the start of the step. x, speed: position and velocity of what it acts on."""
     if isinstance(a, Torque):
         return u
     if isinstance(a, Motor):
@@ -122,7 +122,7 @@ def _affine(a: Affine, u: SX, x: SX, speed: SX) -> SX:
 
 
 def actuator_damping(s: Symbols, q: SX, v: SX, u: SX) -> SX:
-    """How much affine actuators that are not at the end of their range resist velocities, (nv, nv)."""
+    """Return the damping of affine actuators that are not at the end of their range, (nv, nv)."""
     total = SX(s.setup.nv, s.setup.nv)
     for k, d in enumerate(s.setup.drives):
         a = d.actuator
@@ -136,7 +136,7 @@ def actuator_damping(s: Symbols, q: SX, v: SX, u: SX) -> SX:
 
 
 def _weights(s: Symbols, q: SX) -> dict[bool | str, SX]:
-    """Torques that carry the weight, (nv,), by what a servo compensates for."""
+    """Return the torques that carry the weight, (nv,), by what a servo compensates for."""
     model, still = s.setup.scene.model, SX(s.setup.nv, 1)
 
     def weight(params: Parameters) -> SX:
@@ -146,7 +146,7 @@ def _weights(s: Symbols, q: SX) -> dict[bool | str, SX]:
 
 
 def _pull(d: Drive, target: SX, x: SX) -> SX:
-    """The servo's torque at position x and zero velocity."""
+    """Return the servo's torque at position x and zero velocity."""
     if isinstance(d.actuator, DCMotor):
         return d.actuator.gear * d.actuator.stall_torque * _clamp(target, 1.0)
     return d.stiffness * (target - x) if d.stiffness else d.damping * target
@@ -163,7 +163,7 @@ def _within(x: SX, span: tuple[float, float]) -> SX:
 
 
 def per_velocity(s: Symbols, kind: str) -> SX:
-    """Damping or stiffness of every velocity coordinate, (nv,)."""
+    """Return damping or stiffness of every velocity coordinate, (nv,)."""
     model = s.setup.scene.model
     rows = SX.zeros(model.nv)
     for j, at in zip(model.joints, model.v_index, strict=True):

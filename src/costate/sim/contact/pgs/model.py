@@ -49,14 +49,14 @@ class PGS(ContactModel):
     cfm: float = 1e-8
     """Regularisation, relative to each row's own inverse mass."""
     joint_limits: bool = True
-    """Whether position limits of joints are enforced: one row per limited joint."""
+    """True to enforce position limits of joints: one row per limited joint."""
     joint_friction: bool = True
-    """Whether Coulomb friction of joints is a bound (one row per joint that has some); else it is smooth."""
+    """True if Coulomb friction of joints is a bound (one row per joint that has some); else it is smooth."""
     warm_start: bool = False
-    """Whether a substep starts from the impulses of the one before. The first substep of a step starts from zero: a state does not
+    """True to start a substep from the impulses of the one before. The first substep of a step starts from zero: a state does not
     hold impulses."""
     mapped: bool | None = None
-    """Whether contacts are solved pair by pair, by one program for all pairs of a kind, instead of by rows of one system: for
+    """True to solve contacts pair by pair, by one program for all pairs of a kind, instead of by rows of one system: for
     worlds with many pairs. The impulses are the same. None: for free bodies without robots, from 25 pairs on."""
 
     integrators: ClassVar[tuple[str, ...]] = ("semi_implicit", "explicit", "implicit")

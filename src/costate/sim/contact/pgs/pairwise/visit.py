@@ -1,4 +1,4 @@
-"""What a sweep does at the contact points of one group, whatever the storage of velocities is.
+"""The visit of a sweep to the contact points of one group, for any storage of velocities.
 
 The two sides of a group are carriers: free bodies, or trees of links. A visit reads how the velocities of both have changed so far
 (`moved`), solves the three rows of every contact point in turn (normal, two tangents), and changes `moved` by the new impulses.
@@ -31,7 +31,7 @@ class Visit(ABC):
     """Further numbers of a group that its storage reads."""
 
     def __init__(self, points: int, options: PGS, width: int, system: int):
-        """width: velocities per carrier; system: numbers per contact point."""
+        """Make the symbols of a visit. width: velocities per carrier; system: numbers per contact point."""
         self.points, self.options, self.width, self._system = points, options, width, system
         self.moved, self.impulse = SX.sym("moved", 2 * width), SX.sym("lambda", 3 * points)
         self.system, self.c = SX.sym("system", system * points), SX.sym("c", 3 * points)
