@@ -193,7 +193,7 @@ class ContactForce(Sensor):
 
 
 @dataclass(frozen=True)
-class Contact(Sensor):
+class Touch(Sensor):
     """Sum of the normal forces on a link, or on some of its shapes, during the next substep [N], (..., 1)."""
 
     link: str
@@ -307,7 +307,6 @@ def _known(links: Sequence[str], name: str) -> str:
 
 __all__ = [
     "IMU",
-    "Contact",
     "ContactForce",
     "JointPosition",
     "JointVelocity",
@@ -316,4 +315,5 @@ __all__ = [
     "Noise",
     "RangeFinder",
     "Sensor",
+    "Touch",
 ]

@@ -23,8 +23,9 @@ from costate.sim.contact.newton.problem import Data, Problem, make_problem
 from costate.sim.contact.newton.rows import blocks
 from costate.sim.contact.newton.solve import Solver, derivatives
 from costate.sim.forces.tendons import resistance, tendon_forces
+from costate.sim.forces.torques import actuate, actuator_damping
 from costate.sim.integrate.advance import advance, turning
-from costate.sim.integrate.free import actuate, actuator_damping, per_velocity
+from costate.sim.integrate.free import per_velocity
 from costate.sim.integrate.rk4 import runge_kutta
 from costate.sim.setup import Setup, Symbols
 

@@ -22,7 +22,7 @@ from costate.collision.shapes import size_symbols
 from costate.core.fork import cached_property
 from costate.kernel import ProgramBuilder
 from costate.kernel.ir.program import Var
-from costate.kernel.ops.straight import as_program
+from costate.kernel.ir.straight import as_program
 from costate.sim.contact.pair_kinds import Kind, Pair, Read, ShapeTable, pair_kinds, pose_numbers, side_tables, starts
 from costate.sim.setup import Setup, Symbols
 
