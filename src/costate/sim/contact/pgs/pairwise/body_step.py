@@ -24,6 +24,9 @@ from costate.sim.setup import Setup
 if TYPE_CHECKING:
     from costate.sim.contact.pgs.model import PGS
 
+REACH = 2
+"""Reach in units of the way of the fastest shape: two bodies may come towards each other, each as fast as the fastest is."""
+
 
 class BodyStep(PairwiseStep):
     """The stages of a substep of free bodies."""
@@ -64,8 +67,7 @@ class BodyStep(PairwiseStep):
         on = b.concat(poses, pose_of_world), self._of_links(links, POSE)
         (self.poses,) = b.map(_on_link(), [on, (self.local, rows_of(len(links), POSE))], [None])
         v = SX.sym("v", self.carriers)
-        # Two bodies that come towards each other, each as fast as the fastest is.
-        (self.reach,) = b.call(ca.Function("reach", [v], [2 * self.setup.dt * ca.mmax(v)]), speeds)
+        (self.reach,) = b.call(ca.Function("reach", [v], [REACH * self.setup.dt * ca.mmax(v)]), speeds)
 
     def _of_links(self, links: Sequence[str], width: int, start: int = 0, size: int | None = None) -> np.ndarray:
         """Return the table of numbers start .. start + size of the bodies of some links, with `width` numbers per body."""
