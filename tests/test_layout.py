@@ -65,6 +65,7 @@ OF_A_PACKAGE = {
     "report": ("page",),
     "robot": ("learnable_gradients",),
     "sim": ("resting",),
+    "sim/contact": ("own_model",),
     "sim/integrate": ("newton_integrators",),
     "tasks": ("insertion_transfer", "solve"),
     "viewer": ("page", "speed"),
