@@ -76,6 +76,14 @@ class Scan(Op):
     def bodies(self) -> list[Program]:
         return [self.body, self.until] if self.until else [self.body]
 
+    def check(self) -> None:
+        """Raise if the body does not return the carries it takes."""
+        given, made = self.body.in_sizes[: self.n_carry], self.body.out_sizes[: self.n_carry]
+        if given != made:
+            raise ValueError(
+                f"the body of a scan must return the carries it takes, first: carries have sizes {given}, it returns {made}"
+            )
+
     def split_in(self, items: Sequence[T]) -> tuple[list[T], list[T], list[T]]:
         """(carries, sequences, shared)."""
         a, b, c = self.n_carry, self.n_carry + self.n_sequences, len(self.body.inputs)

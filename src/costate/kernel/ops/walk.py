@@ -22,6 +22,7 @@ from costate.kernel.ir.derive import jvp, vjp
 from costate.kernel.ir.program import Array, Builder, Op, Program, Var
 from costate.kernel.ir.prune import prune
 from costate.kernel.ir.vector_ops import add, zeros
+from costate.kernel.ops.index_tables import check_table, table_parts
 
 T = TypeVar("T")
 
@@ -78,8 +79,7 @@ class Walk(Op):
         return self.rounds * self.count
 
     def describe(self) -> tuple[Any, ...]:
-        tables = [*self.states, *self.gather, *self.scatter]
-        data = [part for t in tables for part in (t.shape, np.ascontiguousarray(t, np.int64).tobytes())]
+        data = table_parts(*self.states, *self.gather, *self.scatter)
         groups = len(self.states), len(self.gather), len(self.scatter)
         return (self.body.key, self.rounds, self.count, groups, self.keep, self.reverse, *data)
 
@@ -103,6 +103,22 @@ class Walk(Op):
         """(round, instance) in the order of execution."""
         order = [(t, i) for t in range(self.rounds) for i in range(self.count)]
         yield from reversed(order) if self.reverse else order
+
+    def check(self) -> None:
+        """Raise if the body or a table does not fit."""
+        n, r = len(self.states), len(self.gather)
+        ins, outs = self.body.in_sizes, self.body.out_sizes
+        if len(ins) != n + r or outs[:n] != ins[:n]:
+            raise ValueError(
+                f"the body of a walk takes {n} local states and {r} reads and returns the states first: it maps {ins} to {outs}"
+            )
+        tables = (*self.states, *self.gather, *self.scatter)
+        widths = (*ins, *outs[n : n + len(self.scatter)])
+        sizes = (*self.state_sizes, *self.read_sizes, *self.sum_sizes)
+        for table, width, size in zip(tables, widths, sizes, strict=True):
+            check_table(table, (self.count, width), size)
+        if any(len(set(row)) < len(row) for table in self.states for row in table.tolist()):
+            raise ValueError("an instance of a walk must not have an element of a state twice")
 
     # --- meaning --------------------------------------------------------------------------------------------------
 
