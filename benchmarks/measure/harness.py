@@ -1,4 +1,4 @@
-"""What the benchmarks share: fair timing on a noisy machine, the machine itself, and tables as Markdown and JSON."""
+"""Tools of all benchmarks: fair timing on a noisy machine, facts about the machine, and tables as Markdown and JSON."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,7 @@ __all__ = [
 
 ROOT = Path(__file__).parents[2]
 """Folder of the repository, in which `python -m benchmarks.NAME` runs."""
+_START = time.monotonic()
 
 
 def interleaved(
@@ -124,7 +125,9 @@ def options(
 
 
 def publish(report: Report, chosen: Options) -> None:
-    """Print, and write what was asked for."""
+    """Print the tables and the time that they took, and write what was asked for."""
+    minutes = (time.monotonic() - _START) / 60
+    report = replace(report, machine={**report.machine, "took": f"{minutes:.1f} min"})
     print(report.markdown())
     if chosen.json:
         report.save_json(chosen.json)

@@ -13,6 +13,7 @@ from costate.kernel.codegen.from_casadi import tape_of
 from costate.kernel.codegen.tape import NOT_COUNTED, Tape
 from costate.kernel.ir.program import Program, Var
 from costate.kernel.ir.straight import Straight
+from costate.kernel.ir.vector_ops import Slice
 from costate.kernel.ops.scan import Scan
 from costate.kernel.passes.optimize import optimize
 
@@ -64,9 +65,18 @@ class TorchProgram:
         values: dict[Var, Values] = dict(zip(program.inputs, inputs, strict=True))
         for s in program.stages:
             args = [values[v] for v in s.inputs]
-            outs = self._scan(s.op, args) if isinstance(s.op, Scan) else self._straight(s.op, args)
-            values.update(zip(s.outputs, outs, strict=True))
+            values.update(zip(s.outputs, self._stage(s.op, args), strict=True))
         return [values[v] for v in program.outputs]
+
+    def _stage(self, op: object, args: list[Values]) -> list[Values]:
+        match op:
+            case Scan():
+                return self._scan(op, args)
+            case Slice():
+                return [args[0][op.start : op.start + op.size]]
+            case Straight():
+                return self._straight(op, args)
+        raise TypeError(f"{op!r} has no counterpart in torch here")
 
     def _scan(self, op: Scan, args: list[Values]) -> list[Values]:
         carries, sequences, shared = op.split_in(args)
@@ -75,8 +85,7 @@ class TorchProgram:
             carries = self._run(op.body, [*carries, *shared])
         return carries
 
-    def _straight(self, op: object, args: list[Values]) -> list[Values]:
-        assert isinstance(op, Straight), f"{op!r} has no meaning here"
+    def _straight(self, op: Straight, args: list[Values]) -> list[Values]:
         tape = self._tapes.setdefault(op.key, tape_of(op.fn))
         x: list[torch.Tensor] = []
         second: dict[int, torch.Tensor] = {}

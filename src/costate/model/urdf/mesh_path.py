@@ -7,11 +7,11 @@ from pathlib import Path
 from urllib.parse import unquote
 
 SEARCHED_PARENTS = 6
-"""How many folders above the robot file are searched for a package."""
+"""Number of folders above the robot file that are searched for a package."""
 
 
 def find_mesh(uri: str, robot_file: Path, package_dirs: Sequence[str | Path] = ()) -> str | None:
-    """Path of the first existing candidate, or None."""
+    """Return the path of the first place that has the file, or None."""
     for candidate in _candidates(uri, robot_file, [Path(d).expanduser() for d in package_dirs]):
         if candidate.is_file():
             return str(candidate.resolve())
