@@ -50,7 +50,7 @@ class ProgramBuilder:
     _outputs: list[tuple[Spec, Var]] = field(default_factory=list)
 
     def input(self, name: str, shape: Shape) -> Var:
-        """A named input of shape (n,), or (rows, n) for a sequence or a row-major matrix."""
+        """Declare a named input of shape (n,), or (rows, n) for a sequence or a row-major matrix."""
         spec = self._spec("input", name, shape, self._inputs)
         self._inputs.append(spec)
         return self._builder.input(spec.size)
@@ -125,18 +125,21 @@ class ProgramBuilder:
         return self._builder.stage(Straight.of("constant", [], [ca.SX(ca.DM(numbers))]))[0]
 
     def slice(self, value: Var, start: int, size: int) -> Var:
-        """Elements start .. start + size."""
+        """Return elements start .. start + size of a vector, which are not moved."""
         if not 0 <= start <= start + size <= value.size:
             raise ValueError(f"slice {start}:{start + size} is outside of a vector of {value.size} elements")
         return self._builder.stage(Slice(value.size, start, size), value)[0]
 
     def concat(self, *values: Var) -> Var:
+        """Join vectors, one after the other."""
         return concat(self._builder, *values)
 
     def add(self, u: Var, v: Var) -> Var:
+        """Add two vectors."""
         return add(self._builder, u, v)
 
     def zeros(self, size: int) -> Var:
+        """Return a vector of zeros."""
         return zeros(self._builder, size)
 
     def scan(
@@ -149,8 +152,9 @@ class ProgramBuilder:
         keep: bool = False,
         reverse: bool = False,
     ) -> tuple[list[Var], list[Var], list[Var]]:
-        """carry[t+1], y[t] = body(carry[t], x[t], shared). Returns final carries, stacked results, and with `keep` the states
-        ((steps + 1) rows) of every carry. If kept states are an output of the kernel, its backward reads them from there."""
+        """Repeat carry[t+1], y[t] = body(carry[t], x[t], shared). Return final carries, stacked results, and with `keep` the
+        states ((steps + 1) rows) of every carry. If kept states are an output of the kernel, its backward reads them from
+        there."""
         carries = [carry] if isinstance(carry, Var) else list(carry)
         rows = [s.size // steps for s in sequences] if steps else []
         program = body_program(body, [*_sizes(carries), *rows, *_sizes(shared)])
@@ -177,8 +181,8 @@ class ProgramBuilder:
         inputs: Sequence[tuple[Var, np.ndarray]],
         outputs: Sequence[tuple[int, np.ndarray] | None],
     ) -> list[Var]:
-        """One function over k instances. inputs: (value, int table (k, n)): instance i reads those n elements. outputs: for every
-        result (size, int table (k, m)): instance i is added to those m elements; None stacks the instances, (k * m)."""
+        """Apply one function to k instances. inputs: (value, int table (k, n)): instance i reads those n elements. outputs: for
+        every result (size, int table (k, m)): instance i is added to those m elements; None stacks the instances, (k * m)."""
         gather = tuple(index_table(t) for _, t in inputs)
         program = body_program(body, [t.shape[1] for t in gather])
         count = len(gather[0])
@@ -200,7 +204,7 @@ class ProgramBuilder:
         sums: Sequence[tuple[int, np.ndarray]] = (),
         rounds: int = 1,
     ) -> tuple[list[Var], list[Var], list[Var]]:
-        """Instances that change shared states one after the other: (local states, reads) -> (local states, results to be summed,
+        """Let instances change shared states one after the other: (local states, reads) -> (local states, results to be summed,
         rows), `rounds` times for every instance whose flag is not zero.
 
         states, reads: (value, int table (k, n)): instance i has those n elements. sums: (size, int table (k, m)) for the results
@@ -218,14 +222,14 @@ class ProgramBuilder:
         return op.split_out(self._builder.stage(op, flags, *values))[:3]
 
     def cond(self, condition: Var, then: Body, otherwise: Body, *args: Var) -> list[Var]:
-        """then(args) where the condition is not zero, else otherwise(args). A branch no lane takes is not run."""
+        """Apply then(args) where the condition is not zero, else otherwise(args). A branch no lane takes is not run."""
         op = Cond(body_program(then, _sizes(args)), body_program(otherwise, _sizes(args)))
         op.check()
         return self._builder.stage(op, condition, *args)
 
     def custom(self, body: Body, *args: Var, tangent: Body | None = None, adjoint: Body | None = None) -> list[Var]:
-        """body(args) with derivatives of your own. tangent: (inputs, outputs, input tangents) -> output tangents; adjoint: (inputs,
-        outputs, output seeds) -> input gradients."""
+        """Apply body(args) with derivatives of your own. tangent: (inputs, outputs, input tangents) -> output tangents; adjoint:
+        (inputs, outputs, output seeds) -> input gradients."""
         program = body_program(body, _sizes(args))
         ins, outs = program.in_sizes, program.out_sizes
         forward = None if tangent is None else body_program(tangent, ins + outs + ins)
@@ -235,8 +239,8 @@ class ProgramBuilder:
         return self._builder.stage(op, *args)
 
     def implicit(self, solver: Body, residual: Callable[..., ca.SX], *args: Var) -> Var:
-        """y = solver(args) with residual(y, *args) = 0, differentiated by the implicit function theorem: derivatives depend on
-        the solution alone, not on how it was found."""
+        """Return y = solver(args) with residual(y, *args) = 0, differentiated by the implicit function theorem: derivatives depend
+        on the solution alone, not on how it was found."""
         program = body_program(solver, _sizes(args))
         tangent, adjoint = implicit_derivatives(program, residual)
         return self.custom(program, *args, tangent=tangent, adjoint=adjoint)[0]

@@ -31,6 +31,7 @@ class ChunkWriter:
         self.fresh = 0
 
     def text(self) -> str:
+        """Return the text of the function."""
         n, chunk = self.n, self.chunk
         self.stored.update((value, ("%ws", slot)) for value, slot in chunk.loads.items())
         ends = _mask_ends(chunk)
@@ -47,10 +48,11 @@ class ChunkWriter:
         return f"{head}{body}\n  ret void\n}}\n"
 
     def declarations(self) -> set[str]:
-        """Functions the chunk calls, once its text is written."""
+        """Return the declarations of functions that the chunk calls, once its text is written."""
         return self.calls
 
     def write_out(self, value: int) -> None:
+        """Store a value wherever it is wanted in memory."""
         places = [(f"%o{o}", e) for o, e in self.chunk.stores.get(value, ())]
         if value in self.chunk.saves:
             places.append(("%ws", self.chunk.saves[value]))
@@ -68,19 +70,23 @@ class ChunkWriter:
             self.numbers.pop(value, None)
 
     def new(self, text: str) -> str:
+        """Write an instruction; return the name of its result."""
         self.fresh += 1
         self.lines.append(f"  %t{self.fresh} = {text}")
         return f"%t{self.fresh}"
 
     def address(self, pointer: str, element: int) -> str:
+        """Return the address of a vector behind a pointer."""
         if element == 0:
             return pointer
         return self.new(f"getelementptr inbounds i8, ptr {pointer}, i64 {element * self.n.stride}")
 
     def load(self, pointer: str, element: int) -> str:
+        """Load a vector."""
         return self.new(f"load {self.n.vec}, ptr {self.address(pointer, element)}, align {self.n.stride}")
 
     def instruction(self, value: int, ins: tuple[Any, ...]) -> None:
+        """Write one instruction of the tape."""
         op = ins[0]
         if op == "input":
             self.stored[value] = (f"%i{ins[1]}", ins[2])
@@ -98,7 +104,7 @@ class ChunkWriter:
             self.numbers[value] = VALUE_OPS[op](self, *ins[1:])
 
     def number(self, value: int) -> str:
-        """The value as a vector; a comparison becomes 1, 0 or NaN."""
+        """Return the value as a vector; a comparison becomes 1, 0 or NaN."""
         if value not in self.numbers and value in self.stored:
             self.numbers[value] = self.load(*self.stored[value])
         if value not in self.numbers:
@@ -108,33 +114,40 @@ class ChunkWriter:
         return self.numbers[value]
 
     def mask(self, value: int) -> tuple[str, str]:
-        """The value as a pair of masks: not zero, and not a number."""
+        """Return the value as a pair of masks: not zero, and not a number."""
         if value not in self.masks:
             x = self.number(value)
             self.masks[value] = (self.compare("one", x, self.n.splat(0.0)), self.compare("uno", x, x))
         return self.masks[value]
 
     def compare(self, predicate: str, a: str, b: str) -> str:
+        """Compare two vectors; return a mask."""
         return self.new(f"fcmp {predicate} {self.n.vec} {a}, {b}")
 
     def select(self, mask: str, a: str, b: str) -> str:
+        """Return a where the mask is set, else b."""
         return self.new(f"select {self.n.mask} {mask}, {self.n.vec} {a}, {self.n.vec} {b}")
 
     def both(self, op: str, a: str, b: str) -> str:
+        """Combine two masks."""
         return self.new(f"{op} {self.n.mask} {a}, {b}")
 
     def arithmetic(self, op: str, a: str, b: str) -> str:
+        """Apply an operation to two vectors."""
         return self.new(f"{op} {self.n.vec} {a}, {b}")
 
     def call(self, function: str, *operands: str, result: str = "") -> str:
+        """Call a function of vectors and note its declaration."""
         result = result or self.n.vec
         self.calls.add(f"declare {result} @{function}({', '.join([self.n.vec] * len(operands))})")
         return self.new(f"call {result} @{function}({', '.join(f'{self.n.vec} {x}' for x in operands)})")
 
     def intrinsic(self, name: str, *operands: str) -> str:
+        """Call one of LLVM's own functions."""
         return self.call(f"llvm.{name}.{self.n.suffix}", *operands)
 
     def pair(self, value: int, op: str, x: int) -> None:
+        """Compute sine and cosine of one argument at once."""
         result = f"{{{self.n.vec}, {self.n.vec}}}"
         both = self.call(symbol("sincos", self.n.width, self.n.dtype), self.number(x), result=result)
         sine, cosine = (self.new(f"extractvalue {result} {both}, {k}") for k in (0, 1))
@@ -143,7 +156,7 @@ class ChunkWriter:
 
 
 def _mask_ends(chunk: Chunk) -> list[int]:
-    """For each instruction, where the last use is of comparisons made before it: blocks begin only where no mask is alive."""
+    """Find for each instruction the last use of comparisons made before it: blocks begin only where no mask is alive."""
     last: dict[int, int] = {}
     for k, (_, ins) in enumerate(chunk.body):
         if ins[0] not in ("input", "const"):

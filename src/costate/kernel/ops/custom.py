@@ -17,9 +17,9 @@ class Custom(Op):
 
     body: Program
     tangent: Program | None
-    """(inputs, outputs, a tangent per input) -> tangents of the outputs."""
+    """Program (inputs, outputs, a tangent per input) -> tangents of the outputs."""
     adjoint: Program | None
-    """(inputs, outputs, a seed per output) -> gradients of the inputs."""
+    """Program (inputs, outputs, a seed per output) -> gradients of the inputs."""
 
     @property
     def in_sizes(self) -> tuple[int, ...]:  # type: ignore[override]

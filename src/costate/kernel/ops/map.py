@@ -22,14 +22,15 @@ class Map(Op):
 
     body: Program
     gather: tuple[np.ndarray, ...]
-    """Per input, int table (instances, size of the body's argument)."""
+    """Table of each input (instances, size of the body's argument)."""
     scatter: tuple[np.ndarray, ...]
-    """Per output, int table (instances, size of the body's result)."""
+    """Table of each output (instances, size of the body's result)."""
     in_sizes: tuple[int, ...]  # type: ignore[assignment]
     out_sizes: tuple[int, ...]  # type: ignore[assignment]
 
     @cached_property
     def count(self) -> int:
+        """Number of instances."""
         return len((*self.gather, *self.scatter)[0])
 
     @property

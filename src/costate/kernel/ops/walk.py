@@ -34,33 +34,35 @@ class Walk(Op):
     read under the same flags."""
 
     body: Program
-    """(local states, reads, rows) -> (local states, results that are summed, rows)."""
+    """Program (local states, reads, rows) -> (local states, results that are summed, rows)."""
     rounds: int
     count: int
     states: tuple[np.ndarray, ...]
-    """Per state, int table (count, size of the local state), without an element twice in a row."""
+    """Table of each state (count, size of the local state), without an element twice in a row."""
     gather: tuple[np.ndarray, ...]
-    """Per read, int table."""
+    """Table of each read (count, size of what the body reads)."""
     scatter: tuple[np.ndarray, ...]
-    """Per sum, int table."""
+    """Table of each sum (count, size of what the body adds)."""
     state_sizes: tuple[int, ...]
     read_sizes: tuple[int, ...]
     sum_sizes: tuple[int, ...]
     keep: tuple[bool, ...]
-    """For each state, whether the local states before each visit are an output."""
+    """Flag of each state: true if the local states before each visit are an output."""
     reverse: bool = False
 
     @cached_property
     def row_sizes(self) -> tuple[int, ...]:
-        """Of one visit's rows, in."""
+        """Sizes of the rows that one visit reads."""
         return self.body.in_sizes[len(self.states) + len(self.gather) :]
 
     @cached_property
     def row_out_sizes(self) -> tuple[int, ...]:
+        """Sizes of the rows that one visit writes."""
         return self.body.out_sizes[len(self.states) + len(self.scatter) :]
 
     @cached_property
     def kept(self) -> list[int]:
+        """Indices of the states that are kept."""
         return [k for k, kept in enumerate(self.keep) if kept]
 
     @cached_property
@@ -87,20 +89,20 @@ class Walk(Op):
         return [self.body]
 
     def split_in(self, items: Sequence[T]) -> tuple[list[T], list[T], list[T]]:
-        """(states, reads, rows) of inputs without the flags."""
+        """Split the inputs after the flags into (states, reads, rows)."""
         a = len(self.states)
         b = a + len(self.gather)
         return list(items[:a]), list(items[a:b]), list(items[b:])
 
     def split_out(self, items: Sequence[T]) -> tuple[list[T], list[T], list[T], list[T]]:
-        """(final states, sums, rows, kept local states)."""
+        """Split the outputs into (final states, sums, rows, kept local states)."""
         a = len(self.states)
         b = a + len(self.scatter)
         c = b + len(self.row_out_sizes)
         return list(items[:a]), list(items[a:b]), list(items[b:c]), list(items[c:])
 
     def visits(self) -> Iterator[tuple[int, int]]:
-        """(round, instance) in the order of execution."""
+        """Yield (round, instance) in the order of execution."""
         order = [(t, i) for t in range(self.rounds) for i in range(self.count)]
         yield from reversed(order) if self.reverse else order
 
@@ -178,7 +180,7 @@ class Walk(Op):
         return [v for x, _ in halves for v in x], [v for _, x in halves for v in x]
 
     def _doubled(self, items: Sequence[T], dots: dict[int, T]) -> list[T]:
-        """States, their tangents, reads, their tangents, rows, their tangents."""
+        """Sort into states, their tangents, reads, their tangents, rows, their tangents."""
         places = self.split_in(range(len(items)))
         return [x for part in places for x in (*(items[k] for k in part), *(dots[k] for k in part if k in dots))]
 
@@ -222,7 +224,7 @@ class Walk(Op):
         return grads
 
     def _backward_body(self, back: Program, targets: list[int], summed, rowed, barred: list[int]) -> Program:
-        """(bars of local states; reads, seeds of sums; local states, rows, seeds of rows and of kept states) -> gradients."""
+        """Build (bars of local states; reads, seeds of sums; local states, rows, seeds of rows and of kept states) -> gradients."""
         b = Builder()
         n = len(self.states)
         local, reads, rows = self.split_in(self.body.in_sizes)

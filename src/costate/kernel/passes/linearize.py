@@ -73,12 +73,13 @@ class _Split:
     """Values of the forward part that the linear one reads -> what they are there."""
 
     def of(self, value: Var) -> Var:
+        """Return what a value of the forward part is in the linear part."""
         if value not in self.given:
             self.given[value] = self.linear.input(value.size)
         return self.given[value]
 
     def stage(self, op: Op, ins: list[Var], tans: list[Var | None]) -> tuple[list[Var], list[Var | None]]:
-        """Values and tangents of a stage."""
+        """Add a stage to both parts; return its values and their tangents."""
         if isinstance(op, Straight):
             return self._straight(op, ins, tans)
         if isinstance(op, Scan) and not op.counted and op.until is None:
@@ -109,7 +110,7 @@ class _Split:
     def _custom(
         self, op: Custom, tangent: Program, ins: list[Var], tans: list[Var | None]
     ) -> tuple[list[Var], list[Var | None]]:
-        """The tangent program is linear in the tangents already: what of it does not depend on them is run once."""
+        """Split the tangent program, which is linear in the tangents: what does not depend on them is run once."""
         outs = self.forward.stage(op, *ins)
         n = len(ins) + len(outs)
         split = linearized(tangent, range(n, n + len(ins)), self.columns)
@@ -157,7 +158,7 @@ class _Split:
         return outs, list(pushed)
 
     def _matrix(self, op: Scan, arguments: list[Var], tangents: list[int]) -> Var:
-        """What a linear scan with a short result gives, as a product with its matrix: rows found once, by the reversed scan, are
+        """Write a linear scan with a short result as a product with its matrix: rows found once, by the reversed scan, are
         cheaper than the scan for many columns."""
         value_of = {there: value for value, there in self.given.items()}
         b = Builder()

@@ -13,7 +13,7 @@ from costate.kernel.ops.scan import Scan
 
 @dataclass
 class _Carry:
-    """Where a carry lives while the loop runs: rows of its kept states, or two buffers in turn."""
+    """The memory of a carry while the loop runs: rows of its kept states, or two buffers in turn."""
 
     size: int
     current: str
@@ -39,6 +39,7 @@ class _ScanWriter:
         self.held: list[tuple[Memory, int]] = []
 
     def write(self) -> None:
+        """Write what comes before the loop, the loop, and what comes after it."""
         e, scan = self.e, self.scan
         shared = [e.pointer(p) for p in self.shared]
         steps = self._trip_count()
@@ -78,7 +79,7 @@ class _ScanWriter:
         return e.new(f"fptosi {e.n.scalar} {e.new(f'call {e.n.scalar} @{name}({e.n.vec} {counts})')} to i64")
 
     def _prepare_results(self) -> None:
-        """Rows that a masked loop may never reach are zero; so is the number of steps taken."""
+        """Set rows that a masked loop may never reach to zero, and the number of steps taken."""
         e = self.e
         if self.scan.masked:
             for slot, n in zip(self.results, self.scan.body.out_sizes[self.scan.n_carry :], strict=True):
@@ -100,7 +101,7 @@ class _ScanWriter:
         return _Carry(size, e.variable("ptr", row), None, states)
 
     def _row_buffer(self, slot: Slot, size: int) -> str:
-        """A row of the workspace for tensors that are streamed; others are read and written where they are."""
+        """Reserve a row of the workspace for a tensor that is streamed; others are read and written where they are."""
         return "" if isinstance(slot, Memory) else self.e.pointer(self._hold(size))
 
     def _ask(self, carries: list[_Carry], shared: list[str], active: str) -> None:
@@ -163,7 +164,7 @@ class _ScanWriter:
         return buffer
 
     def _freeze(self, carries, sources, targets, ys, sizes, active) -> None:
-        """Finished lanes keep their carry and give zero results."""
+        """Let finished lanes keep their carry and give zero results."""
         e = self.e
         for c, source, target in zip(carries, sources, targets, strict=True):
             e.helper("vblend", f"ptr {target}", f"ptr {source}", f"ptr {active}", f"i64 {c.size}")

@@ -39,7 +39,7 @@ def write_corners(e: Emitter, op: Corners, ins: Sequence[Slot], outs: Sequence[S
 
 
 def _fetch(e: Emitter, op: Corners, below: list[str], values: str) -> None:
-    """Scalar loads, lane by lane."""
+    """Load the values around each lane's cell, lane by lane."""
     n = e.n
     strides = np.cumprod([1, *op.grid.shape[:0:-1]])[::-1]
     wide = f"<{n.width} x i64>"

@@ -30,6 +30,7 @@ class _WalkWriter:
         self.held: list[tuple[Memory, int]] = []
 
     def write(self) -> None:
+        """List the instances that some lane takes, then visit them in every round."""
         e, walk = self.e, self.walk
         for target, source, n in zip(self.states, self.starts, walk.state_sizes, strict=True):
             e.copy(target, source, n)
@@ -52,7 +53,7 @@ class _WalkWriter:
         return region
 
     def _listed(self) -> tuple[str, str]:
-        """Pointer to the numbers of the instances that some lane takes, and how many they are."""
+        """Return the pointer to the numbers of the instances that some lane takes, and how many they are."""
         e, n = self.e, self.e.n
         listed = e.pointer(self._hold(-(-self.walk.count * INDEX_BYTES // n.stride)))
         found = e.variable("i64", "0")
@@ -66,7 +67,7 @@ class _WalkWriter:
         return listed, e.load("i64", found)
 
     def _lanes(self, flag: str) -> str:
-        """Bits of the lanes whose flag is not zero."""
+        """Return the bits of the lanes whose flag is not zero."""
         e, n = self.e, self.e.n
         on = e.new(f"fcmp une {n.vec} {e.load(n.vec, flag)}, zeroinitializer")
         return e.new(f"bitcast {n.mask} {on} to i{n.width}")
@@ -88,7 +89,7 @@ class _WalkWriter:
             table.add(target, i, source)
 
     def _local(self, k: int, visit: str, i: str, buffer: str) -> str:
-        """The local state: kept where that is asked for, else in place or in the buffer."""
+        """Return the local state: kept where that is asked for, else in place or in the buffer."""
         table, state = self.state_tables[k], self.states[k]
         if k not in self.kept:
             return table.read(state, i, buffer)
@@ -97,7 +98,7 @@ class _WalkWriter:
         return row
 
     def _leave_out(self, flag: str, local: list[str], new: list[str], results: list[str]) -> None:
-        """Lanes whose flag is zero keep their states and give zeros."""
+        """Let lanes whose flag is zero keep their states and give zeros."""
         e, walk = self.e, self.walk
         some = e.new(f"icmp ne i{e.n.width} {self._lanes(flag)}, -1")
         nan = e.new(f"fcmp uno {e.n.vec} {e.load(e.n.vec, flag)}, zeroinitializer")
