@@ -92,9 +92,8 @@ def _feedback_kernel(setup: Setup) -> Kernel:
     b = ProgramBuilder("world.feedback")
     x = b.input("state", nx)
     rows = {"states": nx, "controls": m, "k": m, "K_T": n * m, "gap": n}
-    sequences = [b.input(name, (DYNAMIC, size)) for name, size in rows.items()]
-    shared = [b.input("part", 1), b.input("low", m), b.input("high", m)]
-    shared += [b.input(p, setup.default(p).size) for p in setup.parameters]
+    sequences = b.inputs(**{name: (DYNAMIC, size) for name, size in rows.items()})
+    shared = b.inputs(part=1, low=m, high=m, **{p: setup.default(p).size for p in setup.parameters})
     _, (controls,), (states,) = b.scan(_body(setup), DYNAMIC, x, sequences, shared, keep=True)
     b.output("states", states, (DYNAMIC + 1, nx))
     b.output("controls", controls, (DYNAMIC, m))
@@ -103,26 +102,22 @@ def _feedback_kernel(setup: Setup) -> Kernel:
 
 def _body(setup: Setup) -> Program:
     """Build the program (x, known x, known u, k, K_T, gap, part, low, high, parameters) -> (x', u) of one step."""
-    n, m, nq, nv = 2 * setup.nv, setup.nu, setup.nq, setup.nv
-    model = setup.scene.model
-    sizes = {"x": setup.nx, "known": setup.nx, "u": m, "k": m, "K_T": n * m, "gap": n, "part": 1, "low": m, "high": m}
-    s = {name: SX.sym(name, size) for name, size in sizes.items()}
-    away = _away(setup, s["known"], s["x"])
-    u = s["u"] + s["part"] * s["k"] + ca.reshape(s["K_T"], m, n) @ away
-    u = ca.fmin(ca.fmax(u, s["low"]), s["high"])
-    own = ("x", "known", "u", "k", "K_T", "part", "low", "high")
-    control = ca.Function("control", [s[k] for k in own], [ca.densify(u)])
-    back = (s["part"] - 1) * s["gap"]
-    moved = ca.vertcat(integrate(model, s["x"][:nq], back[:nv]), s["x"][nq:] + back[nv:])
-    shift = ca.Function("shift", [s["x"], s["gap"], s["part"]], [moved])
+    n, m, nq, nv, nx = 2 * setup.nv, setup.nu, setup.nq, setup.nv, setup.nx
+
+    def control(x: SX, known: SX, u: SX, k: SX, K_T: SX, part: SX, low: SX, high: SX) -> SX:
+        wanted = u + part * k + K_T.T @ _away(setup, known, x)
+        return ca.fmin(ca.fmax(wanted, low), high)
+
+    def shift(x: SX, gap: SX, part: SX) -> SX:
+        back = (part - 1) * gap
+        return ca.vertcat(integrate(setup.scene.model, x[:nq], back[:nv]), x[nq:] + back[nv:])
+
     b = ProgramBuilder("step")
-    v = {name: b.input(name, size) for name, size in sizes.items()}
-    given = [b.input(p, setup.default(p).size) for p in setup.parameters]
-    (taken,) = b.call(control, *(v[k] for k in own))
-    (after,) = b.call(step_program(setup), v["x"], taken, *given)
-    b.output("x", b.call(shift, after, v["gap"], v["part"])[0])
-    b.output("u", taken)
-    return b.program()
+    x, known, u, k, K_T, gap, part, low, high = b.inputs(nx, nx, m, m, n * m, n, 1, m, m)
+    given = b.inputs(*(setup.default(p).size for p in setup.parameters))
+    taken = b.trace(control, x, known, u, k, (K_T, (n, m)), part, low, high)
+    (after,) = b.call(step_program(setup), x, taken, *given)
+    return b.program(b.trace(shift, after, gap, part), taken)
 
 
 def _away(setup: Setup, known: SX, x: SX) -> SX:
