@@ -48,6 +48,7 @@ class Emitter:
         self._regions: list[tuple[int, int]] = []  # free regions (offset, size)
         self._top = 0
         self._callee = 0
+        self._held: list[list[tuple[Memory, int]]] = []  # regions of the scratch blocks being written, innermost last
         self._exits: list[str] = []  # labels after the loops being written, innermost last
 
     @property
@@ -142,6 +143,20 @@ class Emitter:
     def release(self, slot: Memory, size: int) -> None:
         """Give a region back to the workspace."""
         self._regions.append((slot.offset, size))
+
+    @contextmanager
+    def scratch(self) -> Iterator[None]:
+        """Give back what is held inside of the block."""
+        self._held.append([])
+        yield
+        for region, size in self._held.pop():
+            self.release(region, size)
+
+    def hold(self, size: int) -> str:
+        """Take a region until the end of the innermost `scratch` block; return its address."""
+        region = self.reserve(size)
+        self._held[-1].append((region, size))
+        return self.pointer(region)
 
     def pointer(self, slot: Slot) -> str:
         """Return the address of a slot in memory."""

@@ -1,7 +1,14 @@
-"""Lowering: chunks of straight-line code to LLVM IR text on vectors, one sample per lane.
+"""Lowering: chunks of straight-line code become LLVM IR text on vectors, one sample per lane.
 
-Numbers are IEEE: no fast-math flags. Comparisons of a NaN are NaN, and NaN goes through minima, maxima, logic and selections,
-so that it stays visible. A comparison is kept as a pair of masks (true, unordered) until somebody needs it as a number.
+The writer goes through a chunk once. For every value it knows one or more of three forms: a vector in a register (`numbers`), a
+pair of masks (`masks`), and a place in memory (`stored`). An input is not loaded where it stands in the tape but where it is first
+used. A comparison stays a pair of masks, true and unordered, until some instruction needs it as a number.
+
+After 64 operations a new basic block begins, and what lies in memory is loaded again there: in one long block LLVM would keep
+everything it has read until its last use, mostly on the stack. Masks cannot be loaded again, so blocks begin where none is alive.
+
+Numbers are IEEE numbers; there are no fast-math flags. Comparisons with a NaN are NaN, and a NaN goes through minima, maxima, logic
+and selections, so that it stays visible. What each op writes is in two tables at the end of the file, `MASK_OPS` and `VALUE_OPS`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Small functions every kernel carries along: loops over vectors, and the transposition of rows to lanes and back.
+"""Rows of tensors to vectors of lanes, and back: small functions that every kernel carries along.
 
 A row of a tensor holds n numbers of one sample; the lanes of a block are W samples. Packing turns W rows of n numbers into n
 vectors of W lanes, by W x W transpositions in registers. The order in which a shared input's gradient is summed is fixed:

@@ -1,10 +1,15 @@
-"""Scans: a body applied n times to a carried state. The one loop of the compiler.
+"""Scans: a body applied n times to a carried state, the loop of which roll-outs and iterative solvers are made.
 
     carry[t+1], y[t] = body(carry[t], x[t], shared)        t = 0 .. n-1, or n-1 .. 0 if reversed
 
-Its adjoint is the reversed scan over the stored states: each step runs the body's own backward pass, which recomputes the body.
-So nothing but the carried state is kept. The same loop with a condition is `while`, and with a count per lane it is the adjoint of
-a `while`; finished lanes are frozen, so their bits do not depend on their lane-mates.
+- Forward mode is a scan with twice the carries: states and their tangents.
+- The adjoint is a scan in the other direction over the states that the first one went through. Each of its steps runs the
+  body's own backward pass, which computes the body again; so nothing but the carried states is kept. Its carries are the gradients
+  of the carries, and sums of the gradients of what all steps share.
+- The same loop with a condition (`until`) is a while loop. Its lanes may stop at different times, so it also returns how many steps
+  each took, and its adjoint is a scan with a count per lane (`counted`). Finished lanes are frozen: their bits do not depend on the
+  other lanes of the vector.
+- Restricted to some outputs, a scan keeps the carries that those depend on, through any number of steps.
 """
 
 from __future__ import annotations

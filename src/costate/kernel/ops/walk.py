@@ -4,9 +4,12 @@
         local, result, row = body(state[states[i]], read[gather[i]], rows[t, i])
         state[states[i]] = local;   sum[scatter[i]] += result
 
-Instances that no lane takes cost nothing but a look at their flag, once for all rounds. The adjoint is a walk the other way: it
-reads the local states that were kept at every visit, so its memory is rounds x instances x local state, of which only the visited
-part is ever touched.
+An instance has a few elements of each state as its local state (its row of an index table), may read elements of other vectors,
+and returns its local state changed. Later instances see the change, which tells a walk from a map. Instances that no lane takes
+cost one look at their flag, once for all rounds.
+
+The adjoint is a walk in the other direction. At every visit it needs the local state as it was then, so the forward walk keeps it:
+rounds x instances x local state, of which only the visited part is ever touched.
 """
 
 from __future__ import annotations

@@ -2,8 +2,15 @@
 
     forward:  inputs -> outputs, coefficients          linear:  tangents, some inputs, coefficients -> tangents of outputs
 
-Forward mode would run everything again for each column of a Jacobian. Here the linear rest of straight-line code is what is left of
-its tangents when everything that does not depend on a tangent is taken out; that of a scan is a scan over what its steps left.
+Forward mode would run everything again for each column of a Jacobian. A tangent, however, is linear in the tangents before it, and
+its coefficients are the same for all columns. So each stage is split in two:
+
+- Straight-line code: CasADi takes out of the tangents everything that does not depend on a tangent. These coefficients are one more
+  output of the forward part and an input of the linear part.
+- A scan: the body is split first. The forward scan stacks the coefficients of its steps as a sequence, and the linear scan reads
+  them. If it has few results and there are many columns, its matrix is found once, by its adjoint, and multiplied instead.
+- A stage with a tangent of its own: that program is linear already, and is split likewise.
+- All others are differentiated forward in the linear part, with the values they need.
 """
 
 from __future__ import annotations
