@@ -306,7 +306,6 @@ def _known(links: Sequence[str], name: str) -> str:
 
 __all__ = [
     "IMU",
-    "Contact",
     "ContactForce",
     "JointPosition",
     "JointVelocity",
@@ -315,4 +314,5 @@ __all__ = [
     "Noise",
     "RangeFinder",
     "Sensor",
+    "Touch",
 ]
