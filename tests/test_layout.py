@@ -27,6 +27,8 @@ TESTED_ELSEWHERE = {
     "collision/convex": "collision/test_pairs.py",
     "compat/differentiable_robot_model": "compat/test_same_calls.py",
     "core": "kernel/machine/test_cache.py",
+    "kernel/codegen/stages": "kernel/ops/test_stages.py",
+    "kernel/passes": "kernel/ir/test_derivatives.py",
     "tasks/insertion": "tasks/test_insertion.py",
 }
 """Folder of the package without a folder of tests -> the tests that exercise it."""
@@ -54,7 +56,8 @@ OF_A_PACKAGE = {
     "cli": ("cli",),
     "compat": ("learning_examples", "modules", "same_calls"),
     "identify": ("bad_data", "identify"),
-    "kernel": ("batching",),
+    "kernel": ("rooms",),
+    "kernel/calls": ("batching",),
     "kernel/codegen": ("expressions", "ops"),
     "kernel/ir": ("programs",),
     "kernel/machine": ("processes",),

@@ -35,8 +35,7 @@ def slope_function(world: World) -> ca.Function:
     slope = ca.vertcat(velocity_map(setup.scene.model, s.q) @ s.v, free.acceleration)
     b = ProgramBuilder("slope")
     args = b.inputs(*(x.numel() for x in s.inputs))
-    b.output("slope", s.call(b, "slope", [slope], args)[0])
-    return _of_state_and_control(world, "slope", b.program())
+    return _of_state_and_control(world, "slope", b.program(*s.call(b, "slope", [slope], args)))
 
 
 def inverse_function(world: World) -> ca.Function:
