@@ -8,6 +8,9 @@ The stages are `log` (read and check), `derivatives`, `regressor`, `base`, `solv
 puts them together. `excite` designs motions that are worth logging.
 """
 
+import sys
+from types import ModuleType
+
 from costate.identify.derivatives import differentiate
 from costate.identify.log import Log
 from costate.identify.pipeline import IdentifyOptions, identify
@@ -16,3 +19,12 @@ from costate.identify.result import Identification
 from costate.identify.tables import LogError
 
 __all__ = ["Identification", "IdentifyOptions", "Log", "LogError", "Regressor", "differentiate", "identify"]
+
+
+class _Callable(ModuleType):
+    """This package as a function: `cs.identify` names both, and Python binds it to the package once that is imported."""
+
+    __call__ = staticmethod(identify)
+
+
+sys.modules[__name__].__class__ = _Callable

@@ -21,8 +21,9 @@ from costate.sim.contact.newton.rows import blocks, resolved
 from costate.sim.contact.newton.solve import Solver, derivatives
 from costate.sim.contact.options import Newton
 from costate.sim.forces.tendons import resistance, tendon_forces
+from costate.sim.forces.torques import actuate, actuator_damping
 from costate.sim.integrate.advance import advance, turning
-from costate.sim.integrate.free import actuate, actuator_damping, per_velocity
+from costate.sim.integrate.free import per_velocity
 from costate.sim.integrate.rk4 import runge_kutta
 from costate.sim.setup import Setup, Symbols
 
