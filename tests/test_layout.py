@@ -26,7 +26,7 @@ TESTED_ELSEWHERE = {
     "cli/runs": "train/test_trainer.py",
     "collision/convex": "collision/test_pairs.py",
     "compat/differentiable_robot_model": "compat/test_same_calls.py",
-    "core": "kernel/machine/test_cache.py",
+    "robot/params": "robot/test_learnable.py",
     "tasks/insertion": "tasks/test_insertion.py",
 }
 """Folder of the package without a folder of tests -> the tests that exercise it."""

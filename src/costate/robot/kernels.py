@@ -1,4 +1,4 @@
-"""From a row of the physics table to a compiled kernel."""
+"""Kernels of robot functions, from rows of the physics table."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ _FINITE = (
 
 
 def read_mjcf(path: str | Path, floating_base: bool | None = None) -> Model:
-    """The robot, or all the bodies, in an MJCF file; link 0 is "world" and has the geoms of the world body.
+    """Return the robot, or all the bodies, in an MJCF file; link 0 is "world" and has the geoms of the world body.
 
     floating_base: True frees a single body that is fixed to the world, False fixes one that is free, None keeps it.
     Raises ModelError for a faulty file; warns with ModelWarning of what is left out. Needs mujoco (extra "mjcf").
@@ -104,7 +104,7 @@ def _compile(path: Path) -> Any:
 
 
 def names(mj: Any) -> list[str]:
-    """Of the links that stand for the bodies."""
+    """Return the names of the links that stand for the bodies."""
     return [mj.body(b).name or f"body{b}" for b in range(mj.nbody)]
 
 
@@ -120,7 +120,7 @@ def _links_and_joints(mj: Any, assumed: Assumptions) -> tuple[tuple[Link, ...], 
 
 
 def _body_joints(mj: Any, b: int, body: str, parent: str, assumed: Assumptions) -> Iterator[Joint]:
-    """The joints from the parent body to a body, in the order in which MuJoCo applies them."""
+    """Yield the joints from the parent body to a body, in the order in which MuJoCo applies them."""
     frame = Transform(from_wxyz(mj.body_quat[b]), np.array(mj.body_pos[b]))  # of the body, in the link reached so far
     first, count = int(mj.body_jntadr[b]), int(mj.body_jntnum[b])
     if not count:
@@ -140,7 +140,7 @@ def _body_joints(mj: Any, b: int, body: str, parent: str, assumed: Assumptions) 
 
 
 def _reference(mj: Any, j: int, kind: str) -> Transform:
-    """The motion that takes q = 0 to MuJoCo's reference configuration q = ref, inverted."""
+    """Return the inverse of the motion that takes q = 0 to MuJoCo's reference configuration q = ref."""
     axis, ref = mj.jnt_axis[j], float(mj.qpos0[mj.jnt_qposadr[j]])
     if kind == "revolute":
         return Transform(rotation=about_axis(axis, -ref))
@@ -190,7 +190,7 @@ def _inertia(mj: Any, b: int) -> Inertia:
 
 
 def _home(mj: Any) -> Array:
-    """MuJoCo's reference configuration, with quaternions as x, y, z, w."""
+    """Return MuJoCo's reference configuration, with quaternions as x, y, z, w."""
     parts = []
     for j in range(mj.njnt):
         kind, start = _KINDS[int(mj.jnt_type[j])], int(mj.jnt_qposadr[j])
