@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from costate.model.errors import ModelError
-from costate.model.model import Joint, Link, Model
+from costate.model.joint import Joint
+from costate.model.model import Link, Model
 
 WORLD = "world"
 FLOATING_JOINT = "floating_base"

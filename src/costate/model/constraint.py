@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from costate.model.errors import ModelError
-from costate.model.model import Transform
 from costate.model.surface import Softness
+from costate.model.transform import Transform
 
 Rename = Callable[[str], str]
 

@@ -10,7 +10,10 @@ import numpy as np
 from costate.core.arrays import Array
 from costate.model.base import WORLD
 from costate.model.constraint import Constraint
-from costate.model.model import Joint, Link, Mimic, Model, Shape, Transform
+from costate.model.joint import Joint, Mimic
+from costate.model.model import Link, Model
+from costate.model.shape import Shape
+from costate.model.transform import Transform
 
 
 def merge(name: str, parts: Sequence[tuple[str, Model, Transform]], scenery: Sequence[Shape], gravity: Array) -> Model:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from costate.model.errors import Assumptions, ModelError
-from costate.model.model import JOINT_SIZES, Joint, Link, Mimic
+from costate.model.joint import JOINT_SIZES, Joint, Mimic
+from costate.model.model import Link
 
 
 def order(name: str, links: dict[str, Link], joints: list[Joint]) -> tuple[tuple[Link, ...], tuple[Joint, ...]]:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from costate.model.errors import Assumptions
+from costate.model.joint import Actuator
 from costate.model.mjcf.tendon import is_fixed, tendon_name
-from costate.model.model import Actuator
 
 _ON_JOINT, _ON_TENDON = (0, 1), 3  # mjtTrn
 _NO_BIAS, _AFFINE_BIAS, _FIXED_GAIN, _NO_DYNAMICS = 0, 1, 0, 0

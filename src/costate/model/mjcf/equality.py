@@ -11,8 +11,8 @@ from costate.model.constraint import Connect, Constraint, Couple, Weld
 from costate.model.errors import Assumptions
 from costate.model.mjcf.geom import softness
 from costate.model.mjcf.tendon import is_fixed, tendon_name
-from costate.model.model import Transform
 from costate.model.rotation import from_wxyz
+from costate.model.transform import Transform
 
 _CONNECT, _WELD, _JOINT, _TENDON = 0, 1, 2, 3
 _SITE = 6

@@ -9,9 +9,10 @@ import numpy as np
 
 from costate.core.arrays import Array
 from costate.model.errors import Assumptions
-from costate.model.model import Shape, Transform
 from costate.model.rotation import from_wxyz
+from costate.model.shape import Shape
 from costate.model.surface import Softness, Surface
+from costate.model.transform import Transform
 
 _KINDS: dict[int, tuple[str, Any]] = {
     0: ("plane", lambda s: s[:0]),

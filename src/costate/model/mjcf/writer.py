@@ -8,7 +8,10 @@ from xml.etree import ElementTree as ET
 import numpy as np
 
 from costate.model.errors import ModelError
-from costate.model.model import Joint, Link, Shape, Transform
+from costate.model.joint import Joint
+from costate.model.model import Link
+from costate.model.shape import Shape
+from costate.model.transform import Transform
 
 JOINTS = {"revolute": "hinge", "continuous": "hinge", "prismatic": "slide", "floating": "free", "spherical": "ball"}
 """MuJoCo's kind of joint by ours. A planar joint would be three of its joints."""
