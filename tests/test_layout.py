@@ -26,9 +26,9 @@ TESTED_ELSEWHERE = {
     "cli/runs": "train/test_trainer.py",
     "collision/convex": "collision/test_pairs.py",
     "compat/differentiable_robot_model": "compat/test_same_calls.py",
-    "core": "kernel/machine/test_cache.py",
     "kernel/codegen/stages": "kernel/ops/test_stages.py",
     "kernel/passes": "kernel/ir/test_derivatives.py",
+    "robot/params": "robot/test_learnable.py",
     "tasks/insertion": "tasks/test_insertion.py",
 }
 """Folder of the package without a folder of tests -> the tests that exercise it."""
