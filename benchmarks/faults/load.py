@@ -133,7 +133,7 @@ def kernel_loop(seconds: float) -> Samples:
 
 
 def iterations_a_day() -> float:
-    """Of a training with the default options, from the processor time of a few."""
+    """Estimate the iterations of a training with the default options, from the processor time of a few."""
     options = TrainOptions()
     with tempfile.TemporaryDirectory() as folder:
         run = Run.create(Path(folder) / "run", replace(options, iterations=12, interval=4, watch_interval=0, threads=1))
