@@ -36,20 +36,20 @@ FUNNEL_RAMP = InsertionTraining.funnel_ramp
 REWARDS = RewardOptions(InsertionWeights(far=0.2, funnel=0.5, floor=0.1))
 """The terms of the loss, with weights that suit a search by trial: a pull from afar, and no fear of the socket's mouth."""
 LEARNING_RATE = 1e-3
-"""Of PPO and SAC; falls linearly over the budget, to a twentieth."""
+"""Learning rate of PPO and SAC; it falls linearly over the budget, to a twentieth."""
 WATCHED, HELD_OUT = 256, 2000
 """Episodes of a look at the success rate, and of the one at the end."""
 
 
 @dataclass
 class Curve:
-    """How a method came along; kept in a file."""
+    """The progress of a method, kept in a file."""
 
     file: Path
     points: list[dict[str, float]] = field(default_factory=list)
     """steps, seconds, success, error [mm]."""
     final: dict[str, float] = field(default_factory=dict)
-    """Of the held-out episodes, after the last step."""
+    """Evaluation on the held-out episodes, after the last step."""
 
     @classmethod
     def open(cls, file: Path) -> Curve:
@@ -252,7 +252,7 @@ TRIED = (
 
 
 def _caution(curves: dict[str, Curve]) -> str:
-    """What the figures do not say."""
+    """Explain what the figures do not say."""
     ours = curves.get("back-propagation")
     most = ours.points[-1]["steps"] if ours else 0
     last = {name: c.points[-1]["steps"] for name, c in curves.items()}

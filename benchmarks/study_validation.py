@@ -21,7 +21,7 @@ from benchmarks.validation.twins import Comparison
 COMMAND = "make study-contact"
 THROWS = 1000
 SHOWN = 0.5
-"""When the picture of the arch is taken [s]."""
+"""Time at which the picture of the arch is taken [s]."""
 
 
 def stack_study(chosen: Options) -> Table:

@@ -47,7 +47,7 @@ def killed(name: str, times: int) -> tuple[str, int, int, int, int]:
 
 
 def _until_done(work: Work, folder: Path, chance: random.Random, seconds: float, expected: bytes) -> tuple[int, str]:
-    """How often it was killed, and what is not as it must be."""
+    """Count the kills, and describe what is not as it must be."""
     hits = 0
     while hits == 0 or chance.random() < AGAIN:
         child = Child(lambda: work.run(folder))
@@ -64,7 +64,7 @@ def _until_done(work: Work, folder: Path, chance: random.Random, seconds: float,
 
 
 def _damage(work: Work, folder: Path, expected: bytes) -> str:
-    """What a kill has left: the result is whole or not there, all else can be read."""
+    """Check what a kill has left: the result is whole or not there, all else can be read."""
     try:
         work.check(folder)
     except Exception as error:
@@ -199,7 +199,7 @@ def two_trainings(folder: Path) -> str:
 
 
 def _same(work: Work, folder: Path) -> str:
-    """Whether it goes on to the end of an undisturbed run."""
+    """Tell whether it goes on to the end of an undisturbed run."""
     with tempfile.TemporaryDirectory() as base:
         expected, _ = undisturbed(work, Path(base) / "undisturbed")
     return _problem(work, folder, expected)

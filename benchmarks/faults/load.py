@@ -132,7 +132,7 @@ def kernel_loop(seconds: float) -> Samples:
 
 
 def iterations_a_day() -> float:
-    """Of a training with the default options, from the processor time of a few."""
+    """Estimate the iterations of a training with the default options, from the processor time of a few."""
     options = InsertionTraining()
     with tempfile.TemporaryDirectory() as folder:
         run = Run.create(

@@ -1,4 +1,4 @@
-"""What is killed: a training, a compilation, the writing of a report. Each goes on from what is in its folder."""
+"""The works that are killed: a training, a compilation, the writing of a report. Each goes on from what is in its folder."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def train_policy(folder: Path, options: InsertionTraining = OPTIONS) -> None:
 
 
 def check_training(folder: Path) -> None:
-    """What a kill has left can be read."""
+    """Check that what a kill has left can be read."""
     if (folder / "run").exists():
         run = Run.open(folder / "run")
         run.checkpoint()

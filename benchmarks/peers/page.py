@@ -17,7 +17,7 @@ HEADS = {"ur5": "UR5, fixed base, 6 joints", "laikago": "Laikago, floating base,
 
 
 def tables(results: Results) -> list[Table]:
-    """Those for which there are numbers."""
+    """Return the tables for which there are numbers."""
     made = [*(_functions(results, name) for name in HEADS), _throughput(results), _steps(results), _rollouts(results)]
     made += [_cold(results), _memory(results), _agreement(results)]
     made += [roofline.table(results.roofline)] if results.roofline else []

@@ -243,7 +243,7 @@ def test_control_c_leaves_a_folder_to_go_on_with(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="in use"):
         train(Run.open(path))
     child.send_signal(signal.SIGINT)
-    shown, errors = child.communicate(timeout=60)
+    shown, errors = child.communicate(timeout=600)
     assert child.returncode == 130, errors
     assert f"costate train insertion --resume {path}" in shown
     assert "Traceback" not in errors
