@@ -2,59 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import casadi as ca
 from casadi import SX
 
-from costate.collision.mesh.hull import Hull
-from costate.collision.shapes import FAR, Box, Capsule, Cylinder, Ellipsoid, Solid, Sphere, length
+from costate.collision.shapes import FAR, Solid, length
 from costate.kernel import ProgramBuilder
 from costate.kernel.ir.program import Program
 
 BOUND = 4
 """Numbers of a bounding sphere: its middle in the solid's frame, its radius."""
 
-_HALF: dict[type[Solid], Callable[..., SX]] = {
-    Sphere: lambda s: s.radius,
-    Capsule: lambda s: s.radius + s.length / 2,
-    Cylinder: lambda s: ca.sqrt(s.radius**2 + s.length**2 / 4),
-    Box: lambda s: length(s.size) / 2,
-    Ellipsoid: lambda s: ca.mmax(s.semi),
-}
-"""Radius around the origin."""
-
 
 def bound(solid: Solid) -> tuple[SX, SX]:
-    """Middle and radius of a sphere around a solid; an endless radius where there is none."""
-    if isinstance(solid, Hull):
-        corners = solid.corners
-        middle = sum(corners[1:], corners[0]) / len(corners)
-        return middle, ca.mmax(ca.vertcat(*(length(p - middle) for p in corners)))
-    radius = _HALF.get(type(solid), lambda s: FAR)(solid)
-    return SX.zeros(3), SX(radius)
+    """Return middle and radius of a sphere around a solid; the radius is FAR where there is none."""
+    return solid.bounding_sphere()
 
 
 BOX = 6
 """Numbers of a bounding box: its middle in the solid's frame, and half its edges along the solid's axes."""
 
-_HALF_EDGES: dict[type[Solid], Callable[..., SX]] = {
-    Sphere: lambda s: ca.repmat(SX(s.radius), 3, 1),
-    Capsule: lambda s: ca.vertcat(s.radius, s.radius, s.radius + s.length / 2),
-    Cylinder: lambda s: ca.vertcat(s.radius, s.radius, s.length / 2),
-    Box: lambda s: s.size / 2,
-    Ellipsoid: lambda s: s.semi,
-}
-
 
 def bounding_box(solid: Solid) -> SX:
-    """Middle and half edges of a box around a solid, (BOX,); endless where there is none."""
-    if isinstance(solid, Hull):
-        corners = ca.horzcat(*solid.corners)
-        low, high = (ca.vertcat(*(f(corners[k, :]) for k in range(3))) for f in (ca.mmin, ca.mmax))
-        return ca.vertcat((low + high) / 2, (high - low) / 2)
-    half = _HALF_EDGES.get(type(solid), lambda s: SX.ones(3) * FAR)(solid)
-    return ca.vertcat(SX.zeros(3), half)
+    """Return middle and half edges of a box around a solid, (BOX,); FAR where there is none."""
+    return ca.vertcat(*solid.bounding_box())
 
 
 def boxes_apart(x: SX, y: SX, s: SX, t: SX) -> SX:

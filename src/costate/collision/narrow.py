@@ -18,10 +18,9 @@ from casadi import SX
 from costate.collision.convex.gjk import search_program
 from costate.collision.convex.manifold import POINTS, manifold
 from costate.collision.convex.pair import pair_symbols
-from costate.collision.convex.support import is_convex
 from costate.collision.mesh.field_pairs import field_program
 from costate.collision.pairs import Placed, by_program, contact_points
-from costate.collision.shapes import Field, Solid, resized, sizes
+from costate.collision.shapes import Convex, Field, Solid, resized, sizes
 from costate.kernel import ProgramBuilder
 from costate.kernel.ir.program import Program
 from costate.kernel.ops.straight import as_program
@@ -102,7 +101,7 @@ def _flipped(program: Program) -> Program:
 
 def convex_program(a: Solid, b: Solid) -> Program:
     """Of two convex solids of these kinds and counts of sizes, whatever the sizes are."""
-    assert is_convex(a) and is_convex(b)
+    assert isinstance(a, Convex) and isinstance(b, Convex)
     p = ProgramBuilder("convex")
     pair, symbols = pair_symbols(a, b)
     x, y = p.input("x", POSE), p.input("y", POSE)

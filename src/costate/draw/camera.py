@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from costate.draw.mesh import Floats
+from costate.collision.mesh.triangles import Floats
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,14 +7,15 @@ its mesh files: viewers move thousands of instances of one mesh in one go.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from costate.draw.mesh import UNIT, Floats, Mesh, heights_mesh, mesh_from_file, socket
+from costate.collision.kinds import KINDS
+from costate.collision.mesh.triangles import Floats, Mesh, unit_box
+from costate.collision.shapes import Part
 from costate.model import Link, Model, ModelError, Shape, Transform
 
 Color = tuple[float, float, float, float]
@@ -31,9 +32,6 @@ PALETTE: tuple[Color, ...] = (
 
 COLLISION: Color = (0.95, 0.35, 0.25, 0.45)
 """Collision shapes, drawn over the visual ones."""
-
-SLAB = 4.0
-"""Edge of the square that stands for a plane which is not the ground [m]."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,87 +103,49 @@ def draw_model(model: Model, collisions: bool = False) -> Drawing:
 
     A mesh file that is missing or cannot be read is warned of and drawn as a box with the inertia of its link.
     """
-    sketch = _Sketch(model)
+    sketch = _Sketch()
     for k, link in enumerate(model.links):
         shapes = link.collisions if collisions else (link.visuals or link.collisions)
         for shape in shapes:
-            color = COLLISION if collisions else shape.color or PALETTE[k % len(PALETTE)]
-            SHAPES[shape.kind](sketch, k, link, shape, color)
+            if k == 0 and _is_ground(shape):
+                height = float(shape.pose.translation[2])
+                sketch.ground = height if sketch.ground is None else max(height, sketch.ground)
+            else:
+                sketch.add(k, link, shape, COLLISION if collisions else shape.color or PALETTE[k % len(PALETTE)])
     links = tuple(link.name for link in model.links)
     return Drawing(links, sketch.meshes, tuple(sketch.instances), sketch.ground)
+
+
+def _is_ground(shape: Shape) -> bool:
+    return shape.kind == "plane" and shape.pose.rotation[2, 2] > 1 - 1e-9
 
 
 @dataclass
 class _Sketch:
     """A drawing in the making."""
 
-    model: Model
     meshes: dict[str, Mesh] = field(default_factory=dict)
     instances: list[Instance] = field(default_factory=list)
     ground: float | None = None
 
-    def add(self, mesh: str, k: int, pose: Transform, scale: Any, color: Color) -> None:
-        if mesh not in self.meshes:
-            self.meshes[mesh] = UNIT[mesh]()
-        matrix = np.concatenate([pose.rotation, np.reshape(pose.translation, (3, 1))], axis=1)
-        name = self.model.links[k].name
-        self.instances.append(Instance(mesh, k, name, matrix, np.broadcast_to(np.asarray(scale, float), 3), color))
-
-
-def _sphere(sketch: _Sketch, k: int, link: Link, s: Shape, color: Color) -> None:
-    sketch.add("sphere", k, s.pose, s.size[0], color)
-
-
-def _box(sketch: _Sketch, k: int, link: Link, s: Shape, color: Color) -> None:
-    sketch.add("box", k, s.pose, s.size, color)
-
-
-def _cylinder(sketch: _Sketch, k: int, link: Link, s: Shape, color: Color) -> None:
-    r, h = s.size
-    sketch.add("cylinder", k, s.pose, (r, r, h), color)
-
-
-def _capsule(sketch: _Sketch, k: int, link: Link, s: Shape, color: Color) -> None:
-    r, h = s.size
-    sketch.add("tube", k, s.pose, (r, r, h), color)
-    for end in (-h / 2, h / 2):
-        sketch.add("sphere", k, s.pose @ Transform(translation=np.array([0, 0, end])), r, color)
-
-
-def _ellipsoid(sketch: _Sketch, k: int, link: Link, s: Shape, color: Color) -> None:
-    sketch.add("sphere", k, s.pose, s.size, color)
-
-
-def _plane(sketch: _Sketch, k: int, link: Link, s: Shape, color: Color) -> None:
-    if k == 0 and s.pose.rotation[2, 2] > 1 - 1e-9:
-        sketch.ground = max(float(s.pose.translation[2]), -np.inf if sketch.ground is None else sketch.ground)
-        return
-    sketch.add("box", k, s.pose @ Transform(translation=np.array([0, 0, -0.005])), (SLAB, SLAB, 0.01), color)
-
-
-def _socket(sketch: _Sketch, k: int, link: Link, s: Shape, color: Color) -> None:
-    key = "socket " + " ".join(f"{x:g}" for x in s.size)
-    sketch.meshes.setdefault(key, socket(*map(float, s.size)))
-    sketch.add(key, k, s.pose, 1.0, color)
-
-
-def _heightfield(sketch: _Sketch, k: int, link: Link, s: Shape, color: Color) -> None:
-    assert s.heights is not None
-    key = f"heights {len(sketch.meshes)}"
-    sketch.meshes[key] = heights_mesh(s.heights, float(s.size[0]), float(s.size[1]))
-    sketch.add(key, k, s.pose, 1.0, color)
-
-
-def _mesh(sketch: _Sketch, k: int, link: Link, s: Shape, color: Color) -> None:
-    key = f"file {s.mesh}"
-    try:
-        if key not in sketch.meshes:
-            sketch.meshes[key] = mesh_from_file(s.mesh_file())
-    except (ModelError, ImportError, ValueError, OSError) as error:
-        warnings.warn(f"link {link.name!r} is drawn as a box: {error}", stacklevel=5)
-        sketch.add("box", k, *inertia_box(link), color)
-        return
-    sketch.add(key, k, s.pose, s.size, color)
+    def add(self, k: int, link: Link, shape: Shape, color: Color) -> None:
+        """Add the parts of a shape of link number k; a box with the link's inertia where they cannot be had."""
+        try:
+            parts = KINDS[shape.kind].parts(shape)
+            for part in parts:
+                if part.name not in self.meshes:
+                    self.meshes[part.name] = part.mesh()
+            pose = shape.pose
+        except (ModelError, ImportError, ValueError, OSError) as error:
+            warnings.warn(f"link {link.name!r} is drawn as a box: {error}", stacklevel=5)
+            pose, edges = inertia_box(link)
+            parts = [Part("box", unit_box, edges)]
+            self.meshes.setdefault("box", unit_box())
+        for part in parts:
+            at = pose @ part.pose
+            matrix = np.concatenate([at.rotation, np.reshape(at.translation, (3, 1))], axis=1)
+            scale = np.broadcast_to(np.asarray(part.scale, float), 3)
+            self.instances.append(Instance(part.name, k, link.name, matrix, scale, color))
 
 
 def inertia_box(link: Link) -> tuple[Transform, Floats]:
@@ -212,17 +172,3 @@ def principal(link: Link) -> tuple[float, Floats, Floats]:
     if np.linalg.det(axes) < 0:
         axes = axes * np.array([1.0, 1.0, -1.0])
     return link.inertia.mass, axes, moments
-
-
-SHAPES: dict[str, Callable[[_Sketch, int, Link, Shape, Color], None]] = {
-    "sphere": _sphere,
-    "box": _box,
-    "cylinder": _cylinder,
-    "capsule": _capsule,
-    "ellipsoid": _ellipsoid,
-    "plane": _plane,
-    "socket": _socket,
-    "mesh": _mesh,
-    "heightfield": _heightfield,
-}
-"""Shape kind -> how it is drawn."""

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from costate.draw.mesh import Floats
+from costate.collision.mesh.triangles import Floats
 from costate.model.rotation import aligning_z
 
 Color = tuple[float, float, float, float]
@@ -22,7 +22,7 @@ class Mark:
     """A unit mesh in the world."""
 
     mesh: str
-    """A key of `costate.draw.mesh.UNIT`."""
+    """A key of `costate.collision.mesh.triangles.UNIT`."""
     pose: Floats
     """[R | p], shape (3, 4)."""
     scale: Floats

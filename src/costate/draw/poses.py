@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from costate.collision.mesh.triangles import Floats
 from costate.draw.drawing import Drawing, draw_model, model_of
-from costate.draw.mesh import Floats
 from costate.model import Model
 from costate.robot import Robot
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from costate.draw.mesh import Floats
+from costate.collision.mesh.triangles import Floats
 
 CANDIDATES = 3_000_000
 """Pixels looked at in one go; bounds the memory."""

@@ -15,9 +15,9 @@ import numpy as np
 import torch
 
 from costate import __version__
+from costate.collision.mesh.triangles import Floats, Mesh
 from costate.draw.drawing import Drawing, Instance
 from costate.draw.marks import CONTACT
-from costate.draw.mesh import Floats, Mesh
 from costate.draw.poses import Motion, motion_of
 from costate.draw.signals import by_state, contact_vectors, gradient_vectors
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from costate.collision.mesh.triangles import UNIT, Floats
 from costate.draw.camera import Camera, framing
 from costate.draw.marks import TRAIL, Mark, arrow, trail
-from costate.draw.mesh import UNIT, Floats
 from costate.draw.poses import Motion
 from costate.draw.recording import Recording, record
 from costate.draw.shading import THEMES, encoded, picture

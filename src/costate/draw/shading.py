@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from costate.collision.mesh.triangles import Floats
 from costate.draw.camera import Camera
-from costate.draw.mesh import Floats
 from costate.draw.raster import barycentric, rasterize
 from costate.draw.triangles import Triangles
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from costate.collision.mesh.triangles import Floats
 from costate.draw.marks import ramp
-from costate.draw.mesh import Floats
 from costate.draw.poses import Motion
 from costate.model import Model
 from costate.robot import Robot

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from costate.draw.mesh import Floats, Mesh
+from costate.collision.mesh.triangles import Floats, Mesh
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,10 +16,9 @@ import casadi as ca
 import numpy as np
 from casadi import SX
 
-from costate.collision.convex.pair import Pair, centre
-from costate.collision.convex.support import features
+from costate.collision.convex.pair import Pair
 from costate.collision.mesh.hull import EDGE, Hull
-from costate.collision.shapes import Box, Capsule, Solid, Sphere, length
+from costate.collision.shapes.solid import length
 from costate.kernel import ProgramBuilder
 from costate.kernel.ir.program import Var
 
@@ -33,11 +32,6 @@ STARTS = 4
 """Directions from which the least depth of round solids is searched."""
 ALIKE = 0.85
 """Cosine of the angle within which two of them would find the same."""
-
-
-def has_flat_core(solid: Solid) -> bool:
-    """Whether the least depth is along one of finitely many directions."""
-    return isinstance(solid, Sphere | Capsule | Box | Hull)
 
 
 def least_overlap(b: ProgramBuilder, pair: Pair, symbols: list[SX], last: Var, args: list[Var]) -> Var:
@@ -73,11 +67,11 @@ def sphere_points(count: int) -> np.ndarray:
 def _few_axes(pair: Pair, last: SX) -> list[SX]:
     """The best, and its separation, of: the line of centres, the given direction, faces and crossed edges of simple solids."""
     between = pair.between()
-    a, b = features(pair.a), features(pair.b)
+    a, b = pair.a, pair.b
     tried = [between / length(between), last / length(last)]
-    tried += [-(pair.R @ n) for n in a.normals(pair.a, pair.R.T @ (centre(pair.b) - pair.t))]
-    tried += b.normals(pair.b, pair.t + pair.R @ centre(pair.a))
-    for i, j in product(a.edges, b.edges):
+    tried += [-(pair.R @ n) for n in a.face_normals(pair.R.T @ (b.centre() - pair.t))]
+    tried += b.face_normals(pair.t + pair.R @ a.centre())
+    for i, j in product(a.edge_axes, b.edge_axes):
         across = ca.cross(pair.R[:, i], SX.eye(3)[:, j])
         skew = ca.dot(across, across) > SKEW
         unit = ca.if_else(skew, across, tried[0])
@@ -125,7 +119,7 @@ def _edges(b: ProgramBuilder, pair: Pair, symbols: list[SX], best: list[Var], ar
     a_hull, b_hull = isinstance(pair.a, Hull), isinstance(pair.b, Hull)
     if a_hull and b_hull:
         found = _hull_edges(b, pair, symbols, best, args)
-    elif (a_hull and features(pair.b).edges) or (b_hull and features(pair.a).edges):
+    elif (a_hull and pair.b.edge_axes) or (b_hull and pair.a.edge_axes):
         found = _few_edges(b, pair, symbols, best, args)
     else:
         return best
@@ -142,7 +136,7 @@ def _few_edges(b: ProgramBuilder, pair: Pair, symbols: list[SX], best: list[Var]
     rows = _part(b, hull, "edges_flat", args[1 + side])
     row, best_n, most = SX.sym("edge", EDGE), SX.sym("best", 3), SX.sym("most")
     found = (best_n, most)
-    for axis in features(seen.a).edges:
+    for axis in seen.a.edge_axes:
         n, met = _common_normal(row, seen.R[:, axis])
         s = ca.if_else(met, ca.dot(n, seen.support_a(-n) - row[:3]), -1e9)
         found = better(n if side else -(pair.R @ n), s, *found)

@@ -16,11 +16,11 @@ from __future__ import annotations
 import casadi as ca
 from casadi import SX
 
-from costate.collision.convex.axes import STARTS, better, has_flat_core, least_overlap, spread_starts
+from costate.collision.contact_point import tangents
+from costate.collision.convex.axes import STARTS, better, least_overlap, spread_starts
 from costate.collision.convex.pair import Pair, pair_symbols
-from costate.collision.convex.support import features
-from costate.collision.orient import tangents
-from costate.collision.shapes import TINY, Solid, length
+from costate.collision.shapes.convex import Convex
+from costate.collision.shapes.solid import TINY, length
 from costate.kernel import ProgramBuilder
 from costate.kernel.ir.program import Program
 
@@ -41,7 +41,7 @@ LONGEST = 0.1
 """Longest step of Newton [rad]."""
 
 
-def search_program(a: Solid, b: Solid) -> Program:
+def search_program(a: Convex, b: Convex) -> Program:
     """(pose, sizes of a, sizes of b) -> (n, flats of a (6,), of b (6,), whether n follows from them); with derivatives zero."""
     pair, symbols = pair_symbols(a, b)
     search = ProgramBuilder("search")
@@ -163,7 +163,7 @@ def _inside(pair: Pair, symbols: list[SX]) -> Program:
     b = ProgramBuilder("inside")
     args = [b.input(f"i{k}", n) for k, n in enumerate((3, 3, *(s.numel() for s in symbols)))]
     n = least_overlap(b, pair, symbols, args[1], args[2:])
-    if not (has_flat_core(pair.a) and has_flat_core(pair.b)):
+    if pair.a.is_round or pair.b.is_round:
         starts = spread_starts(b, pair, symbols, n, args[2:])
         (worst,) = b.call(ca.Function("worst", [], [SX(-1e9)]))
         (n, _), _, _ = b.scan(_from_start(pair, symbols), STARTS, [n, worst], sequences=[starts], shared=args[2:])
@@ -259,8 +259,8 @@ def _narrow(v1: SX, v2: SX, v3: SX, x: SX, d: SX) -> SX:
 def _polish(pair: Pair, symbols: list[SX]) -> ca.Function:
     """(n, flats) -> the same, where the solids are at least as far apart; as many flats as possible."""
     n, flats_a, flats_b, follows = SX.sym("n", 3), SX.sym("fa", 6), SX.sym("fb", 6), SX.sym("follows")
-    near_a = features(pair.a).flats(pair.a, -(pair.R.T @ n))
-    near_b = features(pair.b).flats(pair.b, n)
+    near_a = pair.a.flats(-(pair.R.T @ n))
+    near_b = pair.b.flats(n)
     none = SX.zeros(3)
     edge_a, edge_b = near_a[2], near_b[2]
     options = [

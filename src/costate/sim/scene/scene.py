@@ -8,10 +8,8 @@ from itertools import combinations
 
 import numpy as np
 
-from costate.collision.mesh.files import load_triangles
-from costate.collision.mesh.hull import mass_properties
+from costate.collision.kinds import KINDS, solid_of
 from costate.collision.shapes import Solid
-from costate.collision.solids import solid_of
 from costate.model import Inertia, Joint, Link, Model, Shape, Transform
 from costate.model.merge import WORLD, merge
 from costate.model.surface import Surface
@@ -59,11 +57,8 @@ class Body:
         com = np.asarray(self.com, float)
         if self.inertia is not None:
             return Inertia(self.mass, com, np.asarray(self.inertia, float))
-        first = self.shapes[0]
-        if isinstance(first, Shape) and first.kind == "mesh":
-            com, matrix = hull_inertia(first, self.mass)
-            return Inertia(self.mass, com, matrix)
-        return Inertia(self.mass, com, solid_inertia(first, self.mass))
+        own, matrix = mass_properties(self.shapes[0], self.mass)
+        return Inertia(self.mass, com if own is None else own, matrix)
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,40 +78,19 @@ class Static:
         return self.pose @ self.shape.pose if isinstance(self.shape, Shape) else self.pose
 
 
-def solid_inertia(shape: Shape | Solid, mass: float) -> np.ndarray:
-    """Of an even solid about its centre, in the axes of its link [kg m^2]."""
+def mass_properties(shape: Shape | Solid, mass: float) -> tuple[np.ndarray | None, np.ndarray]:
+    """Return the centre of mass [m] (3,) of an even solid (None: its own origin) and its inertia about it [kg m^2] (3, 3), in the
+    axes of its link."""
     if isinstance(shape, Solid):
-        raise ValueError(f"the inertia of a {type(shape).__name__} must be given: Body(..., inertia=...)")
-    s = np.asarray(shape.size, float)
-    if shape.kind == "sphere":
-        local = np.full(3, 0.4 * mass * s[0] ** 2)
-    elif shape.kind == "box":
-        local = mass / 12 * (np.sum(s**2) - s**2)
-    elif shape.kind == "cylinder":
-        r, h = s
-        local = mass * np.array([(3 * r**2 + h**2) / 12] * 2 + [r**2 / 2])
-    elif shape.kind == "ellipsoid":
-        local = mass / 5 * (np.sum(s**2) - s**2)
-    elif shape.kind == "capsule":
-        local = _capsule_inertia(float(s[0]), float(s[1]), mass)
-    else:
-        raise ValueError(f"the inertia of a {shape.kind} must be given: Body(..., inertia=...)")
+        return shape.mass_properties(mass)
+    com, matrix = KINDS[shape.kind].mass_properties(shape, mass)
     R = shape.pose.rotation
-    return R @ np.diag(local) @ R.T
+    return None if com is None else R @ com + shape.pose.translation, R @ matrix @ R.T
 
 
-def hull_inertia(shape: Shape, mass: float) -> tuple[np.ndarray, np.ndarray]:
-    """Centre of mass (3,) and inertia about it (3, 3) of an even solid that fills the hull of a mesh, in the axes of its link."""
-    com, matrix = mass_properties(load_triangles(shape.mesh_file())[0] * shape.size, mass)
-    R = shape.pose.rotation
-    return R @ com + shape.pose.translation, R @ matrix @ R.T
-
-
-def _capsule_inertia(r: float, h: float, mass: float) -> np.ndarray:
-    """A cylinder and two half balls, whose centres of mass are 3/8 r beyond its ends."""
-    rod, caps = np.array([h, 4 / 3 * r]) / (h + 4 / 3 * r) * mass
-    across = rod * (3 * r**2 + h**2) / 12 + caps * (0.4 * r**2 + h**2 / 4 + 3 / 8 * r * h)
-    return np.array([across, across, rod * r**2 / 2 + caps * 0.4 * r**2])
+def solid_inertia(shape: Shape | Solid, mass: float) -> np.ndarray:
+    """Return the inertia of an even solid about its centre of mass, in the axes of its link [kg m^2] (3, 3)."""
+    return mass_properties(shape, mass)[1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,8 +126,9 @@ class Collider:
         return told is None or bool(told.contype or told.conaffinity)
 
     @property
-    def is_plane(self) -> bool:
-        return isinstance(self.shape, Shape) and self.shape.kind == "plane"
+    def is_endless(self) -> bool:
+        """Whether it is a plane: two of them never touch each other."""
+        return isinstance(self.shape, Shape) and KINDS[self.shape.kind].is_endless
 
     @property
     def solid(self) -> Solid:
@@ -248,7 +223,7 @@ def _pairs(
     named = None if collide is None or callable(collide) else _named_pairs(colliders, collide)
     for (i, a), (j, b) in combinations(enumerate(colliders), 2):
         links = frozenset((group[a.link], group[b.link]))
-        if len(links) == 1 or (a.is_plane and b.is_plane):
+        if len(links) == 1 or (a.is_endless and b.is_endless):
             continue
         if named is not None:
             if (i, j) in named:

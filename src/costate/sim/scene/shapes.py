@@ -4,6 +4,8 @@
     world = cs.World(..., scenery=[cs.Static("cup", cup), cs.Static("ground", plane())])
 
 Lengths are in metres. Primitives are shapes of the model (drawn, with an inertia); what is made of them is a signed distance.
+A kind of your own is a class that derives from `costate.collision.shapes.Solid` or `Convex`, made known by `register(name, class)`;
+`shape(name, sizes)` is then a shape of that kind.
 """
 
 from __future__ import annotations
@@ -14,9 +16,10 @@ from pathlib import Path
 
 import numpy as np
 
+from costate.collision.kinds import register as register
+from costate.collision.kinds import solid_of
 from costate.collision.mesh.files import convex_parts
 from costate.collision.shapes import Difference, Intersection, Moved, Offset, Solid, Union
-from costate.collision.solids import solid_of
 from costate.model import Shape, Transform
 from costate.model.rotation import from_rpy
 
@@ -28,7 +31,7 @@ def sphere(
     radius: float, position: Vector = (0, 0, 0), *, friction: float | None = None, color: Color | None = None
 ) -> Shape:
     """A ball."""
-    return _shape("sphere", [radius], position, (0, 0, 0), friction, color)
+    return shape("sphere", [radius], position, (0, 0, 0), friction, color)
 
 
 def box(
@@ -40,7 +43,7 @@ def box(
     color: Color | None = None,
 ) -> Shape:
     """A box of three edge lengths, centred. rpy: roll, pitch, yaw [rad]."""
-    return _shape("box", size, position, rpy, friction, color)
+    return shape("box", size, position, rpy, friction, color)
 
 
 def cylinder(
@@ -53,7 +56,7 @@ def cylinder(
     color: Color | None = None,
 ) -> Shape:
     """A cylinder along z, centred."""
-    return _shape("cylinder", [radius, length], position, rpy, friction, color)
+    return shape("cylinder", [radius, length], position, rpy, friction, color)
 
 
 def capsule(
@@ -66,7 +69,7 @@ def capsule(
     color: Color | None = None,
 ) -> Shape:
     """A cylinder along z with round ends; the length is without them."""
-    return _shape("capsule", [radius, length], position, rpy, friction, color)
+    return shape("capsule", [radius, length], position, rpy, friction, color)
 
 
 def ellipsoid(
@@ -78,7 +81,7 @@ def ellipsoid(
     color: Color | None = None,
 ) -> Shape:
     """An ellipsoid of three semi-axes, centred."""
-    return _shape("ellipsoid", semi_axes, position, rpy, friction, color)
+    return shape("ellipsoid", semi_axes, position, rpy, friction, color)
 
 
 def mesh(
@@ -94,8 +97,8 @@ def mesh(
     """A mesh file (STL, OBJ, DAE, PLY, glTF). contact: what others touch, "hull" (its convex hull, of at most 32 corners) or "grid"
     (its distance sampled on a grid: any shape, but only convex shapes can touch it)."""
     factors = np.broadcast_to(np.asarray(scale, float), 3).tolist()
-    shape = _shape("mesh", factors, position, rpy, friction, color)
-    return replace(shape, mesh=str(path), uri=str(path), contact=contact)
+    found = shape("mesh", factors, position, rpy, friction, color)
+    return replace(found, mesh=str(path), uri=str(path), contact=contact)
 
 
 def decomposition(
@@ -131,14 +134,14 @@ def heightfield(
     values = np.asarray(heights, float)
     if values.ndim != 2 or min(values.shape) < 2:
         raise ValueError(f"heights have shape {values.shape}; expected (nx, ny), at least 2 x 2")
-    return replace(_shape("heightfield", size, position, rpy, friction, color), heights=values)
+    return replace(shape("heightfield", size, position, rpy, friction, color), heights=values)
 
 
 def plane(
     position: Vector = (0, 0, 0), rpy: Vector = (0, 0, 0), *, friction: float | None = None, color: Color | None = None
 ) -> Shape:
     """Everything below z = 0."""
-    return _shape("plane", [], position, rpy, friction, color)
+    return shape("plane", [], position, rpy, friction, color)
 
 
 def socket(
@@ -156,7 +159,7 @@ def socket(
 
     A cylinder that goes in with its lower end (its local -z) is met exactly: see `costate.collision.pairs`.
     """
-    return _shape("socket", [bore, radius, depth, floor], position, rpy, friction, color)
+    return shape("socket", [bore, radius, depth, floor], position, rpy, friction, color)
 
 
 def union(*parts: Shape | Solid) -> Solid:
@@ -184,9 +187,15 @@ def moved(shape: Shape | Solid, position: Vector = (0, 0, 0), rpy: Vector = (0, 
     return Moved(_solid(shape), _pose(position, rpy))
 
 
-def _shape(
-    kind: str, size: Vector, position: Vector, rpy: Vector, friction: float | None, color: Color | None
+def shape(
+    kind: str,
+    size: Vector,
+    position: Vector = (0, 0, 0),
+    rpy: Vector = (0, 0, 0),
+    friction: float | None = None,
+    color: Color | None = None,
 ) -> Shape:
+    """Return a shape of any kind, also one that was added by `register`."""
     if not np.all(np.asarray(size, float) > 0):
         raise ValueError(f"sizes of a {kind} must be positive, got {tuple(size)}")
     return Shape(kind, np.asarray(size, float), _pose(position, rpy), friction=friction, color=color)
