@@ -26,7 +26,7 @@ class Command:
 
 
 COMMANDS: dict[str, Command] = {
-    "bench": Command("costate.cli.bench:run", "measure Costate beside other libraries"),
+    "bench": Command("costate.cli.bench:run", "measure the functions of a robot and their gradients on this machine"),
     "cache": Command("costate.cli.cache:run", "show or clear the cache of compiled kernels"),
     "evaluate": Command("costate.cli.runs.evaluate:run", "judge a trained controller on episodes it has never seen"),
     "export": Command("costate.cli.runs.export:run", "write a trained controller as an ONNX file and a C header"),

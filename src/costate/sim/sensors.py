@@ -192,7 +192,7 @@ class ContactForce(Sensor):
 
 
 @dataclass(frozen=True)
-class Contact(Sensor):
+class Touch(Sensor):
     """Sum of the normal forces on a link, or on some of its shapes, during the next substep [N], (..., 1)."""
 
     link: str

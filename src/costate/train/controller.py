@@ -56,7 +56,8 @@ class Controller:
 
 def load_policy(run: str | Path) -> Controller:
     """The controller in a run folder (or any folder with its policy.safetensors and policy.json)."""
-    from costate.core.files import read_json, read_tensors
+    from costate.core.files import read_json
+    from costate.core.tensors import read_tensors
 
     folder = Path(run)
     for name in (POLICY, NOTE):
@@ -74,7 +75,8 @@ def load_policy(run: str | Path) -> Controller:
 
 def save_policy(run: Run) -> None:
     """Write the run's latest weights as its controller."""
-    from costate.core.files import write_json, write_tensors
+    from costate.core.files import write_json
+    from costate.core.tensors import write_tensors
 
     matrix, zero = run.task.features
     offset, scale = run.task.action_scale

@@ -26,7 +26,8 @@ from typing import Any
 
 import torch
 
-from costate.core.files import from_json, read_json, read_tensors, write_json, write_tensors
+from costate.core.files import from_json, read_json, write_json
+from costate.core.tensors import read_tensors, write_tensors
 from costate.tasks.insertion import Insertion, Policy
 from costate.train.plan import TrainOptions, generator
 

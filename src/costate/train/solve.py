@@ -15,7 +15,7 @@ from costate.optimise.gauss_newton import GaussNewtonOptions, gauss_newton
 from costate.optimise.gradient import GradientOptions, gradient
 from costate.optimise.ilqr import ILQROptions, ilqr
 from costate.optimise.search import SearchOptions, search
-from costate.optimise.solution import Options, Solution
+from costate.optimise.solution import OptimiserOptions, Solution
 from costate.tasks.task import Problems, Task
 from costate.train.least_time import least_times
 
@@ -32,7 +32,7 @@ class Recipe:
 
     task: str
     """module:class in `costate.tasks`."""
-    options: Mapping[str, Options]
+    options: Mapping[str, OptimiserOptions]
     """Optimiser -> its options; the first one is the usual one, "search" the reference without gradients."""
     fields: Mapping[str, Any] = field(default_factory=dict)
     """Of the task."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from costate.core.lock import lock
+from costate.core.files import locked
 from costate.sim import World
 from costate.tasks.insertion import Episodes, Insertion, InsertionWeights, Policy, Trajectory, draw, loss, run, total
 from costate.train.controller import save_policy
@@ -38,7 +38,7 @@ def train(folder: Run, watch: Watch = lambda row: None) -> None:
     learning_rate, funnel_factor, contact, control_steps and seconds (of training, in total), steps_per_second; and every
     `watch_interval` success and success_error_mm, of a few episodes in the world with contact.
     """
-    with lock(folder.path), _open_metrics(folder) as metrics:
+    with locked(folder.path), _open_metrics(folder) as metrics:
         trainer = Trainer(folder)
         while trainer.done < folder.options.iterations:
             row = trainer.interval()

@@ -16,7 +16,7 @@ from costate.collision.shapes import size_symbols
 from costate.core.fork import cached_property
 from costate.kernel import ProgramBuilder
 from costate.kernel.ir.program import Program, Var
-from costate.kernel.ops.straight import as_program
+from costate.kernel.ir.straight import as_program
 from costate.sim.contact.pgs.pairwise_bodies import Moving
 from costate.sim.setup import Setup, Symbols
 
