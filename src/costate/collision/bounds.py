@@ -1,4 +1,4 @@
-"""Bounding spheres and boxes, and pairs that are only looked at where their spheres are near."""
+"""Bounding spheres and boxes, and pairs that are only examined where their spheres are near."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ def bounding_box(solid: Solid) -> SX:
 
 
 def boxes_apart(x: SX, y: SX, s: SX, t: SX) -> SX:
-    """How far two boxes (s at the pose x, t at y) are apart along the normals of their faces [m]: a lower bound of the distance."""
+    """Return how far two boxes (s at the pose x, t at y) are apart along the normals of their faces [m], a lower bound of their
+    distance."""
     (A, a), (B, b) = ((ca.reshape(p[:9], 3, 3), p[9:] + ca.reshape(p[:9], 3, 3) @ c[:3]) for p, c in ((x, s), (y, t)))
     between, turn = a - b, A.T @ B
     reach = ca.fabs(turn)
@@ -40,8 +41,8 @@ def boxes_apart(x: SX, y: SX, s: SX, t: SX) -> SX:
 
 
 def pruned(program: Program) -> Program:
-    """A pair's program with two bounding spheres as further inputs. Where the spheres are further apart than the radius of the
-    smaller one, the pair has one place: on the line between them, with the distance of the spheres, which is a lower bound."""
+    """Return a pair's program with two bounding spheres as further inputs. Where the spheres are further apart than the radius of
+    the smaller one, the pair has one contact point: on the line between them, with the distance of the spheres, a lower bound."""
     b = ProgramBuilder("pruned")
     args = [b.input(f"i{k}", n) for k, n in enumerate(program.in_sizes)]
     spheres = [b.input(f"sphere{k}", BOUND) for k in range(2)]
@@ -61,7 +62,7 @@ def pruned(program: Program) -> Program:
 
 
 def _spheres(x: SX, y: SX, s: SX, t: SX) -> tuple[SX, SX, SX]:
-    """Direction from the second sphere to the first, their distance, and the point midway."""
+    """Return the direction from the second sphere to the first, their distance, and the point midway."""
     middles = [p[9:] + ca.reshape(p[:9], 3, 3) @ c[:3] for p, c in ((x, s), (y, t))]
     apart = middles[0] - middles[1]
     distance = length(apart)

@@ -32,7 +32,7 @@ class Kind:
     parts: Callable[[Shape], list[Part]]
     """Meshes that are drawn."""
     is_endless: bool = False
-    """Whether two shapes of such kinds never touch each other."""
+    """True for planes: two shapes of such kinds never touch each other."""
 
 
 def plain(solid: type[Solid]) -> Kind:

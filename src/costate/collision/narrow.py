@@ -1,6 +1,6 @@
-"""Contact of pairs that need more than straight-line code: programs from two poses to places.
+"""Contact of pairs that need more than straight-line code: programs from two poses to contact points.
 
-    (pose of a (12), pose of b (12), sizes of a, sizes of b) -> POINT numbers for each place: gap, point, normal from b to a
+    (pose of a (12), pose of b (12), sizes of a, sizes of b) -> POINT numbers each: gap, point, normal from b to a
 
 A pose is the rotation, column by column, and the position.
 """
@@ -30,12 +30,12 @@ POSE, POINT = 12, 7
 
 
 def point_count(a: Solid, b: Solid) -> int:
-    """How many places a pair has."""
+    """Return how many contact points a pair has."""
     return pair_program(a, b).out_sizes[0] // POINT
 
 
 def pair_key(a: Solid, b: Solid) -> tuple[Hashable, Hashable]:
-    """Pairs with the same key are one program, with different sizes."""
+    """Return a key: pairs with the same one are one program, with different sizes."""
     return _kind(a), _kind(b)
 
 
@@ -49,7 +49,7 @@ _programs: dict[tuple[Hashable, Hashable], Program] = {}
 
 
 def pair_program(a: Solid, b: Solid) -> Program:
-    """The program of a pair, made once for all pairs of the same key."""
+    """Return the program of a pair, made once for all pairs of the same key."""
     key = pair_key(a, b)
     if key not in _programs:
         _programs[key] = _make(a, b)
@@ -57,12 +57,12 @@ def pair_program(a: Solid, b: Solid) -> Program:
 
 
 def point_program(a: Solid, b: Solid) -> Program:
-    """Of any pair of plain solids: its program, or its formula as one."""
+    """Return the program of any pair of plain solids, or its formula as one."""
     return pair_program(a, b) if by_program(a, b) else _formula(a, b)
 
 
 def is_plain(solid: Solid) -> bool:
-    """Whether a solid is told by its kind and sizes (compositions are not)."""
+    """Return whether a solid is defined by its kind and sizes (compositions are not)."""
     return isinstance(solid, Field) or not any(
         isinstance(getattr(solid, f.name), Solid | Transform)
         for f in fields(solid)  # type: ignore[arg-type]
@@ -88,7 +88,7 @@ def _make(a: Solid, b: Solid) -> Program:
 
 
 def _flipped(program: Program) -> Program:
-    """The same pair the other way round."""
+    """Return the program of the same pair the other way round."""
     b = ProgramBuilder("flipped")
     n = program.in_sizes
     args = [b.input(f"i{k}", m) for k, m in enumerate((n[1], n[0], n[3], n[2]))]
@@ -100,7 +100,7 @@ def _flipped(program: Program) -> Program:
 
 
 def convex_program(a: Solid, b: Solid) -> Program:
-    """Of two convex solids of these kinds and counts of sizes, whatever the sizes are."""
+    """Return the program of two convex solids of these kinds and counts of sizes, whatever the sizes are."""
     assert isinstance(a, Convex) and isinstance(b, Convex)
     p = ProgramBuilder("convex")
     pair, symbols = pair_symbols(a, b)
@@ -117,14 +117,14 @@ def convex_program(a: Solid, b: Solid) -> Program:
 
 @cache
 def _relative() -> ca.Function:
-    """Pose of a in b from both poses."""
+    """Return a function of both poses that gives the pose of a in b."""
     x, y = SX.sym("x", POSE), SX.sym("y", POSE)
     (Ra, pa), (Rb, pb) = pose(x), pose(y)
     return ca.Function("relative", [x, y], [ca.vertcat(ca.vec(Rb.T @ Ra), Rb.T @ (pa - pb))])
 
 
 def pose(x: SX) -> tuple[SX, SX]:
-    """Rotation and position from a column."""
+    """Return rotation and position from a column."""
     return ca.reshape(x[:9], 3, 3), x[9:]
 
 

@@ -1,7 +1,7 @@
 """Drawings: the shapes of a model as instances of meshes, each fixed to a link.
 
-Capsules become a tube and two spheres, so that a scene of any number of links is made of four unit meshes and those of
-its mesh files: viewers move thousands of instances of one mesh in one go.
+Each kind of shape says by which parts it is drawn (`parts` of its solid). Most are unit meshes with a scale, so that a scene of any
+number of links shares a few meshes: viewers move thousands of instances of one mesh in one go.
 """
 
 from __future__ import annotations
@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 
 from costate.collision.kinds import KINDS
-from costate.collision.mesh.triangles import Floats, Mesh, unit_box
+from costate.collision.mesh.triangles import Mesh, unit_box
 from costate.collision.shapes import Part
+from costate.core.arrays import Array, Color
 from costate.model import Link, Model, ModelError, Shape, Transform
-
-Color = tuple[float, float, float, float]
 
 PALETTE: tuple[Color, ...] = (
     (0.30, 0.50, 0.78, 1.0),
@@ -31,7 +30,7 @@ PALETTE: tuple[Color, ...] = (
 """Colours of shapes that have none, link by link."""
 
 COLLISION: Color = (0.95, 0.35, 0.25, 0.45)
-"""Collision shapes, drawn over the visual ones."""
+"""Colour of collision shapes, which are drawn over the visual ones."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,11 +41,11 @@ class Instance:
     """A key of `Drawing.meshes`."""
     link: int
     name: str
-    """Of the link."""
-    pose: Floats
-    """In the link frame, [R | p], shape (3, 4)."""
-    scale: Floats
-    """Along the axes of the mesh, shape (3,)."""
+    """Name of the link."""
+    pose: Array
+    """Pose in the link frame, [R | p], shape (3, 4)."""
+    scale: Array
+    """Factors along the axes of the mesh, shape (3,)."""
     color: Color
 
 
@@ -65,21 +64,21 @@ class Drawing:
         return np.array([i.link for i in self.instances], int)
 
     @cached_property
-    def local(self) -> Floats:
+    def local(self) -> Array:
         """Poses in the link frames, shape (instances, 3, 4)."""
         return np.array([i.pose for i in self.instances]).reshape(-1, 3, 4)
 
     @cached_property
-    def scales(self) -> Floats:
+    def scales(self) -> Array:
         return np.array([i.scale for i in self.instances]).reshape(-1, 3)
 
     @cached_property
-    def colors(self) -> Floats:
+    def colors(self) -> Array:
         """RGBA in [0, 1], shape (instances, 4)."""
         return np.array([i.color for i in self.instances]).reshape(-1, 4)
 
-    def place(self, link_poses: Floats) -> Floats:
-        """Poses of the instances in the world, (..., instances, 3, 4), from those of the links, (..., links, 3, 4)."""
+    def place(self, link_poses: Array) -> Array:
+        """Return poses of the instances in the world, (..., instances, 3, 4), from those of the links, (..., links, 3, 4)."""
         at = link_poses[..., self.link_index, :, :]
         R, p = at[..., :3], at[..., 3]
         rotation = R @ self.local[:, :, :3]
@@ -88,7 +87,7 @@ class Drawing:
 
 
 def model_of(source: Any) -> Model:
-    """The model behind a world, a robot or a model."""
+    """Return the model behind a world, a robot or a model."""
     if isinstance(source, Model):
         return source
     if hasattr(source, "setup"):
@@ -99,7 +98,7 @@ def model_of(source: Any) -> Model:
 
 
 def draw_model(model: Model, collisions: bool = False) -> Drawing:
-    """The visual shapes of a model (the collision shapes of links without), or its collision shapes.
+    """Draw the visual shapes of a model (the collision shapes of links without), or its collision shapes.
 
     A mesh file that is missing or cannot be read is warned of and drawn as a box with the inertia of its link.
     """
@@ -148,8 +147,8 @@ class _Sketch:
             self.instances.append(Instance(part.name, k, link.name, matrix, scale, color))
 
 
-def inertia_box(link: Link) -> tuple[Transform, Floats]:
-    """Pose and edges of the even box that has a link's mass and inertia; a cube of 5 cm for a link without."""
+def inertia_box(link: Link) -> tuple[Transform, Array]:
+    """Return pose and edges of the even box that has a link's mass and inertia; a cube of 5 cm for a link without."""
     m, axes, moments = principal(link)
     if m <= 0 or moments.max() <= 0:
         return Transform(translation=np.asarray(link.inertia.com, float)), np.full(3, 0.05)
@@ -157,8 +156,8 @@ def inertia_box(link: Link) -> tuple[Transform, Floats]:
     return Transform(axes, np.asarray(link.inertia.com, float)), edges
 
 
-def inertia_ellipsoid(link: Link) -> tuple[Transform, Floats] | None:
-    """Pose and semi-axes of the even ellipsoid that has a link's mass and inertia; None without a mass."""
+def inertia_ellipsoid(link: Link) -> tuple[Transform, Array] | None:
+    """Return pose and semi-axes of the even ellipsoid that has a link's mass and inertia; None without a mass."""
     m, axes, moments = principal(link)
     if m <= 0 or moments.max() <= 0:
         return None
@@ -166,8 +165,8 @@ def inertia_ellipsoid(link: Link) -> tuple[Transform, Floats] | None:
     return Transform(axes, np.asarray(link.inertia.com, float)), semi
 
 
-def principal(link: Link) -> tuple[float, Floats, Floats]:
-    """Mass, principal axes as columns of a rotation, and principal moments."""
+def principal(link: Link) -> tuple[float, Array, Array]:
+    """Return mass, principal axes as columns of a rotation, and principal moments."""
     moments, axes = np.linalg.eigh(link.inertia.matrix)
     if np.linalg.det(axes) < 0:
         axes = axes * np.array([1.0, 1.0, -1.0])

@@ -1,4 +1,4 @@
-"""Convex solids against sampled ones: points of the solid, each looked up; the deepest and three that span most are kept."""
+"""Convex solids against sampled ones: points of the solid are looked up; the deepest and three that span most area are kept."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from costate.kernel.ir.program import Program
 
 
 def field_program(a: Solid, field: Field) -> Program:
-    """(pose of a, pose of the field, sizes of a, sizes of the field) -> places, normals from the field to a."""
+    """Return a program (pose of a, pose of the field, sizes of a, sizes of the field) -> contact points, normals from the field to
+    a."""
     b = ProgramBuilder("field")
     x, y = b.input("x", 12), b.input("y", 12)
     size_a, size_f = b.input("sa", len(sizes(a))), b.input("sf", len(sizes(field)))
@@ -43,7 +44,7 @@ def _relative(x: SX, y: SX) -> tuple[SX, SX]:
 
 
 def _places(p: SX, f: SX, radii: list[Number], facing: SX, y: SX) -> SX:
-    """Gap, point midway and normal of the points that are kept, in the world."""
+    """Return gap, point midway and normal of the points that are kept, in the world."""
     t1, t2 = tangents(facing)
     found = []
     for k, r in enumerate(radii):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 from costate.collision.shapes.field import Field
 from costate.collision.shapes.rays import FAR
 from costate.collision.shapes.solid import TINY, Number, length
+from costate.core.files import checksum
 from costate.kernel import ProgramBuilder
 from costate.kernel.ir.program import Program
 
@@ -118,6 +118,4 @@ def _towards(start: SX, end: SX, low: SX, high: SX) -> SX:
 
 
 def _digest(*arrays: Samples) -> str:
-    return hashlib.sha256(
-        b"".join(np.ascontiguousarray(x).tobytes() + str(x.shape).encode() for x in arrays)
-    ).hexdigest()
+    return checksum(*(part for x in arrays for part in (np.ascontiguousarray(x).tobytes(), str(x.shape).encode())))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
-import os
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from costate.collision.mesh.fields import Grid
 from costate.collision.mesh.hull import VERTICES, Hull, hull_of
 from costate.collision.mesh.triangles import Mesh, creased
+from costate.core.files import checksum, seal, unseal, write_private
 from costate.kernel.machine.cache import cache_path
 
 Array = NDArray[np.float64]
@@ -24,8 +24,6 @@ CELLS = 24
 """Cells of a grid along its longest side, unless told."""
 AROUND = 3
 """Cells of a grid beyond the mesh on every side."""
-DIGEST = 32
-"""Bytes of a checksum."""
 TRIANGLES = 40_000
 """Mesh files with more triangles are drawn as their convex hull: a page has to carry them."""
 
@@ -82,7 +80,7 @@ def grid_of(vertices: Array, faces: NDArray[np.int64], cells: int = CELLS) -> Gr
     spacing = float((high - low).max() / cells)
     counts = np.ceil((high - low) / spacing).astype(int) + 1 + 2 * AROUND
     origin = (low + high) / 2 - (counts - 1) * spacing / 2
-    key = hashlib.sha256(b"grid 2" + vertices.tobytes() + faces.tobytes() + str(cells).encode()).hexdigest()
+    key = checksum(b"grid 2", vertices.tobytes(), faces.tobytes(), str(cells).encode())
     values = _kept(f"{key}.grid", lambda: _sampled(vertices[faces], origin, counts, spacing))
     return Grid(0.0, values, origin, spacing)
 
@@ -140,9 +138,7 @@ def _kept(name: str, make: Callable[[], Array]) -> Array:
 def _read(file: Path) -> Array | None:
     """Return an array from a file, or None if there is none or it is not what was written."""
     try:
-        content = file.read_bytes()
-        digest, data = content[:DIGEST], content[DIGEST:]
-        return np.load(io.BytesIO(data), allow_pickle=False) if hashlib.sha256(data).digest() == digest else None
+        return np.load(io.BytesIO(unseal(file.read_bytes())), allow_pickle=False)
     except (OSError, ValueError):
         return None
 
@@ -151,14 +147,8 @@ def _write(file: Path, values: Array) -> None:
     """Write a checksum and the array, atomically; a folder that cannot be written to only costs time."""
     data = io.BytesIO()
     np.save(data, values, allow_pickle=False)
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        handle, temporary = tempfile.mkstemp(dir=file.parent, suffix=".tmp")
-        with os.fdopen(handle, "wb") as f:
-            f.write(hashlib.sha256(data.getvalue()).digest() + data.getvalue())
-        os.replace(temporary, file)
-    except OSError:
-        return
+    with suppress(OSError):
+        write_private(file, seal(data.getvalue()))
 
 
 def convex_parts(path: Path, threshold: float = 0.05, parts: int = -1) -> list[Path]:
@@ -167,7 +157,7 @@ def convex_parts(path: Path, threshold: float = 0.05, parts: int = -1) -> list[P
     threshold: concavity that is left [-], 0.01 (many parts) to 1; parts: at most so many, -1 for no limit.
     """
     vertices, faces = load_triangles(path)
-    key = hashlib.sha256(f"parts 2 {threshold} {parts}".encode() + vertices.tobytes() + faces.tobytes()).hexdigest()
+    key = checksum(f"parts 2 {threshold} {parts}".encode(), vertices.tobytes(), faces.tobytes())
     folder = (cache_path() or Path(tempfile.gettempdir()) / "costate") / "meshes" / f"{path.stem}-{key[:16]}"
     found = _whole(folder)
     if found is None:
@@ -182,7 +172,7 @@ def _whole(folder: Path) -> list[Path] | None:
     """Return the parts in a folder, or None if they are not what was written."""
     try:
         lines = [line.split() for line in (folder / "parts").read_text().splitlines()]
-        whole = all(hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest for digest, name in lines)
+        whole = all(checksum((folder / name).read_bytes()) == digest for digest, name in lines)
     except (OSError, ValueError):
         return None
     return [folder / name for _, name in lines] if lines and whole else None
@@ -204,5 +194,5 @@ def _decompose(vertices: Array, faces: NDArray[np.int64], threshold: float, part
         lines += [f"f {i + 1} {j + 1} {m + 1}" for i, j, m in triangles]
         text = "\n".join(lines) + "\n"
         (folder / f"part{k:03d}.obj").write_text(text, newline="\n")
-        listed.append(f"{hashlib.sha256(text.encode()).hexdigest()} part{k:03d}.obj\n")
+        listed.append(f"{checksum(text.encode())} part{k:03d}.obj\n")
     (folder / "parts").write_text("".join(listed))

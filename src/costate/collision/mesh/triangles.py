@@ -6,13 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Floats = NDArray[Any]
-"""Numbers in float32 or float64."""
+from costate.core.arrays import Array
 
 CREASE = np.cos(np.radians(40.0))
 """Cosine of the angle between faces above which they keep their edge."""
@@ -22,11 +20,11 @@ CREASE = np.cos(np.radians(40.0))
 class Mesh:
     """Triangles with a normal per vertex."""
 
-    vertices: Floats
+    vertices: Array
     """Corners [m], shape (n, 3)."""
-    normals: Floats
+    normals: Array
     """Unit normals, shape (n, 3)."""
-    faces: NDArray[Any]
+    faces: Array
     """Corners of the triangles, counter-clockwise seen from outside, shape (m, 3)."""
 
     def __post_init__(self) -> None:
@@ -45,7 +43,7 @@ def lathe(profile: ArrayLike, segments: int = 32) -> Mesh:
     return joined(bands)
 
 
-def _band(a: Floats, b: Floats, segments: int) -> Mesh:
+def _band(a: Array, b: Array, segments: int) -> Mesh:
     """Return the cone between two circles, given as (radius, z)."""
     turn = np.linspace(0, 2 * np.pi, segments + 1)
     c, s = np.cos(turn), np.sin(turn)
@@ -119,7 +117,7 @@ def unit_box() -> Mesh:
     return Mesh(np.array(vertices), np.repeat(np.array(normals), 4, axis=0), np.array(faces))
 
 
-def heights_mesh(heights: Floats, length_x: float, length_y: float) -> Mesh:
+def heights_mesh(heights: Array, length_x: float, length_y: float) -> Mesh:
     """Return a surface through heights (nx, ny) over a rectangle around the origin [m], seen from both sides."""
     nx, ny = heights.shape
     x, y = np.meshgrid(np.linspace(-0.5, 0.5, nx) * length_x, np.linspace(-0.5, 0.5, ny) * length_y, indexing="ij")
@@ -141,7 +139,7 @@ UNIT: dict[str, Callable[[], Mesh]] = {
 """Meshes that are scaled to size, by name."""
 
 
-def creased(vertices: Floats, faces: NDArray[Any]) -> Mesh:
+def creased(vertices: Array, faces: Array) -> Mesh:
     """Return a mesh with normals that are smooth over each vertex, but flat where neighbouring faces meet at a sharp angle."""
     corner = vertices[faces]
     area = np.cross(corner[:, 1] - corner[:, 0], corner[:, 2] - corner[:, 0])

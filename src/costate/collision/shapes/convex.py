@@ -34,7 +34,7 @@ class Convex(Solid):
     """A convex solid. Directions need not have length one; points are (3,)."""
 
     is_round: ClassVar[bool] = True
-    """Whether its core has round surfaces, so that the direction of least depth must be searched."""
+    """True if its core has round surfaces, so that the direction of least depth must be searched."""
     edge_axes: ClassVar[tuple[int, ...]] = ()
     """Axes of the solid that straight edges lie along, where these are few."""
 
@@ -69,6 +69,7 @@ class Convex(Solid):
 
 
 def no_flats() -> Flats:
+    """Return zeros."""
     return SX.zeros(3), SX.zeros(3), SX.zeros(3)
 
 

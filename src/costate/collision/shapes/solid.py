@@ -61,9 +61,9 @@ class Solid(ABC):
     size_count: ClassVar[int] = 0
     """Number of sizes of a shape of this kind."""
     is_ball: ClassVar[bool] = False
-    """Whether its one point with its radius is all of it."""
+    """True if its one point with its radius is all of it."""
     has_exact_distance: ClassVar[bool] = False
-    """Whether its distance is exact inside and outside, so that balls touch it by a formula."""
+    """True if its distance is exact inside and outside, so that balls touch it by a formula."""
     facing: ClassVar[SX | None] = None
     """Outward normal (3,), for solids whose normal is the same everywhere (a plane)."""
 

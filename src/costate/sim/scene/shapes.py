@@ -20,17 +20,17 @@ from costate.collision.kinds import register as register
 from costate.collision.kinds import solid_of
 from costate.collision.mesh.files import convex_parts
 from costate.collision.shapes import Difference, Intersection, Moved, Offset, Solid, Union
+from costate.core.arrays import Color
 from costate.model import Shape, Transform
 from costate.model.rotation import from_rpy
 
 Vector = Sequence[float]
-Color = tuple[float, float, float, float]
 
 
 def sphere(
     radius: float, position: Vector = (0, 0, 0), *, friction: float | None = None, color: Color | None = None
 ) -> Shape:
-    """A ball."""
+    """Make a ball."""
     return shape("sphere", [radius], position, (0, 0, 0), friction, color)
 
 
@@ -42,7 +42,7 @@ def box(
     friction: float | None = None,
     color: Color | None = None,
 ) -> Shape:
-    """A box of three edge lengths, centred. rpy: roll, pitch, yaw [rad]."""
+    """Make a box of three edge lengths, centred. rpy: roll, pitch, yaw [rad]."""
     return shape("box", size, position, rpy, friction, color)
 
 
@@ -55,7 +55,7 @@ def cylinder(
     friction: float | None = None,
     color: Color | None = None,
 ) -> Shape:
-    """A cylinder along z, centred."""
+    """Make a cylinder along z, centred."""
     return shape("cylinder", [radius, length], position, rpy, friction, color)
 
 
@@ -68,7 +68,7 @@ def capsule(
     friction: float | None = None,
     color: Color | None = None,
 ) -> Shape:
-    """A cylinder along z with round ends; the length is without them."""
+    """Make a cylinder along z with round ends; the length is without them."""
     return shape("capsule", [radius, length], position, rpy, friction, color)
 
 
@@ -80,7 +80,7 @@ def ellipsoid(
     friction: float | None = None,
     color: Color | None = None,
 ) -> Shape:
-    """An ellipsoid of three semi-axes, centred."""
+    """Make an ellipsoid of three semi-axes, centred."""
     return shape("ellipsoid", semi_axes, position, rpy, friction, color)
 
 
@@ -94,8 +94,11 @@ def mesh(
     friction: float | None = None,
     color: Color | None = None,
 ) -> Shape:
-    """A mesh file (STL, OBJ, DAE, PLY, glTF). contact: what others touch, "hull" (its convex hull, of at most 32 corners) or "grid"
-    (its distance sampled on a grid: any shape, but only convex shapes can touch it)."""
+    """Make a shape of a mesh file (STL, OBJ, DAE, PLY, glTF).
+
+    contact: what others touch, "hull" (its convex hull, of at most 32 corners) or "grid" (its distance sampled on a grid: any
+    shape, but only convex shapes can touch it).
+    """
     factors = np.broadcast_to(np.asarray(scale, float), 3).tolist()
     found = shape("mesh", factors, position, rpy, friction, color)
     return replace(found, mesh=str(path), uri=str(path), contact=contact)
@@ -112,7 +115,7 @@ def decomposition(
     friction: float | None = None,
     color: Color | None = None,
 ) -> list[Shape]:
-    """Convex parts that together make up a mesh, each a mesh of its own. Needs coacd.
+    """Make convex parts that together are a mesh, each a mesh of its own. Needs coacd.
 
     threshold: concavity that is left, 0.01 (many parts) to 1; parts: at most so many, -1 for no limit.
     """
@@ -129,8 +132,8 @@ def heightfield(
     friction: float | None = None,
     color: Color | None = None,
 ) -> Shape:
-    """A smooth surface through heights [m] (nx, ny), spread evenly over a rectangle of two lengths [m] around the origin; solid
-    below, nothing beyond."""
+    """Make a smooth surface through heights [m] (nx, ny), spread evenly over a rectangle of two lengths [m] around the origin; it
+    is solid below, and there is nothing beyond."""
     values = np.asarray(heights, float)
     if values.ndim != 2 or min(values.shape) < 2:
         raise ValueError(f"heights have shape {values.shape}; expected (nx, ny), at least 2 x 2")
@@ -140,7 +143,7 @@ def heightfield(
 def plane(
     position: Vector = (0, 0, 0), rpy: Vector = (0, 0, 0), *, friction: float | None = None, color: Color | None = None
 ) -> Shape:
-    """Everything below z = 0."""
+    """Make a plane: everything below z = 0."""
     return shape("plane", [], position, rpy, friction, color)
 
 
@@ -155,35 +158,36 @@ def socket(
     friction: float | None = None,
     color: Color | None = None,
 ) -> Shape:
-    """An upright cup: a cylinder with a bore from above, `floor` thick below it; its origin is in the middle of the bore's mouth.
+    """Make an upright cup: a cylinder with a bore from above, `floor` thick below it, its origin in the middle of the bore's mouth.
 
-    A cylinder that goes in with its lower end (its local -z) is met exactly: see `costate.collision.pairs`.
+    Contact with a cylinder that goes in with its lower end (its local -z) is exact: see
+    `costate.collision.formulas.cylinder_socket`.
     """
     return shape("socket", [bore, radius, depth, floor], position, rpy, friction, color)
 
 
 def union(*parts: Shape | Solid) -> Solid:
-    """What is in any of the parts."""
+    """Make a solid of everything that is in any of the parts."""
     return _fold(Union, parts)
 
 
 def intersection(*parts: Shape | Solid) -> Solid:
-    """What is in all of the parts. Its distance is a lower bound away from the surface."""
+    """Make a solid of everything that is in all of the parts. Its distance is a lower bound away from the surface."""
     return _fold(Intersection, parts)
 
 
 def difference(whole: Shape | Solid, *parts: Shape | Solid) -> Solid:
-    """The whole without the parts. Its distance is a lower bound away from the surface."""
+    """Make a solid of the whole without the parts. Its distance is a lower bound away from the surface."""
     return _fold(Difference, (whole, *parts))
 
 
 def offset(shape: Shape | Solid, by: float) -> Solid:
-    """Grown by a distance: edges become round. A negative one shrinks."""
+    """Grow a shape by a distance: edges become round. A negative one shrinks it."""
     return Offset(_solid(shape), by)
 
 
 def moved(shape: Shape | Solid, position: Vector = (0, 0, 0), rpy: Vector = (0, 0, 0)) -> Solid:
-    """A shape at another place."""
+    """Move a shape to another pose."""
     return Moved(_solid(shape), _pose(position, rpy))
 
 
@@ -210,7 +214,7 @@ def _pose(position: Vector, rpy: Vector) -> Transform:
 
 
 def _solid(shape: Shape | Solid) -> Solid:
-    """A shape in the frame its pose is given in."""
+    """Return a shape as a solid in the frame that its pose is given in."""
     if isinstance(shape, Solid):
         return shape
     still = np.allclose(shape.pose.rotation, np.eye(3), atol=0) and not shape.pose.translation.any()
