@@ -25,7 +25,7 @@ from costate.physics.kinematics import body_poses, link_accelerations, link_pose
 from costate.sim.integrate.advance import turning
 from costate.sim.scene.scene import Collider
 from costate.sim.setup import Setup, Symbols
-from costate.sim.step import substep_program
+from costate.sim.step import first_substep
 from costate.sim.world import World
 
 Tensor = torch.Tensor
@@ -92,7 +92,7 @@ class Sensor:
         names = ["state", "control", *setup.parameters]
         args = [b.input(name, x.numel()) for name, x in zip(names, s.inputs, strict=True)]
         after = SX.sym("after", setup.nx)
-        more = [b.call(substep_program(setup), *args)[0]] if self._looks_ahead else []
+        more = [first_substep(b, setup, args)[0]] if self._looks_ahead else []
         reading = ca.densify(self._expression(s, after))
         symbols = [*s.inputs, after] if more else s.inputs
         b.output("reading", b.call(ca.Function("reading", symbols, [reading]), *args, *more)[0])

@@ -1,42 +1,47 @@
-"""Hard contact of many free bodies: the same step as pgs.py, one program for all pairs of a kind.
+"""Hard contact of many free bodies: the same substep as dense.py, one program for all pairs of a kind.
 
 bodies:   motion without contact, poses                            a map over bodies
 near:     bounding boxes that could meet within the step           a map over pairs
-places:   where the near ones touch, and what the solver reads     a walk over pairs, by kind
-sweeps:   impulses, and what they change of the velocities         a walk over places, `sweeps` times
+points:   contact points of the near pairs, with their systems     a walk over pairs, by kind
+sweeps:   impulses, and the changes of velocity they make          a walk over groups of contact points, `sweeps` times
 finish:   positions and velocities                                 a map over bodies
 
-Code is as long as one body, one pair of each kind and one visit are; memory is a few numbers per place. Pairs that are far apart
-cost a look at their boxes.
+The code is as long as that of one body, one pair of each kind and one visit; memory is a few numbers per contact point. Pairs that
+are far apart cost a look at their boxes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import casadi as ca
 import numpy as np
 from casadi import SX
 
 from costate.collision.narrow import POINT, POSE, pose
+from costate.collision.pairs import tangents
 from costate.kernel import ProgramBuilder
 from costate.kernel.ir.program import Program, Var
-from costate.sim.contact.options import PGS
-from costate.sim.contact.pgs.pairwise_bodies import CONSTANTS, INERTIA, NV, RECORD, Moving, OneBody
-from costate.sim.contact.pgs.pairwise_pairs import Kind, Pairs
-from costate.sim.contact.pgs.pairwise_places import SYSTEM, Visit, prepare
+from costate.sim.contact.model import substep_inputs, substep_outputs
+from costate.sim.contact.pair_kinds import Kind
+from costate.sim.contact.pgs.pairwise.bodies import CONSTANTS, INERTIA, NV, RECORD, Moving, OneBody
+from costate.sim.contact.pgs.pairwise.pairs import Pairs
+from costate.sim.contact.pgs.pairwise.points import SYSTEM, Visit, prepare
 from costate.sim.setup import Setup, Symbols
 
+if TYPE_CHECKING:
+    from costate.sim.contact.pgs.model import PGS
 
-class MappedStep:
+
+class PairwiseStep:
     """Builds the stages of a step."""
 
-    def __init__(self, setup: Setup, b: ProgramBuilder, args: Sequence[Var]):
-        assert isinstance(setup.contact, PGS)
-        self.setup, self.b, self.options = setup, b, setup.contact
+    def __init__(self, options: PGS, setup: Setup, b: ProgramBuilder, args: Sequence[Var]):
+        self.setup, self.b, self.options = setup, b, options
         self.symbols = Symbols(setup)
         self.pairs = Pairs(setup, self.symbols)
-        self.moving: Moving = self.pairs.moving
+        self.moving = Moving(setup)
         self.one = OneBody(setup)
         self.x = args[0]
         self._constants(args)
@@ -45,8 +50,7 @@ class MappedStep:
     def _constants(self, args: Sequence[Var]) -> None:
         """What may be a parameter, once for all bodies, shapes and pairs."""
         s = self.symbols
-        colliders = self.setup.scene.colliders
-        frictions = [s.friction_of(*(colliders[k] for k in p)) for p in self.setup.scene.pairs]
+        frictions = [s.friction_between(*pair) for pair in self.setup.scene.pairs]
         distinct = {str(f): f for f in frictions}
         self.friction_of = np.array([list(distinct).index(str(f)) for f in frictions])
         restitution = s.contact_value("restitution")
@@ -73,17 +77,22 @@ class MappedStep:
         world = ca.Function("world", [], [ca.vertcat(1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0), SX.zeros(RECORD)])
         pose_of_world, record_of_world = b.call(world)
         self.records = b.concat(records, record_of_world)
-        shapes = len(self.pairs.shapes)
-        links = b.concat(poses, pose_of_world), self.pairs.shape_links()
-        (self.poses,) = b.map(_on_link(), [links, (self.local, _rows(shapes, POSE))], [None])
+        links = self.pairs.links()
+        on = b.concat(poses, pose_of_world), self._of_links(links, POSE)
+        (self.poses,) = b.map(_on_link(), [on, (self.local, _rows(len(links), POSE))], [None])
         v = SX.sym("v", self.moving.count)
         # Two bodies that come towards each other, each as fast as the fastest is.
         (self.reach,) = b.call(ca.Function("reach", [v], [2 * self.setup.dt * ca.mmax(v)]), speeds)
 
-    # --- places ---------------------------------------------------------------------------------------------------
+    def _of_links(self, links: Sequence[str], width: int, start: int = 0, size: int | None = None) -> np.ndarray:
+        """Return the table of numbers start .. start + size of the bodies of some links, with `width` numbers per body."""
+        numbers = np.array([self.moving.number(link) for link in links])
+        return numbers[:, None] * width + start + np.arange(width - start if size is None else size)
 
-    def places(self) -> tuple[Var, list[Var]]:
-        """Flags of the instances (in order), and what the solver reads of them, kind after kind: system, c, push, rest."""
+    # --- contact points ---------------------------------------------------------------------------------------------------
+
+    def points(self) -> tuple[Var, list[Var]]:
+        """Return flags of the groups (in order), and the numbers the solver reads of them by kind: system, c, push, rest."""
         total: Var | None = None
         columns: list[list[Var]] = [[] for _ in range(4)]
         for kind in self.pairs.kinds:
@@ -97,12 +106,12 @@ class MappedStep:
     def _kind(self, kind: Kind) -> tuple[Var, list[Var]]:
         b, pairs, members = self.b, self.pairs, list(kind.members)
         n = len(members)
-        bodies = [t[members] for t in pairs.bodies(RECORD)]
-        reads = pairs.geometry(b, kind, self.poses, self.sizes)
+        bodies = [self._of_links(links, RECORD)[members] for links in pairs.sides()]
+        reads = pairs.geometry(kind, self.poses, self.sizes)
         reads += [(self.records, bodies[0]), (self.records, bodies[1])]
         reads += [(self.restitution, _same(n, 1)), (self.reach, _same(n, 1))]
         flags = pairs.near(b, kind, self.poses, self.boxes, self.reach)
-        _, (active,), rows = b.walk(self._preparation(kind), flags, [], reads, [(pairs.count, pairs.instances(kind))])
+        _, (active,), rows = b.walk(self._preparation(kind), flags, [], reads, [(pairs.count, pairs.groups(kind))])
         return active, rows
 
     def _preparation(self, kind: Kind) -> Program:
@@ -116,7 +125,7 @@ class MappedStep:
         bounce = restitution if self.bounces else SX(0)
         ready = [
             prepare(places[POINT * k : POINT * (k + 1)], a, c, bounce, self.options, self.setup.dt)
-            for k in range(kind.places)
+            for k in range(kind.points)
         ]
         step = self.pairs.together
         gaps = [ca.mmin(ca.vertcat(*(p.gap for p in ready[k : k + step]))) for k in range(0, len(ready), step)]
@@ -134,11 +143,11 @@ class MappedStep:
         width *= self.pairs.together
         return value, self.pairs.made_at[:, None] * width + np.arange(width)
 
-    def _of_instances(self) -> tuple[np.ndarray, list[tuple[Var, np.ndarray]]]:
+    def _of_groups(self) -> tuple[np.ndarray, list[tuple[Var, np.ndarray]]]:
         """Table of the twists of both bodies, and their inertias."""
         owner = self.pairs.owner
-        twists = np.concatenate([t[owner] for t in self.pairs.bodies(NV)], axis=1)
-        return twists, [(self.records, t[owner]) for t in self.pairs.bodies(RECORD, 3, INERTIA)]
+        twists = np.concatenate([self._of_links(links, NV)[owner] for links in self.pairs.sides()], axis=1)
+        return twists, [(self.records, self._of_links(x, RECORD, 3, INERTIA)[owner]) for x in self.pairs.sides()]
 
     @property
     def _impulses(self) -> np.ndarray:
@@ -150,7 +159,7 @@ class MappedStep:
 
     def sweeps(self, flags: Var, system: Var, c: Var, start: tuple[Var, Var], rounds: int) -> tuple[Var, Var]:
         """Twists and impulses after some sweeps."""
-        twists, inertias = self._of_instances()
+        twists, inertias = self._of_groups()
         states = [(start[0], twists), (start[1], self._impulses)]
         body = Visit(self.pairs.together, self.options).sweep()
         found, _, _ = self.b.walk(body, flags, states, self._reads(system, c, inertias), rounds=rounds)
@@ -158,7 +167,7 @@ class MappedStep:
 
     def residual(self, flags: Var, system: Var, c: Var, end: tuple[Var, Var]) -> Var:
         """Largest speed by which one more sweep would change a row."""
-        twists, inertias = self._of_instances()
+        twists, inertias = self._of_groups()
         states = [(end[0], twists), (end[1], self._impulses), (self.b.zeros(1), _same(self.pairs.count, 1))]
         body = Visit(self.pairs.together, self.options).sweep(watch=True)
         return self.b.walk(body, flags, states, self._reads(system, c, inertias))[0][2]
@@ -169,7 +178,7 @@ class MappedStep:
 
     def applied(self, flags: Var, system: Var, impulses: Var, weights: Var | None = None) -> Var:
         """Twists after impulses, times weights."""
-        twists, inertias = self._of_instances()
+        twists, inertias = self._of_groups()
         reads = [(impulses, self._impulses), self._read(system, SYSTEM), *inertias]
         reads += [] if weights is None else [self._read(weights, 1)]
         body = Visit(self.pairs.together, self.options).apply(weights is not None)
@@ -189,36 +198,49 @@ class MappedStep:
         return self.b.map(self.one.finish(), inputs, [(self.setup.nx, self.moving.coordinates())])[0]
 
 
-def mapped_step(setup: Setup, warm: bool = False) -> Program:
-    """One substep as a program, as `pgs_step`: (x, [start], u, parameters, wrenches) -> (x', impulses, residual)."""
-    b = ProgramBuilder("step")
-    sizes = [x.numel() for x in Symbols(setup).inputs]
-    args = [b.input("i0", sizes[0])]
-    pairs = Pairs(setup, Symbols(setup))
-    start = b.input("start", 3 * pairs.together * pairs.count) if warm else None
-    args += [b.input(f"i{k}", n) for k, n in enumerate(sizes) if k]
-    step = MappedStep(setup, b, args)
-    sweeps = step.options.sweeps
-    flags, (system, c, push, rest) = step.places()
-    first = b.zeros(3 * pairs.together * pairs.count) if start is None else step.masked(flags, start)
-    twists = step.still() if start is None else step.applied(flags, system, first)
-    end = step.sweeps(flags, system, c, (twists, first), sweeps)
+def pairwise_substep(options: PGS, setup: Setup) -> Program:
+    """Build the program of one substep: see model.py of the package `contact`. Its carry are the impulses to start from."""
+    s = Symbols(setup)
+    pairs = Pairs(setup, s)
+    size = 3 * pairs.together * pairs.count
+    b = ProgramBuilder("substep")
+    carry, args = substep_inputs(b, s, size if options.warms(setup) else 0)
+    step = PairwiseStep(options, setup, b, args)
+    flags, (system, c, push, rest) = step.points()
+    first = step.masked(flags, carry) if carry.size else b.zeros(size)
+    twists = step.applied(flags, system, first) if carry.size else step.still()
+    end = step.sweeps(flags, system, c, (twists, first), options.sweeps)
     change, impulses = end
     mean = step.applied(flags, system, impulses, rest) if step.bounces else change
-    if step.options.correction == "split":
-        zero = b.zeros(first.size)
-        pushed, _ = step.sweeps(flags, system, push, (step.still(), zero), sweeps)
+    if options.correction == "split":
+        pushed, _ = step.sweeps(flags, system, push, (step.still(), b.zeros(size)), options.sweeps)
         mean = b.add(mean, pushed)
-    b.output("x", step.finish(change, mean))
-    b.output("impulses", impulses)
-    b.output("residual", step.residual(flags, system, c, end))
-    return b.program()
+    residual = step.residual(flags, system, c, end)
+    return substep_outputs(b, step.finish(change, mean), impulses if carry.size else carry, impulses, residual)
 
 
-def mapped_places(setup: Setup, b: ProgramBuilder, args: Sequence[Var]) -> Var:
-    """POINT numbers of all places, in the order of the pairs."""
-    step = MappedStep(setup, b, args)
-    return step.pairs.all_places(b, step.poses, step.sizes)
+def pairwise_gaps(options: PGS, setup: Setup, b: ProgramBuilder, args: Sequence[Var]) -> Var:
+    """Add the distances of all contact points, in the order of the pairs."""
+    point = SX.sym("point", POINT)
+    found = _all_points(options, setup, b, args)
+    return b.map(ca.Function("gap", [point], [point[0]]), [(found, _rows(found.size // POINT, POINT))], [None])[0]
+
+
+def pairwise_seen(options: PGS, setup: Setup, b: ProgramBuilder, args: Sequence[Var], impulses: Var) -> list[Var]:
+    """Add points, normals, gaps, normal forces, friction forces and torques of all contacts."""
+    found = _all_points(options, setup, b, args)
+    n = found.size // POINT
+    place, impulse = SX.sym("place", POINT), SX.sym("impulse", 3)
+    gap, point, normal = ca.vertsplit(place, [0, 1, 4, POINT])
+    force = impulse / setup.dt
+    rub = sum((d * force[1 + k] for k, d in enumerate(tangents(normal))), SX.zeros(3))
+    body = ca.Function("where", [place, impulse], [point, normal, gap, force[0], rub, SX.zeros(3)])
+    return b.map(body, [(found, _rows(n, POINT)), (impulses, _rows(n, 3))], [None] * 6)
+
+
+def _all_points(options: PGS, setup: Setup, b: ProgramBuilder, args: Sequence[Var]) -> Var:
+    step = PairwiseStep(options, setup, b, args)
+    return step.pairs.all_points(b, step.poses, step.sizes)
 
 
 def _on_link() -> ca.Function:
@@ -235,6 +257,3 @@ def _rows(count: int, width: int) -> np.ndarray:
 def _same(count: int, width: int) -> np.ndarray:
     """The same numbers for all instances."""
     return np.tile(np.arange(width), (count, 1))
-
-
-__all__ = ["MappedStep", "mapped_places", "mapped_step"]

@@ -1,31 +1,32 @@
-"""Which worlds are solved pair by pair (mapped.py) instead of by rows of one system (pgs.py)."""
+"""The choice between solving contact pair by pair (step.py) and by rows of one system (dense.py)."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from costate.collision.narrow import is_plain, point_program
-from costate.sim.contact.options import PGS
-from costate.sim.setup import CONTACT_PARAMETERS, SHAPE_PARAMETERS, Setup
+from costate.sim.setup import SHAPE_PARAMETERS, Setup
+
+if TYPE_CHECKING:
+    from costate.sim.contact.pgs.model import PGS
 
 MANY = 24
-"""Pairs of shapes from which on a world is mapped by itself: building rows costs the square of their number."""
+"""Number of pairs of shapes above which a world is solved pair by pair by itself: building rows costs the square of it."""
 BODY_PARAMETERS = ("mass", "com", "inertia", "rotation", "translation", "gravity")
 
 
-def is_mapped(setup: Setup) -> bool:
-    """Raises where it is asked for and not possible."""
-    contact = setup.contact
-    if not isinstance(contact, PGS) or contact.mapped is False:
-        return False
-    if contact.mapped is None and len(setup.scene.pairs) <= MANY:
+def is_pairwise(options: PGS, setup: Setup) -> bool:
+    """Return whether a world is solved pair by pair. Raises an error where that is asked for and not possible."""
+    if options.mapped is False or (options.mapped is None and len(setup.scene.pairs) <= MANY):
         return False
     reason = why_not(setup)
-    if contact.mapped and reason:
+    if options.mapped and reason:
         raise ValueError(f"this world cannot be solved pair by pair: {reason}. Leave PGS(mapped=None)")
     return reason is None
 
 
 def why_not(setup: Setup) -> str | None:
-    """What keeps a world from being mapped."""
+    """Return what keeps a world from being solved pair by pair, or None."""
     scene = setup.scene
     fixed = [j.name for j in scene.model.joints if j.kind != "floating" or j.mimic]
     if scene.robots or fixed or setup.drives or setup.constraints or setup.tendons:
@@ -35,7 +36,7 @@ def why_not(setup: Setup) -> str | None:
     if not scene.pairs:
         return "nothing in it can touch"
     kinds = {p.partition(":")[0] for p in setup.parameters}
-    other = kinds - {*CONTACT_PARAMETERS, *SHAPE_PARAMETERS, *BODY_PARAMETERS} | (kinds & {"damping"})
+    other = kinds - {*setup.contact.parameters, *SHAPE_PARAMETERS, *BODY_PARAMETERS} | (kinds & {"damping"})
     if other:
         return f"it has parameters of joints: {', '.join(sorted(other))}"
     solids = {k: scene.colliders[k].solid for pair in scene.pairs for k in pair}

@@ -1,4 +1,4 @@
-"""Where shapes touch, as MuJoCo places contacts: its points for each pair, and its axes of friction."""
+"""Contact points as MuJoCo places them, and its axes of friction."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from casadi import SX
 from costate.collision.pairs import ContactPoint, Placed, contact_points, points_against
 from costate.collision.shapes import Box, Capsule, Plane
 
-Place = tuple[ContactPoint, SX | None]
+Point = tuple[ContactPoint, SX | None]
 """A contact point, and the direction (3,) its first axis of friction is near to; None: MuJoCo's own choice."""
 
 
-def places(a: Placed, b: Placed) -> list[Place]:
-    """Places where a and b may touch; normals point from b to a."""
+def points(a: Placed, b: Placed) -> list[Point]:
+    """Return the contact points of a and b; normals point from b to a."""
     if isinstance(a.solid, Plane):
-        return [(c.flipped(), along) for c, along in places(b, a)]
+        return [(c.flipped(), along) for c, along in points(b, a)]
     if isinstance(b.solid, Plane) and isinstance(a.solid, Capsule):
         return [(c, a.rotation[:, 2]) for c in points_against(a, b)]
     if isinstance(b.solid, Plane) and isinstance(a.solid, Box):
@@ -24,7 +24,7 @@ def places(a: Placed, b: Placed) -> list[Place]:
 
 
 def _lower_corners(a: Placed, b: Placed) -> list[ContactPoint]:
-    """Of every diagonal of a box the end that is nearer to the plane."""
+    """Return the end of every diagonal of a box that is nearer to the plane."""
     assert isinstance(a.solid, Box)
     normal = b.rotation[:, 2]
     down = a.rotation.T @ normal
@@ -39,7 +39,7 @@ def _lower_corners(a: Placed, b: Placed) -> list[ContactPoint]:
 
 
 def axes(normal: SX, along: SX | None) -> tuple[SX, SX]:
-    """The two axes of friction of a contact, unit vectors normal to its normal and to each other."""
+    """Return the two axes of friction of a contact, unit vectors normal to its normal and to each other."""
     sideways = ca.fabs(normal[1]) < 0.5
     usual = ca.vertcat(0, ca.if_else(sideways, 1, 0), ca.if_else(sideways, 0, 1))
     first = _across(usual, normal)

@@ -9,17 +9,20 @@ The rows of a place (normal, two tangents) are the columns of D; D^T (M_a^-1 + M
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import casadi as ca
 from casadi import SX
 
 from costate.collision.narrow import POINT
 from costate.collision.pairs import tangents
-from costate.sim.contact.options import PGS
-from costate.sim.contact.pgs.pairwise_bodies import INERTIA, NV, RECORD
+from costate.sim.contact.pgs.pairwise.bodies import INERTIA, NV, RECORD
 from costate.sim.contact.pgs.sweep import blocks, projected
 from costate.sim.contact.pgs.targets import target_of
 from costate.sim.contact.rows import Row
+
+if TYPE_CHECKING:
+    from costate.sim.contact.pgs.model import PGS
 
 SYSTEM = 21
 """Numbers of a place: D (9), r_a (3), r_b (3), couplings 01, 02, 12 of the rows, their steps (3)."""
