@@ -29,7 +29,7 @@ NOUN = re.compile(r"(A|All|An|Another|Any|Both|Each|Every|Its|Some|The|These|Thi
 VERB = re.compile(r"[A-Z][a-z]+\b(?!:)")
 """Beginning of a sentence with a word, not with a symbol or a formula."""
 
-UNREAD = frozenset({"audit", "cli", "collision", "compat", "draw", "export", "identify", "kernel"})
+UNREAD = frozenset({"audit", "cli", "compat", "export", "identify", "kernel"})
 UNREAD |= {"model", "report", "robot", "sim", "tasks", "train", "viewer"}
 """Packages that have not been read for this rule yet. None may be added."""
 

@@ -71,10 +71,8 @@ RULES: dict[str, Callable[[Docstring], bool]] = {"fragment": is_fragment, "no ve
 ALLOWED: dict[str, dict[str, int]] = {
     "fragment": {
         "cli": 25,
-        "collision": 52,
         "compat": 13,
         "core": 1,
-        "draw": 28,
         "export": 4,
         "identify": 38,
         "kernel": 47,
@@ -90,10 +88,8 @@ ALLOWED: dict[str, dict[str, int]] = {
     },
     "no verb": {
         "cli": 10,
-        "collision": 123,
         "compat": 59,
         "core": 5,
-        "draw": 50,
         "export": 8,
         "identify": 61,
         "kernel": 234,

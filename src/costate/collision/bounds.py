@@ -52,12 +52,12 @@ def pruned(program: Program) -> Program:
     (condition,) = b.call(ca.Function("near", [x, y, s, t], [near]), *args[:2], *spheres)
     rest = [SX.sym(f"r{k}", n) for k, n in enumerate(program.in_sizes[2:])]
     (n,) = program.out_sizes
-    places = [ca.vertcat(gap if k == 0 else FAR, point, between) for k in range(n // 7)]
-    far = ca.Function("far", [x, y, *rest, s, t], [ca.vertcat(*places)])
+    points = [ca.vertcat(gap if k == 0 else FAR, point, between) for k in range(n // 7)]
+    far = ca.Function("far", [x, y, *rest, s, t], [ca.vertcat(*points)])
     close = ProgramBuilder("close")
     inner = [close.input(f"i{k}", m) for k, m in enumerate((*program.in_sizes, BOUND, BOUND))]
-    close.output("places", close.call(program, *inner[:-2])[0])
-    b.output("places", b.cond(condition, close.program(), far, *args, *spheres)[0])
+    close.output("points", close.call(program, *inner[:-2])[0])
+    b.output("points", b.cond(condition, close.program(), far, *args, *spheres)[0])
     return b.program()
 
 

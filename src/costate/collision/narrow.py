@@ -76,8 +76,8 @@ def _formula(a: Solid, b: Solid) -> Program:
         size = [SX.sym(f"s{k}", len(sizes(solid))) for k, solid in enumerate((a, b))]
         placed = [Placed(resized(s, n), *pose(p)) for s, n, p in zip((a, b), size, (x, y), strict=True)]
         rows = [ca.vertcat(c.gap, c.point, c.normal) for c in contact_points(*placed)]
-        places = ca.densify(ca.vertcat(SX(0, 1), *rows))
-        _programs[key] = as_program(ca.Function("formula", [x, y, *size], [places]))
+        points = ca.densify(ca.vertcat(SX(0, 1), *rows))
+        _programs[key] = as_program(ca.Function("formula", [x, y, *size], [points]))
     return _programs[key]
 
 
@@ -95,7 +95,7 @@ def _flipped(program: Program) -> Program:
     (found,) = b.call(program, args[1], args[0], args[3], args[2])
     x = SX.sym("x", found.size)
     signs = np.tile([1, 1, 1, 1, -1, -1, -1], found.size // POINT)
-    b.output("places", b.call(ca.Function("signs", [x], [x * SX(signs)]), found)[0])
+    b.output("points", b.call(ca.Function("signs", [x], [x * SX(signs)]), found)[0])
     return b.program()
 
 
@@ -109,9 +109,9 @@ def convex_program(a: Solid, b: Solid) -> Program:
     (relative,) = p.call(_relative(), x, y)
     found = p.call(search_program(a, b), relative, *sizes)
     touch = [SX.sym(f"t{k}", x.size) for k, x in enumerate(found)]
-    places = ca.vertcat(*(ca.vertcat(*place) for place in manifold(pair, *touch)))
-    (local,) = p.call(ca.Function("manifold", [*symbols, *touch], [places]), relative, *sizes, *found)
-    p.output("places", p.call(_to_world(POINTS), local, y)[0])
+    points = ca.vertcat(*(ca.vertcat(*point) for point in manifold(pair, *touch)))
+    (local,) = p.call(ca.Function("manifold", [*symbols, *touch], [points]), relative, *sizes, *found)
+    p.output("points", p.call(_to_world(POINTS), local, y)[0])
     return p.program()
 
 
@@ -130,10 +130,10 @@ def pose(x: SX) -> tuple[SX, SX]:
 
 @cache
 def _to_world(count: int) -> ca.Function:
-    places, y = SX.sym("places", POINT * count), SX.sym("y", POSE)
+    points, y = SX.sym("points", POINT * count), SX.sym("y", POSE)
     R, p = pose(y)
     rows = []
     for k in range(count):
-        gap, point, normal = ca.vertsplit(places[POINT * k : POINT * (k + 1)], [0, 1, 4, 7])
+        gap, point, normal = ca.vertsplit(points[POINT * k : POINT * (k + 1)], [0, 1, 4, 7])
         rows += [gap, p + R @ point, R @ normal]
-    return ca.Function("to_world", [places, y], [ca.vertcat(*rows)])
+    return ca.Function("to_world", [points, y], [ca.vertcat(*rows)])

@@ -305,7 +305,6 @@ def _known(links: Sequence[str], name: str) -> str:
 
 __all__ = [
     "IMU",
-    "Contact",
     "ContactForce",
     "JointPosition",
     "JointVelocity",
@@ -314,4 +313,5 @@ __all__ = [
     "Noise",
     "RangeFinder",
     "Sensor",
+    "Touch",
 ]

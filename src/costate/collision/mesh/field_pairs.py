@@ -33,8 +33,8 @@ def field_program(a: Solid, field: Field) -> Program:
     shared = np.tile(np.arange(size_f.size), (len(points), 1))
     (found,) = b.map(lookup, [(at, each), (size_f, shared)], [None])
     p, f = SX.sym("p", 3 * len(points)), SX.sym("f", 4 * len(points))
-    places = _places(p, f, [r for _, r in points], facing[1:], py)
-    b.output("places", b.call(ca.Function("places", [py, s, facing, p, f], [places]), y, size_a, around, at, found)[0])
+    kept = _kept(p, f, [r for _, r in points], facing[1:], py)
+    b.output("points", b.call(ca.Function("kept", [py, s, facing, p, f], [kept]), y, size_a, around, at, found)[0])
     return b.program()
 
 
@@ -43,7 +43,7 @@ def _relative(x: SX, y: SX) -> tuple[SX, SX]:
     return Rb.T @ ca.reshape(x[:9], 3, 3), Rb.T @ (x[9:] - y[9:])
 
 
-def _places(p: SX, f: SX, radii: list[Number], facing: SX, y: SX) -> SX:
+def _kept(p: SX, f: SX, radii: list[Number], facing: SX, y: SX) -> SX:
     """Return gap, point midway and normal of the points that are kept, in the world."""
     t1, t2 = tangents(facing)
     found = []
