@@ -72,8 +72,6 @@ RULES: dict[str, Callable[[Docstring], bool]] = {"fragment": is_fragment, "no ve
 ALLOWED: dict[str, dict[str, int]] = {
     "fragment": {
         "cli": 25,
-        "collision": 52,
-        "draw": 28,
         "export": 4,
         "report": 9,
         "sim": 126,
@@ -83,8 +81,6 @@ ALLOWED: dict[str, dict[str, int]] = {
     },
     "no verb": {
         "cli": 10,
-        "collision": 123,
-        "draw": 50,
         "export": 8,
         "report": 29,
         "sim": 201,

@@ -25,6 +25,8 @@ LONGER = {
 TESTED_ELSEWHERE = {
     "cli/runs": "train/test_trainer.py",
     "collision/convex": "collision/test_pairs.py",
+    "collision/formulas": "sim/scene/test_shapes.py",
+    "collision/shapes": "collision/test_own_shape.py",
     "compat/differentiable_robot_model": "compat/test_same_calls.py",
     "kernel/codegen/stages": "kernel/ops/test_stages.py",
     "kernel/passes": "kernel/ir/test_derivatives.py",
@@ -46,6 +48,8 @@ SUBJECTS = {
     "identities": "laws that hold for every robot",
     "interface": "shapes, types and names of a class",
     "known_answers": "motions with a solution on paper",
+    "own_actuator": "an actuator from outside the package",
+    "own_shape": "a shape from outside the package",
     "same_bits": "results that depend on nothing but their inputs",
     "validation": "scenes with a known answer: `make study-contact` in short",
 }

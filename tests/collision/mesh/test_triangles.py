@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from costate.draw.drawing import draw_model, inertia_box, inertia_ellipsoid
-from costate.draw.mesh import UNIT, Mesh, creased, mesh_from_file, socket
-from costate.model import Inertia, Link, Model, Shape
+from costate.collision.mesh.files import mesh_from_file
+from costate.collision.mesh.triangles import UNIT, Mesh, creased
+from costate.collision.shapes.socket import socket_mesh
 
 # Volumes of the solids the unit meshes stand for. Round ones are inscribed polygons and so a little smaller.
 VOLUMES = {"sphere": 4 / 3 * np.pi, "cylinder": np.pi, "cone": np.pi / 3, "box": 1.0}
@@ -39,7 +39,7 @@ def test_volumes(name: str) -> None:
 
 
 def test_socket_is_a_cup() -> None:
-    cup = socket(0.03, 0.05, 0.08, 0.02)
+    cup = socket_mesh(0.03, 0.05, 0.08, 0.02)
     assert (outwards(cup) > 0).all()
     assert volume(cup) == pytest.approx(np.pi * (0.05**2 * 0.1 - 0.03**2 * 0.08), rel=0.01)
     assert cup.vertices[:, 2].min() == pytest.approx(-0.1) and cup.vertices[:, 2].max() == pytest.approx(0.0)
@@ -60,28 +60,3 @@ def test_mesh_files(tmp_path: Path) -> None:
     mesh = mesh_from_file(path)
     assert volume(mesh) == pytest.approx(6.0)
     assert np.abs(mesh.vertices).max(0) == pytest.approx([0.5, 1.0, 1.5])
-
-
-def brick() -> Link:
-    m, size = 3.0, np.array([0.2, 0.4, 0.6])
-    matrix = np.diag(m / 12 * (np.sum(size**2) - size**2))
-    missing = Shape("mesh", np.ones(3), uri="package://gone/brick.stl")
-    return Link("brick", Inertia(m, np.array([0.0, 0.1, 0.0]), matrix), (missing,), (missing,))
-
-
-def test_missing_mesh_is_a_box_with_the_links_inertia_and_said() -> None:
-    with pytest.warns(UserWarning, match=r"'brick' is drawn as a box: .*brick.stl.* was not found"):
-        drawing = draw_model(Model("wall", (brick(),), ()))
-    (part,) = drawing.instances
-    assert part.mesh == "box"
-    assert sorted(part.scale) == pytest.approx([0.2, 0.4, 0.6])
-    assert part.pose[:, 3] == pytest.approx([0.0, 0.1, 0.0])
-
-
-def test_inertia_shapes_have_the_inertia_they_show() -> None:
-    link = brick()
-    pose, semi = inertia_ellipsoid(link) or pytest.fail("a link with a mass has an ellipsoid")
-    moments = link.inertia.mass / 5 * (np.sum(semi**2) - semi**2)
-    assert pose.rotation @ np.diag(moments) @ pose.rotation.T == pytest.approx(link.inertia.matrix)
-    assert inertia_ellipsoid(Link("empty")) is None
-    assert inertia_box(Link("empty"))[1] == pytest.approx([0.05] * 3)
