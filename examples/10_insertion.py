@@ -14,12 +14,12 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from costate.export.network import raw_observation
 
 import costate as cs
-from costate.export import network_of, write_c_header
+from costate.export import write_c_header
+from costate.tasks.insertion import Insertion, InsertionTraining
+from costate.tasks.insertion.described import raw_observation
 from costate.train.evaluate import evaluate
-from costate.train.plan import TrainOptions
 from costate.train.run import Run
 from costate.train.trainer import train
 

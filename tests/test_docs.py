@@ -13,7 +13,10 @@ import torch
 
 DOCS = Path(__file__).parent.parent / "docs"
 SCRIPTS = sorted(DOCS.glob("*.py"))
-PAGES = [DOCS / f"{name}.md" for name in ("gradients", "kernel", "optimisation", "robot", "simulation", "viewing")]
+PAGES = [
+    DOCS / f"{name}.md"
+    for name in ("gradients", "kernel", "optimisation", "own_task", "robot", "simulation", "viewing")
+]
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
 
 
@@ -34,7 +37,7 @@ def test_snippets_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     dtype = torch.get_default_dtype()  # a page may set its own
     try:
         for number, snippet in enumerate(snippets, 1):
-            exec(compile(snippet, f"{page.name}, snippet {number}", "exec"), names)
+            exec(compile(snippet, f"{page.name}, snippet {number}", "exec", dont_inherit=True), names)
     finally:
         torch.set_default_dtype(dtype)
 

@@ -20,7 +20,7 @@ WATCHED = 2.0
 @dataclass(frozen=True)
 class Options:
     task: Annotated[str, tyro.conf.Positional] = "list"
-    """throw, golf, racecar, pendulum1 to pendulum7, push, identify_contact, reach, insertion_bound, ...; "list" shows all."""
+    """Task to solve: throw, golf, racecar, pendulum1 to pendulum7, push, identify_contact, reach, ...; "list" shows all."""
     starts: Annotated[int, tyro.conf.arg(aliases=["--episodes"])] = 20
     """How many random problems."""
     first: int = 0
