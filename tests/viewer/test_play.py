@@ -136,3 +136,22 @@ def _sets_the_belt(page: Page, play: Play) -> None:
 def _adds_noise(page: Page, play: Play) -> None:
     slide(page, JOINT_NOISE, 0.8)
     until(lambda: play.option(JOINT_NOISE) > 3)
+
+
+def test_any_task_can_be_played() -> None:
+    """Episodes come one after the other, are judged and counted; goals are marked."""
+    from costate.tasks.reach_position import ReachOptions, ReachPosition
+    from costate.train.controller import Controller
+    from costate.viewer import play as any_task
+
+    task = ReachPosition(ReachOptions(steps=12, hold=3))
+    policy = task.policy(task.training, torch.Generator().manual_seed(0))
+    page, shown = any_task.start_play(any_task.Play, task, Controller(task.network(policy), {"task": task.name}), 8360)
+    try:
+        first, steps = shown.episodes.goal, task.steps + round(any_task.STAY / task.world.dt)
+        for _ in range(2 * steps + 2):
+            shown.live.step()
+        assert shown.tried == 2 and shown.succeeded == 0 and shown.last_error > 50
+        assert not torch.equal(shown.episodes.goal, first) and "0 of 2" in shown.told()
+    finally:
+        page.close()

@@ -216,7 +216,7 @@ class Trainable(Task):
 
     def story(self) -> str:
         """Return a paragraph for the report: what is to be done, and when it has succeeded."""
-        return f"{self.summary}.".capitalize()
+        return f"{self.summary[:1].upper()}{self.summary[1:]}."
 
 
 def percent(share: float) -> str:
