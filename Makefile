@@ -13,10 +13,10 @@ READY_TEST := $(VENV)/.ready-test
 DEMO := out/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check unit browser study study-rl study-optimise study-faults study-contact bench format clean
+.PHONY: help demo test check unit browser study study-rl study-optimise study-faults study-contact bench matrix format clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 demo: $(READY) ## install, then teach a UR5 to put a bottle into a socket: about two minutes
 	rm -rf $(DEMO)
@@ -33,7 +33,7 @@ check: $(READY_TEST) ## format, lint, types and layers only
 	$(VENV)/bin/lint-imports
 
 unit: $(READY_TEST) browser ## tests only
-	$(PY) -m pytest -m "not study" -n $(TEST_JOBS) --dist loadfile
+	$(PY) -m pytest -m "not study" -n $(TEST_JOBS) --dist loadfile --max-worker-restart 0
 
 # Never fails: where Chromium is missing and cannot be installed, the tests of pages are skipped, and say so.
 browser: ## install Chromium for the tests of pages, if there is none (Debian, Ubuntu)
@@ -50,21 +50,25 @@ study: $(READY_TEST) ## the studies: long runs that are tests too
 	$(PY) -m pytest -m study --timeout 0
 
 study-optimise: $(READY_TEST) ## every task from random starts, with gradients and without
-	$(PY) benchmarks/study_optimise.py --markdown docs/optimisation.md --plots docs/plots
+	$(PY) -m benchmarks.study_optimise --markdown docs/optimisation.md --plots docs/plots
 
 study-faults: $(READY_TEST) ## damaged inputs, kills, full disks, load: what happens when things go wrong
-	$(PY) benchmarks/study_faults.py --markdown docs/reliability.md
+	$(PY) -m benchmarks.study_faults --markdown docs/reliability.md
 
 study-contact: $(READY_TEST) ## contact against known answers and MuJoCo: a stack, an arch, a gripper, bowling, robots
-	$(PY) benchmarks/study_validation.py --markdown docs/validation.md --plots docs/plots
+	$(PY) -m benchmarks.study_validation --markdown docs/validation.md --plots docs/plots
 
 study-rl: $(READY_TEST) ## reinforcement learning beside back-propagation; minutes of processor time for each: MINUTES=60
 	$(PIP_INSTALL) -e '.[rl]'
-	$(PY) benchmarks/study_rl.py --minutes $(or $(MINUTES),60) --json docs/plots/insertion_rl.json --plot docs/plots/insertion_rl.png --markdown docs/insertion.md
+	$(PY) -m benchmarks.study_rl --minutes $(or $(MINUTES),60) --json docs/plots/insertion_rl.json --plot docs/plots/insertion_rl.png --markdown docs/insertion.md
 
-bench: $(READY_TEST) ## the benchmarks, one after the other; then Costate beside other libraries
-	set -e; for file in benchmarks/bench_*.py; do $(PY) $$file; done
-	$(VENV)/bin/costate bench
+bench: $(READY_TEST) ## the benchmarks, one after the other; then Costate beside other libraries, and the gate
+	set -e; for file in benchmarks/bench_*.py; do $(PY) -m benchmarks.$$(basename $$file .py); done
+	$(PY) -m benchmarks.peers
+	$(PY) -m benchmarks.peers --gate
+
+matrix: $(READY_TEST) ## the accuracy of every gradient: functions, joints, shapes, contact models, integrators, parameters
+	$(PY) -m benchmarks.matrix --markdown docs/accuracy_matrix.md
 
 format: $(READY_TEST) ## put the code into form
 	$(PY) -m ruff check --fix .

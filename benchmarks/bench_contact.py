@@ -1,7 +1,7 @@
 """Benchmark of the Newton contact model: gymnasium's ant and humanoid beside MuJoCo, steps and gradients.
 
-    python benchmarks/bench_contact.py [--smoke] [--json FILE] [--markdown FILE] [--only TABLE ...]
-    python benchmarks/bench_contact.py --markdown docs/benchmarks.md       # what the docs show
+    python -m benchmarks.bench_contact [--smoke] [--json FILE] [--markdown FILE] [--only TABLE ...]
+    python -m benchmarks.bench_contact --markdown docs/benchmarks.md       # what the docs show
 
 One thread, float64, batch 256. Both engines read the same file, step by Euler's method and solve the same convex problem: MuJoCo
 with its Newton solver to its default tolerance (1e-8) and with warm start, ours to a tighter one from a cold start. Robots fall
@@ -23,10 +23,10 @@ import mujoco
 import mujoco.rollout
 import numpy as np
 import torch
-from harness import Options, Report, Table, interleaved, machine, options, publish, threads
 from scipy.spatial.transform import Rotation
 
 import costate as cs
+from benchmarks.measure.harness import Options, Report, Table, interleaved, machine, options, publish, threads
 from costate.kernel.machine.target import host
 from costate.sim import Newton, World
 
@@ -199,7 +199,7 @@ def main() -> None:
         tables = [t for name in chosen.only for t in TABLES[name](chosen)]
     vectors = f"{host().register} bytes ({host().cpu})"
     facts = machine(mujoco=mujoco.__version__, vectors=vectors, load=f"{os.getloadavg()[0]:.1f}")
-    command = "python benchmarks/bench_contact.py --markdown docs/benchmarks.md"
+    command = "python -m benchmarks.bench_contact --markdown docs/benchmarks.md"
     publish(Report("Contact", command, facts, tuple(tables)), chosen)
 
 

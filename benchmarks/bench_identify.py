@@ -1,6 +1,6 @@
 """Learning and identification: the four examples of differentiable-robot-model beside the original, and cs.identify.
 
-python benchmarks/bench_identify.py [--smoke] [--full] [--json FILE] [--markdown docs/benchmarks.md]
+python -m benchmarks.bench_identify [--smoke] [--full] [--json FILE] [--markdown docs/benchmarks.md]
 
 The examples run at their published sizes, through both packages in turns: 5 minutes, nearly all of it the original's. --full does
 it again with all threads.
@@ -9,22 +9,18 @@ it again with all threads.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from scipy.stats import chi2
 
-sys.path.insert(0, str(Path(__file__).parent.parent))  # so that it runs as a script
+from benchmarks.identify import examples
+from benchmarks.measure.harness import Options, Report, Table, machine, once, options, publish, threads
 
-from benchmarks import identify_examples as examples
-from benchmarks.harness import Options, Report, Table, machine, once, options, publish, threads
-
-COMMAND = "python benchmarks/bench_identify.py --markdown docs/benchmarks.md"
+COMMAND = "python -m benchmarks.bench_identify --markdown docs/benchmarks.md"
 ENCODER_NOISE = (1e-6, 1e-5, 1e-4)
 """Standard deviations [rad]; an encoder of 20 bits has 2e-6."""
 PARTS = 10

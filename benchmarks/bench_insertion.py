@@ -1,7 +1,7 @@
 """Benchmark of the insertion task: the time of one action from Python, and what an iteration of training costs.
 
-python benchmarks/bench_insertion.py [--smoke] [--json FILE] [--markdown FILE] [--only TABLE ...]
-python benchmarks/bench_insertion.py --markdown docs/benchmarks.md         # what the docs show
+python -m benchmarks.bench_insertion [--smoke] [--json FILE] [--markdown FILE] [--only TABLE ...]
+python -m benchmarks.bench_insertion --markdown docs/benchmarks.md         # what the docs show
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from harness import Options, Report, Table, interleaved, machine, options, publish, threads
 
 import costate as cs
+from benchmarks.measure.harness import Options, Report, Table, interleaved, machine, options, publish, threads
 from costate.tasks.insertion import Insertion
 from costate.train.controller import save_policy
 from costate.train.evaluate import evaluate_policy
@@ -76,7 +76,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         run = Run.create(Path(folder) / "run", Insertion)
         tables = tuple(table for name in chosen.only for table in TABLES[name](chosen, run))
-    command = "python benchmarks/bench_insertion.py --markdown docs/benchmarks.md"
+    command = "python -m benchmarks.bench_insertion --markdown docs/benchmarks.md"
     publish(Report("Insertion", command, machine(), tables), chosen)
 
 

@@ -1,7 +1,7 @@
 """Benchmark of the kernel compiler: speed of the code, cost of a call, threads, compile time, and other libraries.
 
-    python benchmarks/bench_kernel.py [--smoke] [--json FILE] [--markdown FILE] [--only TABLE ...] [--jax-python PATH]
-    python benchmarks/bench_kernel.py --markdown docs/benchmarks.md         # what the docs show
+    python -m benchmarks.bench_kernel [--smoke] [--json FILE] [--markdown FILE] [--only TABLE ...] [--jax-python PATH]
+    python -m benchmarks.bench_kernel --markdown docs/benchmarks.md         # what the docs show
 
 JAX is measured if this Python has it, or in the environment of another one: --jax-python PATH.
 """
@@ -19,10 +19,22 @@ from pathlib import Path
 import casadi as ca
 import numpy as np
 import torch
-from harness import Options, Report, Table, environment, interleaved, machine, once, options, publish, threads
-from kernel_functions import BATCH, arm_jacobian, arm_kernel, random_kernel, random_program, sample_inputs
-from kernel_peers import peers
 
+from benchmarks.kernel.functions import BATCH, arm_jacobian, arm_kernel, random_kernel, random_program, sample_inputs
+from benchmarks.kernel.libraries import peers
+from benchmarks.measure.harness import (
+    ROOT,
+    Options,
+    Report,
+    Table,
+    environment,
+    interleaved,
+    machine,
+    once,
+    options,
+    publish,
+    threads,
+)
 from costate.kernel import Kernel
 from costate.kernel.machine.target import host
 from costate.kernel.report import peak_rate
@@ -84,8 +96,9 @@ def speed(chosen: Options) -> Iterator[Table]:
 def _in_another_process(chosen: Options, table: str, environment: dict[str, str]) -> list[Table]:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "result.json"
-        command = [sys.executable, __file__, "--only", table, "--json", str(file), *["--smoke"] * chosen.smoke]
-        subprocess.run(command, env=os.environ | environment, check=True, stdout=subprocess.DEVNULL)
+        command = [sys.executable, "-m", "benchmarks.bench_kernel", "--only", table, "--json", str(file)]
+        command += ["--smoke"] * chosen.smoke
+        subprocess.run(command, cwd=ROOT, env=os.environ | environment, check=True, stdout=subprocess.DEVNULL)
         tables = json.loads(file.read_text())["tables"]
     return [Table(t["title"], tuple(t["columns"]), tuple(map(tuple, t["rows"])), t["note"]) for t in tables]
 
@@ -184,7 +197,7 @@ def main() -> None:
         print(f"measuring {name} ...", file=sys.stderr, flush=True)
         tables += TABLES[name](chosen)
     facts = machine(vectors=f"{host().register} bytes ({host().cpu})", load=f"{os.getloadavg()[0]:.1f}")
-    command = "python benchmarks/bench_kernel.py --markdown docs/benchmarks.md"
+    command = "python -m benchmarks.bench_kernel --markdown docs/benchmarks.md"
     publish(Report("Kernel", command, facts, tuple(tables)), chosen)
 
 

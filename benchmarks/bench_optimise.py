@@ -1,6 +1,6 @@
 """Optimisers: iLQR beside finite differences of MuJoCo and beside Crocoddyl, a step of Gauss-Newton, descents side by side.
 
-    python benchmarks/bench_optimise.py [--smoke] [--json FILE] [--markdown docs/benchmarks.md]
+    python -m benchmarks.bench_optimise [--smoke] [--json FILE] [--markdown docs/benchmarks.md]
                                         [--only ilqr crocoddyl step descent]
 
 Crocoddyl needs packages of its own: it is installed into an environment in out/crocoddyl, once, and run from there. Where it
@@ -24,11 +24,11 @@ import mujoco
 import mujoco.rollout
 import numpy as np
 import torch
-from harness import Options, Report, Table, interleaved, machine, options, publish
-from mujoco_scene import MujocoWorld
-from mujoco_scene import Options as MujocoOptions
-from optimise_problems import Policy, Problem, arm, quadruped
 
+from benchmarks.measure.harness import Options, Report, Table, interleaved, machine, options, publish
+from benchmarks.optimise.problems import Policy, Problem, arm, quadruped
+from benchmarks.sim.mujoco_scene import MujocoWorld
+from benchmarks.sim.mujoco_scene import Options as MujocoOptions
 from costate.optimise import (
     GaussNewtonOptions,
     GradientOptions,
@@ -151,7 +151,7 @@ def crocoddyl(problem: Problem, rounds: int) -> dict[str, float]:
     task = problem.task(ENVIRONMENT / "robot.urdf", rounds=rounds, iterations=50, tolerance=1e-6, regularization=1e-6)
     one = dict(os.environ, OMP_NUM_THREADS="1")
     done = subprocess.run(
-        [crocoddyl_python(), HERE / "crocoddyl_peer.py"],
+        [crocoddyl_python(), HERE / "optimise" / "crocoddyl_worker.py"],
         input=json.dumps(task),
         capture_output=True,
         text=True,
@@ -292,7 +292,7 @@ def main() -> None:
         print(f"measuring {name} ...", file=sys.stderr, flush=True)
         tables += TABLES[name](chosen)
     facts = machine(mujoco=mujoco.__version__, load=f"{os.getloadavg()[0]:.1f}")
-    command = "python benchmarks/bench_optimise.py --markdown docs/benchmarks.md"
+    command = "python -m benchmarks.bench_optimise --markdown docs/benchmarks.md"
     publish(Report("Optimisers", command, facts, tuple(tables)), chosen)
 
 

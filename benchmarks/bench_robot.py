@@ -1,7 +1,7 @@
 """Benchmark of robots: kinematics and dynamics against Pinocchio and differentiable-robot-model, and the time to start.
 
-    python benchmarks/bench_robot.py [--smoke] [--json FILE] [--markdown FILE] [--only TABLE ...]
-    python benchmarks/bench_robot.py --markdown docs/benchmarks.md         # what the docs show
+    python -m benchmarks.bench_robot [--smoke] [--json FILE] [--markdown FILE] [--only TABLE ...]
+    python -m benchmarks.bench_robot --markdown docs/benchmarks.md         # what the docs show
 
 Every library gets the same robot, from a URDF that we write, without passive forces, and results are compared before anything is
 timed. Ours go through torch, gradients through autograd, all in float64 unless said otherwise.
@@ -14,16 +14,15 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 import numpy as np
 import torch
-from harness import Options, Report, Table, interleaved, machine, options, publish
-from robot_models import ROBOTS
-from robot_peers import DifferentiableRobotModel, Pinocchio, bare
 
 import costate as cs
+from benchmarks.measure.harness import ROOT, Options, Report, Table, interleaved, machine, options, publish, threads
+from benchmarks.robot.libraries import DifferentiableRobotModel, Pinocchio, bare
+from benchmarks.robot.models import ROBOTS
 from costate.model import Model
 
 BATCHES = (1, 64, 1024, 4096)
@@ -39,16 +38,6 @@ FUNCTIONS = {
     "gradient": "value and gradient of forward dynamics",
 }
 State = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
-
-
-@contextmanager
-def threads(count: int) -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def states(robot: cs.Robot, batch: int, dtype: torch.dtype = torch.float64) -> State:
@@ -218,8 +207,7 @@ t.append(time.perf_counter())
 import costate as cs
 from costate.robot import Robot
 t.append(time.perf_counter())
-sys.path.insert(0, {folder!r})
-from robot_models import ROBOTS
+from benchmarks.robot.models import ROBOTS
 begin = time.perf_counter()
 robot = Robot(ROBOTS[{name!r}]())
 q, v, tau = (torch.zeros(64, n, dtype=torch.float64, requires_grad=True) for n in (robot.nq, robot.nv, robot.nv))
@@ -251,9 +239,10 @@ def start_up(chosen: Options) -> Table:
 
 
 def fresh_process(name: str, cache: str) -> list[float]:
-    script = START.format(folder=os.path.dirname(os.path.abspath(__file__)), name=name)
+    script = START.format(name=name)
     done = subprocess.run(
         [sys.executable, "-c", script],
+        cwd=ROOT,
         env=os.environ | {"COSTATE_CACHE": cache},
         capture_output=True,
         text=True,
@@ -276,7 +265,7 @@ def main() -> None:
         tables.append(against_drm(chosen))
     if "start" in chosen.only:
         tables.append(start_up(chosen))
-    command = "python benchmarks/bench_robot.py --markdown docs/benchmarks.md"
+    command = "python -m benchmarks.bench_robot --markdown docs/benchmarks.md"
     peers = {"pin": "pinocchio", "differentiable-robot-model": "differentiable-robot-model"}
     facts = machine() | {label: _version(package) for package, label in peers.items()}
     publish(Report("Robots", command, facts, tuple(tables)), chosen)

@@ -1,6 +1,6 @@
 """Benchmark of contact between shapes: what a pair costs, near and far, and how the cost grows with the number of pairs.
 
-    python benchmarks/bench_shapes.py [--smoke] [--json FILE] [--markdown FILE] [--only TABLE ...]
+    python -m benchmarks.bench_shapes [--smoke] [--json FILE] [--markdown FILE] [--only TABLE ...]
 
 One thread, float64. Worlds of boxes, all of which may touch each other, are stepped beside MuJoCo. In the table of pairs, a pair
 of two boxes (or of a box and a hull) has four places; far pairs are those whose bounding spheres are further apart than the smaller
@@ -16,17 +16,17 @@ from functools import partial
 import mujoco
 import numpy as np
 import torch
-from box_scene import SPACING, Peer, positions, states, world
 from casadi import SX
-from harness import Options, Report, Table, interleaved, machine, options, publish, threads
 
+from benchmarks.measure.harness import Options, Report, Table, interleaved, machine, options, publish, threads
+from benchmarks.sim.box_scene import SPACING, Peer, positions, states, world
 from costate.collision.bounds import BOUND, pruned
 from costate.collision.mesh.hull import hull_of
 from costate.collision.narrow import POSE, pair_program
 from costate.collision.shapes import Box, Solid, sizes
 from costate.kernel import Kernel, ProgramBuilder
 
-COMMAND = "python benchmarks/bench_shapes.py --markdown docs/benchmarks.md"
+COMMAND = "python -m benchmarks.bench_shapes --markdown docs/benchmarks.md"
 CUBE = Box(SX([0.2, 0.2, 0.2]))
 HULL = hull_of(np.random.default_rng(0).normal(size=(12, 3)) * 0.08)
 SPHERE = [0.0, 0.0, 0.0, float(np.sqrt(3) / 10)]

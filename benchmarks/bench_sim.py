@@ -1,7 +1,7 @@
 """Benchmark of the simulator: steps, gradients, memory, and how they grow, against MuJoCo and torch autograd.
 
-    python benchmarks/bench_sim.py [--smoke] [--json FILE] [--markdown FILE] [--plots FOLDER] [--only TABLE ...]
-    python benchmarks/bench_sim.py --markdown docs/benchmarks.md --plots docs/plots       # what the docs show
+    python -m benchmarks.bench_sim [--smoke] [--json FILE] [--markdown FILE] [--plots FOLDER] [--only TABLE ...]
+    python -m benchmarks.bench_sim --markdown docs/benchmarks.md --plots docs/plots       # what the docs show
 
 One thread everywhere, float64. A Laikago stands on four foot spheres, held by a spring and a damper in every joint, under random
 torques: contacts are active all the time. MuJoCo gets the same robot, step (2 ms), contacts and motors, and its PGS solver with
@@ -25,14 +25,14 @@ import mujoco
 import mujoco.rollout
 import numpy as np
 import torch
-from harness import Options, Report, Table, interleaved, machine, once, options, publish
-from mujoco_scene import MujocoWorld
-from mujoco_scene import Options as MujocoOptions
-from sim_plots import Curves, plot
-from sim_worlds import balls, chain, laikagos, sole
-from torch_tape import TorchProgram
 
 import costate as cs
+from benchmarks.measure.harness import ROOT, Options, Report, Table, interleaved, machine, once, options, publish
+from benchmarks.sim.mujoco_scene import MujocoWorld
+from benchmarks.sim.mujoco_scene import Options as MujocoOptions
+from benchmarks.sim.plots import Curves, plot
+from benchmarks.sim.torch_tape import TorchProgram
+from benchmarks.sim.worlds import balls, chain, laikagos, sole
 from costate.kernel.machine.target import host
 from costate.sim import World
 from costate.sim.step import step_program
@@ -117,10 +117,9 @@ def peak_bytes(run: Callable[[], object]) -> int:
 def gradient_bytes(steps: int) -> int:
     """What a rollout of one Laikago and its gradient need beyond the states, their seed and the gradients, in a process of its own:
     one that has freed memory before would hide it."""
-    code = f"import bench_sim; print(bench_sim.measure_gradient({steps}))"
-    here = Path(__file__).parent
+    code = f"from benchmarks.bench_sim import measure_gradient; print(measure_gradient({steps}))"
     return int(
-        subprocess.run([sys.executable, "-c", code], cwd=here, check=True, capture_output=True, text=True).stdout
+        subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True, text=True).stdout
     )
 
 
@@ -280,7 +279,7 @@ def linearize_table(chosen: Options) -> list[Table]:
         )
         ours = [m[0].numpy() for m in world.linearize(x, u)]
         apart = max(np.abs(ours[0] - A).max() / np.abs(A).max(), np.abs(ours[1] - B).max() / np.abs(B).max())
-        smooth = world.setup.contact is None
+        smooth = not world.setup.contact.acts
         rows.append(
             (name, batch, 1e6 * best["ours"] / batch, 1e6 * best["theirs"], apart if smooth else "soft contact")
         )
@@ -377,7 +376,7 @@ def main() -> None:
     facts = machine(
         mujoco=mujoco.__version__, vectors=f"{host().register} bytes ({host().cpu})", load=f"{os.getloadavg()[0]:.1f}"
     )
-    command = "python benchmarks/bench_sim.py --markdown docs/benchmarks.md --plots docs/plots"
+    command = "python -m benchmarks.bench_sim --markdown docs/benchmarks.md --plots docs/plots"
     publish(Report("Simulation", command, facts, tuple(tables)), chosen)
 
 

@@ -3,7 +3,7 @@
 Tabs are processes of their own that read everything they are sent, so that only the server's time is counted. The poses
 are computed by forward kinematics in every frame, as in a running world.
 
-    python benchmarks/bench_view.py
+    python -m benchmarks.bench_view
 """
 
 from __future__ import annotations

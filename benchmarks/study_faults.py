@@ -1,6 +1,6 @@
 """Reliability: damaged inputs, processes killed at random moments, full disks, damaged caches, load.
 
-python benchmarks/study_faults.py --markdown docs/reliability.md     (`make study-faults`)
+python -m benchmarks.study_faults --markdown docs/reliability.md     (`make study-faults`)
 
 Ends with exit code 1 if anything is not as it must be.
 """
@@ -13,10 +13,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from fault_fuzz import fuzz
-from fault_kills import faults, kills
-from fault_load import load
-from harness import Report, Table, machine, options, publish
+from benchmarks.faults.fuzz import fuzz
+from benchmarks.faults.kills import faults, kills
+from benchmarks.faults.load import load
+from benchmarks.measure.harness import Report, Table, machine, options, publish
 
 SECTIONS = {"inputs": "Inputs", "kills": "Kills", "faults": "Faults", "load": "Load"}
 
@@ -36,7 +36,7 @@ def main() -> None:
         found, bad = studies[name]()
         tables, wrong = [*tables, *found], wrong + bad
         if chosen.markdown:
-            command = f"python benchmarks/study_faults.py --only {name}`, or all of it: `make study-faults"
+            command = f"python -m benchmarks.study_faults --only {name}`, or all of it: `make study-faults"
             Report(SECTIONS[name], command, machine(), tuple(found)).save_markdown(chosen.markdown)
     publish(Report("Reliability", "make study-faults", machine(), tuple(tables)), replace(chosen, markdown=None))
     sys.exit(1 if wrong else 0)

@@ -1,7 +1,7 @@
 """Study: every task solved from random starts, with gradients and without.
 
     make study-optimise
-    python benchmarks/study_optimise.py [--smoke] [--starts 20] [--only TABLE ...] [--tasks NAME ...] [--plots FOLDER]
+    python -m benchmarks.study_optimise [--smoke] [--starts 20] [--only TABLE ...] [--tasks NAME ...] [--plots FOLDER]
                                         [--json FILE] [--markdown FILE]
 
 One thread. Starts are solved one by one, which gives the seconds of one, and all together, side by side. Kernels are compiled
@@ -16,9 +16,9 @@ from pathlib import Path
 from statistics import median
 
 import torch
-from harness import Report, Table, machine, options, publish, threads
-from optimise_plots import landscape, losses, useless
 
+from benchmarks.measure.harness import Report, Table, machine, options, publish, threads
+from benchmarks.optimise.plots import landscape, losses, useless
 from costate.tasks.identify_contact import IdentifyContact
 from costate.tasks.reach import HAND, Reach
 from costate.train.solve import RECIPES, Outcome, recipe, solve
@@ -122,7 +122,7 @@ def many(count: int) -> Table:
 
 
 def _timed(run) -> float:
-    from harness import once
+    from benchmarks.measure.harness import once
 
     return min(once(run) for _ in range(3))
 

@@ -1,6 +1,6 @@
 """Contact of pairs of convex solids: distances beside MuJoCo, coal and certificates, gradients beside differences, cost.
 
-    python benchmarks/study_pairs.py --markdown docs/contact.md [--poses 10000] [--pairs box-hull ...] [--smoke]
+    python -m benchmarks.study_pairs --markdown docs/contact.md [--poses 10000] [--pairs box-hull ...] [--smoke]
 
 Poses of every pair: six in ten random, from coincident centres to apart; two with one or both solids thin, tiny or large; two
 degenerate: turned by multiples of right angles with faces touching, flush or centred, parallel edges, coincident centres, random
@@ -11,20 +11,16 @@ from __future__ import annotations
 
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import torch
 
-sys.path.insert(0, str(Path(__file__).parent.parent))  # so that it runs as a script
-
-from benchmarks.harness import Report, Table, machine, options, publish, threads
-from benchmarks.pair_cases import BODIES, PAIRS, Array, cases, compare, kernel, places, random_poses, solid
-
+from benchmarks.measure.harness import Report, Table, machine, options, publish, threads
+from benchmarks.pairs.cases import BODIES, PAIRS, Array, cases, compare, kernel, places, random_poses, solid
 from costate.collision.pairs import by_program
 from costate.collision.shapes import sizes
 
-COMMAND = "python benchmarks/study_pairs.py --markdown docs/contact.md"
+COMMAND = "python -m benchmarks.study_pairs --markdown docs/contact.md"
 EXACT = 1e-6
 """Of distances and depths [m]: MuJoCo ends its search for round shapes there, and keeps meshes in single precision."""
 STEP = 1e-6

@@ -4,7 +4,7 @@ All methods train a controller of the same size, on the same episodes, with the 
 as dense rewards. Success is judged by the same criteria in the world with contact. Times are processor time on one thread, without
 looks at the success rate for PPO and SAC. Runs are kept in --folder and continued where they stopped.
 
-    python benchmarks/study_rl.py --minutes 10
+    python -m benchmarks.study_rl --minutes 10
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import harness
 import torch
 
-from costate.core.files import read_tensors, write_json, write_tensors
+from benchmarks.measure import harness
+from costate.core.files import write_json
+from costate.core.tensors import read_tensors, write_tensors
 from costate.tasks.insertion import Insertion, InsertionTraining, InsertionWeights, draw, judge, run, summarise
 from costate.tasks.insertion.environment import RewardOptions
 from costate.train.episode import Controller

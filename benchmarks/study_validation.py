@@ -1,6 +1,6 @@
 """Contact against known answers and against MuJoCo: a stack, an arch, a gripper, bowling, an ant and a humanoid.
 
-python benchmarks/study_validation.py --markdown docs/validation.md --plots docs/plots     (`make study-contact`)
+python -m benchmarks.study_validation --markdown docs/validation.md --plots docs/plots     (`make study-contact`)
 """
 
 from __future__ import annotations
@@ -13,14 +13,10 @@ from tempfile import TemporaryDirectory
 
 import mujoco
 import numpy as np
-import validation_arch as arch
-import validation_bowling as bowling
-import validation_gripper as gripper
-import validation_plots as plots
-import validation_robots as robots
-import validation_stack as stack
-from harness import Options, Report, Table, machine, options, publish, threads
-from validation_twins import Comparison
+
+from benchmarks.measure.harness import Options, Report, Table, machine, options, publish, threads
+from benchmarks.validation import arch, bowling, gripper, plots, robots, stack
+from benchmarks.validation.twins import Comparison
 
 COMMAND = "make study-contact"
 THROWS = 1000

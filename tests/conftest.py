@@ -1,9 +1,10 @@
-"""Settings of the whole test suite: property tests and a kernel cache of its own."""
+"""Settings of the whole test suite: property tests, a kernel cache of its own, and workers whose death is noticed at once."""
 
 from __future__ import annotations
 
 import os
 import shutil
+import stat
 import tempfile
 
 import pytest
@@ -21,9 +22,37 @@ def pytest_configure(config: pytest.Config) -> None:
     """Keep out of the user's kernel cache: start from an empty one, which xdist's workers inherit and share."""
     if "COSTATE_CACHE" not in os.environ:
         config.stash[_own_cache] = os.environ["COSTATE_CACHE"] = tempfile.mkdtemp(prefix="costate-test-cache-")
+    if hasattr(config, "workerinput"):
+        _let_go_of_pipes_in_children()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
+    """Remove the cache of this run."""
     if path := config.stash.get(_own_cache, None):
         shutil.rmtree(path, ignore_errors=True)
         del os.environ["COSTATE_CACHE"]
+
+
+def _let_go_of_pipes_in_children() -> None:
+    """Close a worker's connection to pytest in every process that a test forks.
+
+    pytest learns from the end of this pipe that a worker was killed. A forked child that is still alive would hold it open, and
+    the run would wait for that child.
+    """
+    pipes = [fd for fd in range(3, 64) if _is_pipe(fd)]
+
+    def replace() -> None:
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for fd in pipes:
+            os.dup2(nothing, fd)
+        os.close(nothing)
+
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=replace)
+
+
+def _is_pipe(fd: int) -> bool:
+    try:
+        return stat.S_ISFIFO(os.fstat(fd).st_mode)
+    except OSError:
+        return False

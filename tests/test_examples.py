@@ -29,3 +29,8 @@ def test_example(example: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_example_is_short(example: Path) -> None:
     assert len(example.read_text().splitlines()) < 100
+
+
+def test_the_index_names_every_example() -> None:
+    index = (ROOT / "examples" / "README.md").read_text()
+    assert [path.name for path in EXAMPLES if f"]({path.name})" not in index] == []

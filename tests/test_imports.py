@@ -12,6 +12,9 @@ import costate
 
 HEAVY = ("torch", "casadi", "llvmlite", "numpy", "matplotlib", "mujoco", "viser", "tyro", "rich")
 
+LIMIT = 1200
+"""Seconds after which a process counts as hanging, on a busy machine, too."""
+
 MODULES = sorted(
     module.name
     for module in pkgutil.walk_packages(costate.__path__, "costate.")
@@ -22,7 +25,7 @@ MODULES = sorted(
 def loaded_after(statement: str, packages: tuple[str, ...] = HEAVY) -> set[str]:
     """Which of the given packages a fresh interpreter has loaded after a statement."""
     program = f"import sys\n{statement}\nprint(*(set({packages!r}) & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=LIMIT)
     assert done.returncode == 0, done.stderr
     return set(done.stdout.split())
 
@@ -53,7 +56,7 @@ for module in {MODULES!r}:
         failed.append(f"{{module}}: {{error!r}}")
 print("\\n".join(failed))
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=250)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=LIMIT)
     assert done.returncode == 0, done.stderr
     assert not done.stdout.strip(), done.stdout
 
@@ -62,6 +65,20 @@ print("\\n".join(failed))
 def test_public_names_resolve(name: str) -> None:
     assert getattr(costate, name) is not None
     assert name in dir(costate)
+
+
+def test_functions_are_callable_whatever_was_imported_before() -> None:
+    """`cs.identify` is a function, and `costate.identify` a package: importing the package must not hide the function."""
+    functions = [name for name, target in costate._LAZY.items() if ":" in target]
+    program = f"""
+import importlib, costate
+for module in {MODULES!r}:
+    importlib.import_module(module)
+print(*(name for name in {functions!r} if not callable(getattr(costate, name))))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=LIMIT)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == []
 
 
 def test_lazy_rows_are_loaded_once(monkeypatch: pytest.MonkeyPatch) -> None:

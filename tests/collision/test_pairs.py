@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from benchmarks.pair_cases import BODIES, PAIRS, cases, compare, places, random_poses, solid
-from benchmarks.pair_oracle import CORES
 from casadi import DM
 from tests.gradients import Tolerances, check_gradients
 
+from benchmarks.pairs.cases import BODIES, PAIRS, cases, compare, places, random_poses, solid
+from benchmarks.pairs.oracle import CORES
 from costate.collision.mesh.hull import Hull, hull_of
 from costate.collision.pairs import by_program
 from costate.collision.shapes import FAR

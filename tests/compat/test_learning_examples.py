@@ -10,8 +10,7 @@ from torch.utils.data import DataLoader
 
 pytest.importorskip("differentiable_robot_model")
 
-from benchmarks import identify_examples as examples
-
+from benchmarks.identify import examples
 from costate.compat.differentiable_robot_model import data_utils, rigid_body_params
 from costate.compat.differentiable_robot_model.robot_model import DifferentiableKUKAiiwa
 

@@ -1,4 +1,4 @@
-"""Worlds against MuJoCo, which gets the same bodies, joints, inertias, shapes and motors (`benchmarks/mujoco_scene.py`).
+"""Worlds against MuJoCo, which gets the same bodies, joints, inertias, shapes and motors (`benchmarks/sim/mujoco_scene.py`).
 
 Without contact both integrate by semi-implicit Euler, so states agree to rounding. With contact MuJoCo's constraints are soft,
 here as hard as its step allows: shapes sink in by a fraction of a millimetre and friction creeps.
@@ -18,7 +18,7 @@ from costate.model import Model, Shape, Transform, load_model
 from costate.sim import PGS, Body, Static, World
 
 pytest.importorskip("mujoco")
-from benchmarks.mujoco_scene import MujocoWorld, Options
+from benchmarks.sim.mujoco_scene import MujocoWorld, Options
 
 ROUNDING = 1e-10
 """Of a state after 100 steps; measured: 2e-13."""

@@ -13,12 +13,8 @@ import pytest
 
 pytest.importorskip("mujoco")
 pytest.importorskip("gymnasium")
-from benchmarks import validation_arch as arch
-from benchmarks import validation_bowling as bowling
-from benchmarks import validation_gripper as gripper
-from benchmarks import validation_robots as robots
-from benchmarks import validation_stack as stack
-from benchmarks.validation_twins import Comparison
+from benchmarks.validation import arch, bowling, gripper, robots, stack
+from benchmarks.validation.twins import Comparison
 
 SAME = 1e-6
 """Of states of both engines, after a tenth of a second in which neither chaos nor MuJoCo's tolerance (1e-8) has grown."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +14,6 @@ import torch
 from tests.disk import files_of_at_most
 
 from costate.core.files import write_json
-from costate.core.lock import lock
 from costate.tasks.insertion import Disturbances, Insertion, InsertionOptions, InsertionTraining
 from costate.train.run import Checkpoint, Run
 
@@ -149,20 +146,3 @@ def test_damage_is_named(kind: str, folder: Run) -> None:
     damage(folder.path)
     with pytest.raises(ValueError, match=message):
         Run.open(folder.path).policy  # noqa: B018  (reads the checkpoint)
-
-
-HOLD = "import sys, time; from pathlib import Path; from costate.core.lock import lock\n"
-HOLD += "with lock(Path(sys.argv[1])): print('held', flush=True); time.sleep(60)"
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="processes are killed differently there")
-def test_a_lock_keeps_others_out_and_dies_with_its_holder(tmp_path: Path) -> None:
-    holder = subprocess.Popen([sys.executable, "-c", HOLD, str(tmp_path)], stdout=subprocess.PIPE, text=True)
-    assert holder.stdout is not None and holder.stdout.readline() == "held\n"
-    with pytest.raises(ValueError, match="in use"):
-        with lock(tmp_path):
-            pass
-    holder.send_signal(signal.SIGKILL)
-    holder.wait()
-    with lock(tmp_path):
-        pass

@@ -1,1 +1,1 @@
-"""The gradient audit: checks of functions, robots and worlds, the accuracy matrix, the smoothness report."""
+"""The gradient audit: checks of functions, robots and worlds, and the smoothness report."""

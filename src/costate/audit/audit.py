@@ -9,44 +9,46 @@ from costate.audit.check import KINDS, GradientReport
 from costate.report import Report
 
 SHOWN = ("value", "finite_difference", "duality", "second_order", "float32")
-"""Kinds of comparison that are columns."""
+"""Kinds of comparison that are columns of the table."""
 
 Watch = Callable[[Sequence[str], str], Iterable[str]]
-"""(names, what is done with them) -> the names, one by one; shows how far it is."""
+"""Progress display: a function of names and of a verb that says what is done with them; it yields the names one by one."""
 
 
 def silent(names: Sequence[str], doing: str) -> Iterable[str]:
-    """A Watch that shows nothing."""
+    """Return the names; this Watch shows nothing."""
     return names
 
 
 @dataclass(frozen=True)
 class Audit:
-    """Functions that were checked."""
+    """The functions that were checked, and what was found about each."""
 
     title: str
     rows: Mapping[str, GradientReport]
-    """Function (at a point) -> what was found."""
+    """Reports by the name of the function, and of the point where it was checked."""
     notes: list[str] = field(default_factory=list)
-    """What was compared with what, and what could not be."""
+    """Notes on what was compared with what, and on what could not be compared."""
 
     @property
     def ok(self) -> bool:
+        """True if no comparison found an error."""
         return all(report.ok for report in self.rows.values())
 
     @property
     def columns(self) -> list[str]:
+        """Titles of the columns."""
         return ["function", *(KINDS[kind] for kind in SHOWN), "verdict"]
 
     def cells(self) -> list[list[str]]:
-        """Largest relative error of every kind, per function."""
+        """Return a row per function: the largest relative error of every kind, and the verdict."""
         return [
             [name, *(number(report.worst(kind)) for kind in SHOWN), verdict(report)]
             for name, report in self.rows.items()
         ]
 
     def remarks(self) -> list[str]:
-        """Errors, comparisons that a switch prevented, and gradients that are zero, in words."""
+        """Describe errors, comparisons that a switch prevented, and gradients that are zero."""
         found = [*self.notes]
         for name, report in self.rows.items():
             found += [f"{name}: wrong: {c}" for c in report.failures]
@@ -62,6 +64,7 @@ class Audit:
         return found
 
     def print(self) -> None:
+        """Print the table and the remarks."""
         from rich import box
         from rich.console import Console
         from rich.markup import escape
@@ -83,7 +86,7 @@ class Audit:
             console.print(f"  {escape(remark)}", highlight=False)
 
     def page(self) -> Report:
-        """As HTML: the table, the remarks, and the derivative of every function in every input."""
+        """Make an HTML page of the table, the remarks, and the errors by function and input."""
         page = Report(self.title, "Largest relative errors; see docs/gradients.md for what is compared")
         checks = [c for report in self.rows.values() for c in report.checks]
         page.facts(
@@ -111,10 +114,12 @@ class Audit:
 
 
 def number(error: float | None) -> str:
+    """Format an error; a dash stands for a comparison that was not made."""
     return "-" if error is None else f"{error:.1e}"
 
 
 def verdict(report: GradientReport) -> str:
+    """Return right, wrong, or "at a switch" where some comparisons were impossible."""
     if not report.ok:
         return "wrong"
     return "at a switch" if report.switches else "right"

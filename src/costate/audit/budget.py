@@ -1,4 +1,8 @@
-"""Which checks of many functions fit a budget: nearly all that a check costs is compiling its kernels, by their operations."""
+"""A budget for checks: choose which checks of many functions are made.
+
+Nearly all the time of a check is spent on compiling its kernels, and that grows with their operations. So the budget is counted in
+operations.
+"""
 
 from __future__ import annotations
 
@@ -6,33 +10,35 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from costate.kernel import Kernel
-from costate.kernel.ir.recipe import ops_of
-from costate.kernel.ops.straight import Straight
+from costate.kernel.ir.program import ops_of
+from costate.kernel.ir.straight import Straight
 
 BUDGET = 300_000
-"""Operations to compile; at 10,000 per second and core, an estimate that is not measured here, half a minute."""
+"""Operations to compile: half a minute at 10,000 per second and core, which is an estimate and is not measured here."""
 
 FIRST = 3.7
-"""Operations of a function and its gradient, by those of the function; all of these as counted on a UR5."""
+"""Operations of a function and its gradient together, as a multiple of those of the function; counted on a UR5, as are EXTRAS."""
 EXTRAS = {"forward_mode": 2.7, "second_order": 7.8, "float32": 3.7}
-"""Further checks in order of importance -> operations of their kernels, by those of the function."""
+"""Operations of the kernels of further checks, as multiples of those of the function; in order of importance."""
 
 
 @dataclass(frozen=True)
 class Checks:
-    """What is checked of a function besides its value, and its gradient against differences."""
+    """The checks of a function beyond its value, and its gradient against differences."""
 
     forward_mode: bool = False
-    """The JVP, and its duality with the VJP."""
+    """Check the JVP, and its duality with the VJP."""
     second_order: bool = False
+    """Check the derivative of the gradient."""
     float32: bool = False
+    """Compare float32 with float64."""
 
 
 ALL = Checks(True, True, True)
 
 
 def plan(kernels: Mapping[str, Kernel], wanted: Checks = ALL, budget: float = BUDGET) -> dict[str, Checks]:
-    """Checks by function: one kind after the other, small functions first, as long as the budget lasts."""
+    """Choose the checks of each function: one kind after the other, small functions first, as long as the budget lasts."""
     sizes = {name: operations(kernel) for name, kernel in kernels.items()}
     left = budget - FIRST * sum(sizes.values())
     chosen = dict.fromkeys(kernels, Checks())
@@ -45,7 +51,7 @@ def plan(kernels: Mapping[str, Kernel], wanted: Checks = ALL, budget: float = BU
 
 
 def left_out(chosen: Mapping[str, Checks], wanted: Checks = ALL) -> list[str]:
-    """In words, what the budget did not allow."""
+    """Describe the checks that the budget did not allow."""
     words = {"forward_mode": "JVP and duality", "second_order": "second order", "float32": "float32"}
     found = []
     for kind, word in words.items():
@@ -56,5 +62,5 @@ def left_out(chosen: Mapping[str, Checks], wanted: Checks = ALL) -> list[str]:
 
 
 def operations(kernel: Kernel) -> int:
-    """Of a kernel before it is compiled; the body of a loop counts once."""
+    """Count the operations of a kernel that is not yet compiled; the body of a loop counts once."""
     return sum(op.fn.n_instructions() for op in ops_of(kernel.program) if isinstance(op, Straight))

@@ -1,4 +1,4 @@
-"""What one comparison found, and the collection of all that were made of a function."""
+"""The result of one comparison, and the report that collects all comparisons of a function."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ KINDS = {
     "float32": "float32",
     "type": "types",
 }
-"""Kind of comparison -> what tables call it."""
+"""Titles of the kinds of comparison, as tables show them."""
 FLAT = (
     "the outputs do not change with it here: they do not use it, or a clamp, maximum or comparison holds them; use a smooth bound "
     "(torch.tanh, torch.nn.functional.softplus), or choose a point within the bounds"
@@ -23,16 +23,16 @@ FLAT = (
 
 @dataclass(frozen=True)
 class Tolerances:
-    """Largest errors allowed. All are relative: to the largest entry of the output (or of the gradient) looked at."""
+    """Largest errors allowed. All are relative to the largest entry of the output, or of the gradient, that is compared."""
 
     value: float = 1e-12
-    """Value against the reference, and of a differentiated call against a plain one: a few thousand roundings."""
+    """Value against the reference, and value of a differentiated call against that of a plain one: a few thousand roundings."""
     finite_difference: float = 1e-7
     """JVP against extrapolated central differences, whose own error is near 1e-10 for smooth functions of order one."""
     noise: float = 1e-9
-    """Of the largest output: what rounding leaves of a derivative that is zero, 1e-16 / h with steps h down to 1e-6."""
+    """Rounding noise in a derivative that is zero, relative to the largest output: 1e-16 / h with steps h down to 1e-6."""
     duality: float = 1e-11
-    """<u, J v> against <J^T u, v>, relative to |u| |J v| + |J^T u| |v|: both are exact up to rounding."""
+    """Difference of <u, J v> and <J^T u, v>, relative to |u| |J v| + |J^T u| |v|: both are exact up to rounding."""
     second_order: float = 1e-6
     """Derivative of the gradient by automatic differentiation against extrapolated differences of the gradient."""
     float32: float = 1e-4
@@ -46,20 +46,21 @@ class Check:
     kind: str
     """A key of KINDS."""
     what: str
-    """In words: "d output 0 / d q"."""
+    """Description, such as "d output 0 / d q"."""
     error: float
-    """Relative."""
+    """Relative error."""
     allowed: float
+    """Largest relative error allowed."""
     note: str = ""
-    """The numbers compared, or what stands in the way."""
+    """The numbers compared, or the reason why they cannot be."""
     wrt: str = ""
-    """Input it is about."""
+    """Name of the input with respect to which the derivative is taken; empty for values."""
     switch: bool = False
-    """Whether the function has a kink or jump within the step of the differences, so that there is nothing to compare with."""
+    """True if the function has a kink or a jump within the step of the differences, so that there is nothing to compare with."""
 
     @property
     def ok(self) -> bool:
-        """Not wrong: within what is allowed, or not comparable."""
+        """True unless it is wrong: the error is within what is allowed, or there is nothing to compare with."""
         return self.switch or self.error <= self.allowed
 
     def __str__(self) -> str:
@@ -73,15 +74,18 @@ class GradientReport:
     """All comparisons of one function."""
 
     checks: list[Check] = field(default_factory=list)
+    """Comparisons in the order in which they were made."""
     zeros: dict[str, str] = field(default_factory=dict)
-    """Inputs whose gradient is exactly zero, by automatic differentiation and by differences -> why, where known."""
+    """Inputs whose gradient is exactly zero, by automatic differentiation and by differences, with the reason where it is known."""
 
     @property
     def ok(self) -> bool:
+        """True if no comparison is wrong."""
         return not self.failures
 
     @property
     def failures(self) -> list[Check]:
+        """Comparisons that are wrong."""
         return [c for c in self.checks if not c.ok]
 
     @property
@@ -90,7 +94,7 @@ class GradientReport:
         return [c for c in self.checks if c.switch]
 
     def worst(self, kind: str, wrt: str | None = None) -> float | None:
-        """Largest error of a kind (and input); None: not compared."""
+        """Return the largest error of a kind of comparison (and of an input); None if there was no such comparison."""
         found = [c.error for c in self.checks if c.kind == kind and not c.switch and wrt in (None, c.wrt)]
         return max(found, key=lambda e: math.inf if math.isnan(e) else e) if found else None
 

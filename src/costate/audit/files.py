@@ -1,4 +1,4 @@
-"""Audit of a Python file: the world it builds, and functions of its own."""
+"""Audit of a Python file: of the world that it builds, and of functions that it lists."""
 
 from __future__ import annotations
 
@@ -16,8 +16,12 @@ NAMES = "`world` or make_world(), or `functions`, a dictionary of name -> (funct
 
 
 def audit_file(path: Path, second_order: bool | None, float32: bool | None, steps: int, watch: Watch = silent) -> Audit:
-    """Check what a file defines: `world` or make_world(), with `state` and `control` to start from; `functions`, name -> (function,
-    inputs), tensors to tensors. Second order and float32, where not told, are for functions only."""
+    """Check what a Python file defines.
+
+    The file sets `world` or defines make_world(), and may set `state` and `control` to start from. It may also set `functions`, a
+    dictionary of name -> (function of tensors, inputs). Unless they are asked for, second order and float32 are checked for
+    functions only.
+    """
     if not path.is_file():
         raise ValueError(f"there is no file {path}")
     names = runpy.run_path(str(path), run_name="costate_gradcheck")

@@ -9,28 +9,28 @@ import torch
 
 Tensor = torch.Tensor
 Curve = Callable[[float], list[Tensor]]
-"""t -> outputs along a line."""
+"""A function of a number t that gives the outputs at t along a line."""
 
 SHRINK = (1.0, 0.05, 0.0025)
-"""Parts of the step tried one after the other, where a function is not smooth within the whole of it."""
+"""Fractions of the step that are tried one after the other, until the function is smooth within one."""
 
 
 @dataclass(frozen=True)
 class Differences:
-    """df/dt at t = 0, one entry per output."""
+    """Derivatives df/dt at t = 0 by differences, one entry per output."""
 
     slopes: list[Tensor]
     uncertain: list[float]
-    """How far each can be trusted, in the unit of the slope."""
+    """Uncertainty of each slope, in the unit of the slope."""
     step: float
     """Largest step that was used."""
 
 
 def richardson(f: Curve, step: float, levels: int = 8) -> tuple[list[Tensor], list[float]]:
-    """df/dt at t = 0 by central differences with steps halved `levels` times and extrapolated to zero.
+    """Compute df/dt at t = 0 by central differences with steps halved `levels` times and extrapolated to zero.
 
     Every entry of the tableau is compared with its two parents; the one that moved least wins (Ridders 1982).
-    Returns derivatives and how far each can be trusted.
+    Returns the derivatives, and the uncertainty of each.
     """
     tableau: list[list[list[Tensor]]] = []
     best: list[Tensor] = []
@@ -54,9 +54,9 @@ def richardson(f: Curve, step: float, levels: int = 8) -> tuple[list[Tensor], li
 
 
 def differences(f: Curve, step: float, enough: Callable[[list[Tensor], list[float]], bool]) -> Differences:
-    """Extrapolated differences at the largest step at which they settle; if at none, at the smallest.
+    """Compute extrapolated differences at the largest step at which they settle; if there is none, at the smallest.
 
-    enough: (slopes, uncertain) -> whether they can be trusted.
+    enough: Function of (slopes, uncertain) that tells whether they can be trusted.
     """
     found = Differences([], [], step)
     for part in SHRINK:
@@ -67,7 +67,7 @@ def differences(f: Curve, step: float, enough: Callable[[list[Tensor], list[floa
 
 
 def one_sided(f: Curve, middle: list[Tensor], step: float) -> tuple[list[Tensor], list[Tensor]]:
-    """Slopes to the left and to the right of t = 0, extrapolated once."""
+    """Compute the slopes to the left and to the right of t = 0, extrapolated once."""
 
     def slope(h: float) -> list[Tensor]:
         halves = [[(y - m) / t for y, m in zip(f(t), middle, strict=True)] for t in (h, h / 2)]
@@ -77,5 +77,5 @@ def one_sided(f: Curve, middle: list[Tensor], step: float) -> tuple[list[Tensor]
 
 
 def largest(x: Tensor) -> float:
-    """Largest magnitude; NaN stays."""
+    """Return the largest magnitude, or NaN if there is one."""
     return float(x.detach().abs().max()) if x.numel() else 0.0

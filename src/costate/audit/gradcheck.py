@@ -4,8 +4,12 @@
     print(report)
     assert report.ok
 
-Directions are random but the same in every run. A point on a manifold (a quaternion) is checked through its tangent:
-pass `lambda dq: f(retract(q, dq))` at dq = 0.
+A derivative is checked along random directions v, which are the same in every run. Forward mode gives J v, which is compared with
+finite differences of the function. Reverse mode gives J^T u for random u, which must satisfy <u, J v> = <J^T u, v>. Where the
+function has a kink or a jump nearby, differences do not converge: this is reported as a switch, and not as an error. An error that
+is small against the terms that cancel in a result is rounding (rounding.py).
+
+A point on a manifold (a quaternion) is checked through its tangent: pass `lambda dq: f(retract(q, dq))` at dq = 0.
 """
 
 from __future__ import annotations
@@ -22,7 +26,7 @@ Tensor = torch.Tensor
 Function = Callable[..., "Tensor | Sequence[Tensor]"]
 
 KINK = 1e-3
-"""By how much a derivative may be outside of the two slopes at a kink, relative to their distance."""
+"""Tolerance at a kink: how far a derivative may be outside of the two slopes, as a fraction of their distance."""
 
 ZERO = torch.zeros((), dtype=torch.float64)
 
@@ -45,15 +49,16 @@ def gradcheck(
     """Check a function of tensors and its derivatives.
 
     Args:
-        fn: Of float64 tensors (and float32 ones if `float32`) to a tensor or a sequence of them.
-        inputs: Where to check. Every input is differentiated.
-        names: Of the inputs, for messages.
+        fn: Function of float64 tensors (and of float32 ones if `float32`) that returns a tensor or a sequence of them.
+        inputs: Point at which to check. Every input is differentiated.
+        names: Names of the inputs, for messages.
         reference: Independent computation of the value.
         step: Largest step of the finite differences, in units of the inputs; directions have entries of size one.
-        directions: Random directions per input, and as many in all inputs together.
-        forward_mode: Whether fn supports `torch.func.jvp`.
-        second_order: Whether to check the derivative of the gradient too.
-        float32: Whether to run fn in float32 too.
+        directions: Number of random directions per input, and of those in all inputs together.
+        forward_mode: Use `torch.func.jvp`, which fn must then support.
+        second_order: Check the derivative of the gradient, too.
+        float32: Run fn in float32, too.
+        tolerances: Largest errors allowed.
     """
     names = list(names or (f"input {k}" for k in range(len(inputs))))
     for name, x in zip(names, inputs, strict=False):
@@ -74,7 +79,7 @@ def gradcheck(
 
 
 class _Audit:
-    """One function at one point, and what was found about it so far."""
+    """The check of one function at one point, and what it has found so far."""
 
     def __init__(self, fn: Function, points, names, step: float, forward_mode: bool, tol: Tolerances):
         self.fn, self.points, self.names, self.step, self.forward_mode, self.tol = (
@@ -86,7 +91,7 @@ class _Audit:
         self.seeds = [_direction(self.random, y) for y in self.value]
         self.grads: list[Tensor] = []
         self.flat = set(names)
-        """Inputs along which nothing has changed so far."""
+        """Names of inputs along which nothing has changed so far."""
 
     def note(self, kind: str, what: str, error: float, allowed: float, hint: str, wrt: str = "", switch=False) -> None:
         self.report.checks.append(Check(kind, what, error, allowed, hint, wrt, switch))
@@ -118,7 +123,7 @@ class _Audit:
                 self.report.zeros[name] = FLAT
 
     def direction(self, name: str, label: str, tangents: list[Tensor]) -> None:
-        """One direction v: J v against finite differences, and <u, J v> against <J^T u, v>."""
+        """Check one direction v: J v against finite differences, and <u, J v> against <J^T u, v>."""
 
         def along(t: float) -> list[Tensor]:
             return _outputs(self.fn, [x + t * v for x, v in zip(self.points, tangents, strict=True)])
@@ -148,19 +153,19 @@ class _Audit:
         self.duality(name, label, tangents, pushed, settled=self.forward_mode or self.is_settled())
 
     def between(self, along: Callable[[float], list[Tensor]], k: int, jv: Tensor, step: float) -> bool:
-        """Whether output k has a kink right here, and jv is between its two slopes."""
+        """Tell whether output k has a kink at this point, and jv is between its two slopes."""
         (far_left, far_right), (left, right) = (
             (a[k], b[k]) for a, b in (one_sided(along, self.value, h) for h in (step, step / 100))
         )
         middle, scale = (left + right) / 2, max(largest(left), largest(right))
         off = (jv - middle).abs() > self.tol.finite_difference * scale
-        # Of a smooth function the two slopes come together as the step shrinks; half of their distance bounds the error at a kink.
+        # The two slopes of a smooth function meet as the step shrinks; half of their distance bounds the error at a kink.
         stays = (right - left).abs() > 0.5 * (far_right - far_left).abs()
         inside = (jv - middle).abs() <= (0.5 + KINK) * (right - left).abs()
         return bool((stays & inside)[off].all())
 
     def is_settled(self) -> bool:
-        """Whether the differences just noted can stand in for J v."""
+        """Tell whether the differences that were noted last can stand in for J v."""
         return not any(c.switch for c in self.report.checks[-len(self.value) :])
 
     def duality(self, name: str, label: str, tangents: list[Tensor], pushed: list[Tensor], settled: bool) -> None:
@@ -179,7 +184,7 @@ class _Audit:
         self.note("duality", f"<u, J v> = <J^T u, v> for {label}", error, allowed, hint, name)
 
     def products(self, tangents: list[Tensor], away: list[Tensor], t: float) -> list[Tensor]:
-        """<u, J v> and <J^T u, v> at a distance t along a direction."""
+        """Compute <u, J v> and <J^T u, v> at a distance t along a direction."""
         at = [x + t * d for x, d in zip(self.points, away, strict=True)]
         left = sum(((u * jv).sum() for u, jv in zip(self.seeds, _jvp(self.fn, at, tangents)[1], strict=True)), ZERO)
         right = sum(((g * v).sum() for g, v in zip(self.vjp(at, self.seeds), tangents, strict=True)), ZERO)
@@ -188,7 +193,7 @@ class _Audit:
     # --- second derivatives -----------------------------------------------------------------------------------------
 
     def second_order(self) -> None:
-        """H v, the derivative of J^T u along v, in all inputs together, against extrapolated differences of J^T u."""
+        """Check H v, the derivative of J^T u along v in all inputs together, against extrapolated differences of J^T u."""
         tangents = [_direction(self.random, x) for x in self.points]
         found = self.hvp(tangents)
 
@@ -207,7 +212,7 @@ class _Audit:
             self.note("second_order", f"derivative of the gradient of {name}", error, tol, hint, name, switch)
 
     def hvp(self, tangents: list[Tensor]) -> list[Tensor]:
-        """By a backward pass through the backward pass."""
+        """Compute H v by a backward pass through the backward pass."""
         leaves = [x.detach().clone().requires_grad_() for x in self.points]
         outputs = _outputs(self.fn, leaves)
         first = torch.autograd.grad(outputs, leaves, self.seeds, allow_unused=True, create_graph=True)
@@ -220,8 +225,8 @@ class _Audit:
     # --- number types -----------------------------------------------------------------------------------------------
 
     def float32(self) -> None:
-        """The same function in float32: value and gradients near those of float64, and of type float32."""
-        # Rounded inputs, so that float64 is asked at the very point float32 sees.
+        """Check the function in float32: value and gradients are near those of float64, and of type float32."""
+        # The inputs are rounded first, so that both types are evaluated at the same point.
         narrow = [x.to(torch.float32) for x in self.points]
         wide = [x.to(torch.float64) for x in narrow]
         near, far = _outputs(self.fn, narrow), _outputs(self.fn, wide)
@@ -249,7 +254,7 @@ class _Audit:
             self.note("float32", what, error, self.tol.float32, f"{_show(a)}, {_show(b)}", name)
 
     def vjp(self, points: Sequence[Tensor], seeds: Sequence[Tensor]) -> list[Tensor]:
-        """J^T u by backward; every gradient has the shape and type of its input."""
+        """Compute J^T u by a backward pass, and check that every gradient has the shape and type of its input."""
         leaves = [x.detach().clone().requires_grad_() for x in points]
         pairs = [(y, u) for y, u in zip(_outputs(self.fn, leaves), seeds, strict=True) if y.requires_grad]
         if not pairs:
@@ -279,7 +284,7 @@ def _jvp(fn: Function, points: list[Tensor], tangents: list[Tensor]) -> tuple[li
 
 
 def _tangents(random: torch.Generator, points: list[Tensor], names: list[str], directions: int) -> Iterator:
-    """(input, label, direction) for each input alone, then for all together."""
+    """Yield (input, label, direction) for each input alone, then for all together."""
     for k, name in enumerate(names):
         for n in range(directions):
             chosen = [_direction(random, x) if i == k else torch.zeros_like(x) for i, x in enumerate(points)]
@@ -306,6 +311,6 @@ def _ratio(error: float, scale: float) -> float:
 
 
 def _show(x: Tensor) -> str:
-    """The first few numbers."""
+    """Format the first four numbers."""
     flat = x.detach().reshape(-1)
     return "[" + ", ".join(f"{float(v):.9g}" for v in flat[:4]) + (", ...]" if flat.numel() > 4 else "]")

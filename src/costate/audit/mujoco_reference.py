@@ -1,4 +1,4 @@
-"""What MuJoCo says about the robot of an MJCF file, in our conventions, without contact, limits and actuators.
+"""Reference values by MuJoCo for the robot of an MJCF file, in our conventions, without contact, limits and actuators.
 
 MuJoCo gives a free joint's linear velocity in world axes; here it is in the body's. With w = T v and T = diag(R, 1, ...),
 M = T^T M_mj T, torques are T^T tau_mj, Jacobians J_mj T, and accelerations dw/dt = T (a + omega x v, 0, ...).
@@ -18,6 +18,8 @@ Array = np.ndarray
 
 
 class Reference:
+    """The robot of an MJCF file in MuJoCo."""
+
     def __init__(self, model: Model, path: str | Path):
         mujoco: Any = import_module("mujoco")  # without types
         self.mujoco = mujoco
@@ -32,7 +34,7 @@ class Reference:
             raise ValueError("MuJoCo's joint friction is a constraint, here it is smooth")
 
     def __call__(self, x: dict[str, Array], link: str) -> dict[str, Array]:
-        """Quantities by the name of the method of Robot. x: q, v, a, tau."""
+        """Return quantities at a state, by the name of the method of Robot. x: q, v, a, tau."""
         mj, d, T = self.mj, self.data, self._place(x["q"], x["v"])
         self.mujoco.mj_forward(mj, d)
         M, J = np.zeros((mj.nv, mj.nv)), np.zeros((6, mj.nv))
@@ -58,13 +60,13 @@ class Reference:
         return found
 
     def _body(self, link: str) -> int:
-        """Index of a link's body; 0 or less: it has none. Bodies without a name are called by their index when a file is read."""
+        """Find the index of a link's body, 0 or less if there is none. Our reader names nameless bodies by their index."""
         found = self.mujoco.mj_name2id(self.mj, int(self.mujoco.mjtObj.mjOBJ_BODY), link)
         unnamed = [k for k in range(self.mj.nbody) if not self.mj.body(k).name and link == f"body{k}"]
         return unnamed[0] if found < 0 and unnamed else found
 
     def _place(self, q: Array, v: Array) -> Array:
-        """Put the robot there; returns T."""
+        """Put the robot into a state, and return T."""
         qpos, T = q.copy(), np.eye(self.mj.nv)
         for j in range(self.mj.njnt):
             kind, at, dof = int(self.mj.jnt_type[j]), int(self.mj.jnt_qposadr[j]), int(self.mj.jnt_dofadr[j])
@@ -80,7 +82,7 @@ class Reference:
         return T
 
     def _drift(self, v: Array) -> Array:
-        """omega x v of free joints: dw/dt = T (a + drift)."""
+        """Compute omega x v of free joints: dw/dt = T (a + drift)."""
         drift = np.zeros(self.mj.nv)
         for j in range(self.mj.njnt):
             if int(self.mj.jnt_type[j]) == 0:

@@ -23,16 +23,16 @@ class Oracle:
     model: pin.Model
     data: pin.Data
     joints: list[int]
-    """Our indices of the moving joints, in Pinocchio's order."""
+    """Indices of the moving joints in our model, in Pinocchio's order."""
 
     @property
     def order(self) -> np.ndarray:
-        """Our index of each of Pinocchio's velocities: v_pin = v[order], M_pin = M[order][:, order]."""
+        """Index in our model of each of Pinocchio's velocities: v_pin = v[order], M_pin = M[order][:, order]."""
         starts, sizes = self.source.v_index, [j.nv for j in self.source.joints]
         return np.concatenate([np.arange(starts[i], starts[i] + sizes[i]) for i in self.joints]).astype(int)
 
     def configuration(self, q: np.ndarray) -> np.ndarray:
-        """Our q -> Pinocchio's: where that has one coordinate more, an angle (the last one) is its cosine and sine."""
+        """Convert our q to Pinocchio's: where it has one coordinate more, the last one is an angle, given as cosine and sine."""
         parts = []
         for i, theirs in zip(self.joints, self.model.nqs[1:], strict=True):
             own = q[self.source.q_index[i] :][: self.source.joints[i].nq]
@@ -40,17 +40,18 @@ class Oracle:
         return np.concatenate(parts)
 
     def back(self, x: np.ndarray) -> np.ndarray:
-        """A vector, or the columns of a matrix, from Pinocchio's order of velocities to ours."""
+        """Reorder a vector, or the columns of a matrix, from Pinocchio's order of velocities to ours."""
         result = np.empty_like(x)
         result[..., self.order] = x
         return result
 
     def frame(self, link: str) -> int:
+        """Find the index of a link's frame."""
         return self.model.getFrameId(link)
 
 
 def to_pinocchio(source: Model) -> Oracle:
-    """Mimic joints are not converted. The root link's inertia is left out: it never moves."""
+    """Convert a model without mimic joints. The root link's inertia is left out, as it never moves."""
     model = pin.Model()
     model.gravity.linear = source.gravity
     at: dict[str, tuple[int, pin.SE3]] = {source.links[0].name: (0, pin.SE3.Identity())}
@@ -80,7 +81,7 @@ def to_pinocchio(source: Model) -> Oracle:
 
 
 def read_urdf(source: Model, path: str | Path) -> Oracle:
-    """The file as Pinocchio reads it; joints are matched by name. Mimic joints are free there, and must be in source."""
+    """Let Pinocchio read a URDF, and match joints by name. Mimic joints are free in Pinocchio's model, and must be so in source."""
     root = pin.JointModelFreeFlyer() if source.floating_base else None
     names = [j.name for j in source.joints]
     model = pin.buildModelFromUrdf(str(path)) if root is None else pin.buildModelFromUrdf(str(path), root)
@@ -120,8 +121,10 @@ def _joint_model(joint: Joint) -> pin.JointModel:
 
 
 def plane_basis(axis: np.ndarray) -> np.ndarray:
-    """The in-plane axes of a planar joint as docs/conventions.md defines them, by Rodrigues' formula: the shortest
-    rotation of z onto the axis, or of -z after a half turn about x."""
+    """Compute the in-plane axes of a planar joint as docs/conventions.md defines them, by Rodrigues' formula.
+
+    They are the shortest rotation of z onto the axis, or of -z after a half turn about x.
+    """
     if axis[2] >= 0:
         return _shortest(np.array([0.0, 0.0, 1.0]), axis)
     return _shortest(np.array([0.0, 0.0, -1.0]), axis) @ np.diag([1.0, -1.0, -1.0])

@@ -1,4 +1,4 @@
-"""What Pinocchio says about a robot, in our conventions: mimic joints and passive forces included."""
+"""Reference values by Pinocchio for a robot, in our conventions; mimic joints and passive forces are included."""
 
 from __future__ import annotations
 
@@ -15,12 +15,15 @@ from costate.model.model import JOINT_SIZES
 
 WORLD = pin.LOCAL_WORLD_ALIGNED
 FRICTION_SPEED = 1e-2
+"""Speed at which smooth joint friction has nearly its full size [rad/s or m/s]."""
 Array = np.ndarray
 
 
 class Reference:
-    """All quantities of a robot at one state. Pinocchio gets the robot with its mimic joints set free; the coupling
-    q_free = E q + o is applied here: torques are E^T tau_free, the mass matrix is E^T M_free E, Jacobians are J_free E.
+    """A robot in Pinocchio.
+
+    Pinocchio gets the robot with its mimic joints set free; the coupling q_free = E q + o is applied here: torques are
+    E^T tau_free, the mass matrix is E^T M_free E, Jacobians are J_free E.
 
     urdf: File that Pinocchio reads by itself; without one the model is converted.
     """
@@ -32,7 +35,7 @@ class Reference:
 
     @cached_property
     def coupling(self) -> Array:
-        """E, shape (nv of the free robot, nv)."""
+        """Matrix E, shape (nv of the free robot, nv)."""
         E = np.zeros((self.free.nv, self.model.nv))
         for joint, row, column in zip(self.model.joints, self.free.v_index, self.model.v_index, strict=True):
             scale = joint.mimic.multiplier if joint.mimic else 1.0
@@ -41,6 +44,7 @@ class Reference:
         return E
 
     def free_q(self, q: Array) -> Array:
+        """Return the configuration of the free robot."""
         parts = [np.zeros(0)]
         for joint, start in zip(self.model.joints, self.model.q_index, strict=True):
             own = q[start : start + JOINT_SIZES[joint.kind][0]]
@@ -48,7 +52,7 @@ class Reference:
         return np.concatenate(parts)
 
     def __call__(self, x: dict[str, Array], link: str) -> dict[str, Array]:
-        """Quantities by the name of the method of Robot. x: q, v, a, tau, and possibly a wrench (6,) on the link."""
+        """Return quantities at a state, by the name of the method of Robot. x: q, v, a, tau, maybe a wrench (6,) on the link."""
         wrench = x.get("wrench", np.zeros(6))
         m, d, back, E = self.oracle.model, self.oracle.data, self.oracle.back, self.coupling
         q_free = self.free_q(x["q"])
@@ -86,14 +90,14 @@ class Reference:
         }
 
     def _acceleration(self, q: Array, v: Array, x: dict[str, Array], M: Array, bias: Array) -> Array:
-        """The articulated body algorithm; where joints are coupled it does not apply."""
+        """Compute accelerations by the articulated body algorithm, or with the mass matrix where joints are coupled."""
         if any(j.mimic for j in self.model.joints):
             return np.linalg.solve(M, x["tau"] - bias)
         tau = x["tau"] - self._resistance(x["q"], x["v"])
         return self.oracle.back(pin.aba(self.oracle.model, self.oracle.data, q, v, tau[self.oracle.order]))
 
     def _resistance(self, q: Array, v: Array) -> Array:
-        """Damping, friction and springs, of the free robot."""
+        """Compute the torques of damping, friction and springs of the free robot."""
         tau = np.zeros(self.free.nv)
         for j, iq, iv in zip(self.free.joints, self.free.q_index, self.free.v_index, strict=True):
             own = slice(iv, iv + j.nv)

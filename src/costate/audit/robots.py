@@ -1,4 +1,4 @@
-"""Audit of a robot: every function, in every input and in a parameter of every kind."""
+"""Audit of a robot: every function is checked in every input, and in a parameter of every kind."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from costate.robot.kernels import robot_kernel
 
 Tensor = torch.Tensor
 Values = Callable[[dict[str, np.ndarray], str], dict[str, np.ndarray]]
-"""(state, link) -> quantities by name, of one sample."""
+"""Engine: a function of (state, link) that gives quantities of one sample by name."""
 
 ENGINE = 1e-9
-"""Value against another engine: both round differently in some thousand operations."""
+"""Largest relative difference of values from another engine: both round differently in some thousand operations."""
 POSES = ("position", "rotation")
 CROSS = -torch.tensor(
     np.array([[[(i - j) * (j - k) * (k - i) / 2 for k in range(3)] for j in range(3)] for i in range(3)])
 )
-"""CROSS @ w is the matrix of w x, (3, 3, 3)."""
+"""Tensor (3, 3, 3) that makes the matrix of a cross product: CROSS @ w is the matrix of w x."""
 
 
 def audit_robot(
@@ -50,9 +50,11 @@ def audit_robot(
     """Check the functions of a robot (default: all) at random states.
 
     Args:
-        source: File it was read from; None: MuJoCo is left out and Pinocchio reads a URDF written here.
-        wanted: Checks besides value and gradient, as far as the budget allows.
-        budget: Operations to compile at most; see budget.py.
+        source: File from which the robot was read; without it MuJoCo is left out, and Pinocchio reads a URDF that is written here.
+        functions: Names of functions; default: all.
+        wanted: Checks beyond value and gradient; the budget may not allow all of them.
+        budget: Largest number of operations to compile; see budget.py.
+        batch: Number of states.
     """
     if unknown := set(functions) - set(FUNCTIONS):
         raise ValueError(f"no robot function {', '.join(sorted(unknown))}; there are {', '.join(FUNCTIONS)}")
@@ -73,7 +75,7 @@ def audit_robot(
 def check_function(
     kernel: Kernel, name: str, model: Model, x: dict[str, Tensor], engines: dict[str, Values], link: str, checks: Checks
 ) -> GradientReport:
-    """Derivatives, and the value against other engines."""
+    """Check a function: its derivatives, and its value against other engines."""
     report = check_kernel(kernel, model, x, **asdict(checks))
     for wrt in report.zeros:
         report.zeros[wrt] = NO_STIFFNESS if wrt.startswith("rest:") else ""
@@ -83,9 +85,9 @@ def check_function(
 
 
 def check_kernel(kernel: Kernel, model: Model, x: dict[str, Tensor], **options: Any) -> GradientReport:
-    """A robot function as kernel, in all its inputs, parameters among them. Options are those of gradcheck.
+    """Check the kernel of a robot function in all its inputs, parameters included. Options are those of gradcheck.
 
-    What is on a manifold is moved along it: nothing is promised about quaternions that are not unit, rotations that are not
+    Inputs on a manifold are moved along it: nothing is promised about quaternions that are not unit, rotations that are not
     orthogonal, inertias that are not symmetric.
     """
     names = [spec.name for spec in kernel.signature.inputs]
@@ -98,7 +100,7 @@ def check_kernel(kernel: Kernel, model: Model, x: dict[str, Tensor], **options: 
 
 
 def _chart(name: str, value: Tensor, model: Model) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
-    """Local coordinates of an input: where they start, and the input at them."""
+    """Return local coordinates of an input: their value at the input, and the function that gives the input at others."""
     kind = name.partition(":")[0]
     if kind in ("q", "q0", "q1") and model.nq != model.nv:
         robot = Robot(model)
@@ -111,7 +113,7 @@ def _chart(name: str, value: Tensor, model: Model) -> tuple[Tensor, Callable[[Te
 
 
 def _inputs(kernel: Kernel, model: Model, x: dict[str, Tensor]) -> list[Tensor]:
-    """Parts of the state, and parameters "kind:owner" as the model has them."""
+    """Return the inputs of a kernel: parts of the state, and parameters "kind:owner" as the model has them."""
     constants = Parameters.of(model)
     found = []
     for spec in kernel.signature.inputs:
@@ -125,7 +127,7 @@ def _options(name: str, link: str) -> dict[str, Any]:
 
 
 def tip(model: Model) -> str:
-    """The last link that has a mass and moves with a joint."""
+    """Return the last link that has a mass and moves with a joint."""
     still = {model.links[0].name}
     for j in model.joints:
         if j.kind == "fixed" and j.parent in still:
@@ -135,7 +137,7 @@ def tip(model: Model) -> str:
 
 
 def parameters(model: Model, link: str) -> list[Key]:
-    """One of every kind: of a joint half-way to a link, and of what that joint carries."""
+    """Choose a parameter of every kind: of a joint half-way to a link, and of the link that this joint carries."""
     chain, at = [], link
     by_child = {j.child: j for j in model.joints}
     while at in by_child:
@@ -150,13 +152,13 @@ def parameters(model: Model, link: str) -> list[Key]:
 
 
 def random_inputs(model: Model, batch: int, seed: int = 0) -> dict[str, Tensor]:
-    """Inputs of all functions, (batch, n): joints within +-1.2, orientations anywhere, speeds away from zero."""
+    """Draw inputs of all functions, (batch, n): joints within +-1.2, any orientations, speeds away from zero."""
     rng = np.random.default_rng(seed)
     robot = Robot(model)
     start = torch.tensor(neutral(model)).expand(batch, -1)
 
     def away(low: float, high: float) -> Tensor:
-        """Entries of either sign, of a size within bounds."""
+        """Draw entries of either sign whose size is within bounds."""
         return torch.tensor(rng.choice([-1, 1], (batch, model.nv)) * rng.uniform(low, high, (batch, model.nv)))
 
     q, v = robot.integrate(start, away(0.1, 1.2)), away(0.3, 1.0)
@@ -168,7 +170,7 @@ def random_inputs(model: Model, batch: int, seed: int = 0) -> dict[str, Tensor]:
 
 
 def references(model: Model, source: str | Path | None) -> tuple[dict[str, Values], list[str]]:
-    """Engine -> what it says about the robot, of those that are installed; and what stood in the way of others."""
+    """Load the robot into every engine that is installed; return the engines by name, and notes on those that could not be used."""
     found: dict[str, Values] = {}
     notes: list[str] = []
     kind = parse(Path(source)).tag if source is not None and Path(source).is_file() else ""
@@ -194,7 +196,7 @@ def _mujoco(model: Model, path: str) -> Values:
 
 
 def _pinocchio(model: Model, path: Path | None) -> Values:
-    """Pinocchio reads the file, or one written for it; what URDFs cannot say it gets joint by joint."""
+    """Load the robot into Pinocchio from its file, from one written here, or joint by joint where a URDF cannot describe it."""
     from costate.audit.pinocchio_reference import Reference
 
     if path is None and any(j.kind in ("planar", "spherical") for j in model.joints):
@@ -226,5 +228,5 @@ def _against(engines: dict[str, Values], name: str, values: dict[str, Tensor], x
 
 
 def _joined(values: dict[str, Tensor], sample: int) -> np.ndarray:
-    """Outputs of a function one after the other: linear before angular."""
+    """Concatenate the outputs of a function, linear before angular."""
     return np.concatenate([y[sample].numpy().ravel() for y in values.values()])

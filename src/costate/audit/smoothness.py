@@ -1,4 +1,4 @@
-"""Smoothness of a rollout: switches of contact, limits, saturated controls, and how gradients grow along it.
+"""Smoothness of a rollout: switches of contact, limits, saturated controls, and the growth of gradients along it.
 
 print(cs.diagnose(world, states, controls))
 cs.diagnose(world, states, controls).page().save("smoothness.html")
@@ -17,7 +17,7 @@ from costate.audit.zeros import APART, CLAMPED
 from costate.kernel import Kernel, ProgramBuilder
 from costate.physics.kinematics import body_poses
 from costate.report import Report
-from costate.sim import PGS, World
+from costate.sim import World
 from costate.sim.contact.rows import relative_jacobian
 from costate.sim.inputs import Params
 from costate.sim.setup import Setup, Symbols
@@ -30,9 +30,9 @@ Tensor = torch.Tensor
 EXPLODES, VANISHES = 1e6, 1e-6
 """Sensitivities of the final state beyond which a gradient is of no use."""
 USEFUL = 1e3
-"""Factor by which a gradient may grow or shrink along a horizon that is advised."""
+"""Factor by which a gradient may grow or shrink along a horizon that is recommended."""
 TOUCH = 1e-9
-"""Normal force from which on shapes count as touching [N]."""
+"""Normal force above which shapes count as touching [N]."""
 
 
 @dataclass(frozen=True)
@@ -41,27 +41,27 @@ class Event:
 
     step: int
     kind: str
-    """touches | leaves | slips | sticks | limit | saturated."""
+    """Kind of the event: touches | leaves | slips | sticks | limit | saturated."""
     what: str
 
 
 @dataclass(frozen=True)
 class Smoothness:
-    """What stands between the controls and a useful gradient."""
+    """The obstacles between the controls and a useful gradient."""
 
     events: list[Event]
     sensitivity: Tensor
-    """|d x_T / d x_t|, largest singular value, tangent space, (T + 1,)."""
+    """Largest singular value of d x_T / d x_t in the tangent space, (T + 1,)."""
     growth: Tensor
-    """|d x_{t+1} / d x_t|, largest singular value, (T,)."""
+    """Largest singular value of d x_{t+1} / d x_t, (T,)."""
     control: Tensor
-    """|d x_T / d u_t|, (T,)."""
+    """Largest singular value of d x_T / d u_t, (T,)."""
     zeros: list[str]
     """Gradients that are exactly zero, and what to choose instead."""
     advice: list[str]
 
     def rate(self, start: int) -> float:
-        """Factor per step by which the sensitivity grows from a state to the final one, geometric mean."""
+        """Compute the factor per step by which the sensitivity grows from a state to the final one, as a geometric mean."""
         return float(self.sensitivity[start]) ** (1 / (len(self.sensitivity) - 1 - start))
 
     def __str__(self) -> str:
@@ -77,7 +77,7 @@ class Smoothness:
         return "\n".join([*lines, *self.zeros, *self.advice])
 
     def figure(self) -> Figure:
-        """Sensitivity and growth over steps, with the switches marked."""
+        """Plot sensitivity and growth over the steps, with the switches marked."""
         from matplotlib.figure import Figure
 
         figure = Figure(figsize=(8, 4.5), layout="constrained")
@@ -96,6 +96,7 @@ class Smoothness:
         return figure
 
     def page(self, title: str = "Smoothness of a rollout") -> Report:
+        """Make an HTML page of advice, plots and switches."""
         page = Report(title, f"{len(self.growth)} steps, {len(self.events)} switches")
         for line in [*self.advice, *self.zeros]:
             page.text(line)
@@ -119,23 +120,22 @@ def diagnose(
     slip_speed: float = 1e-3,
     limit_margin: float = 1e-3,
 ) -> Smoothness:
-    """How smooth a rollout is.
+    """Report how smooth a rollout is, and what to change if its gradients are of no use.
 
     Args:
-        states: (T + 1, nx), or (T + 1, B, nx) of which one sample is looked at.
-        controls: (T, nu) or (T, B, nu); default: zero.
-        slip_speed: Slower contacts stick [m/s].
-        limit_margin: A joint this near to its limit has hit it [rad or m].
+        world: World in which the rollout was made.
+        states: States of the rollout, (T + 1, nx), or (T + 1, B, nx), of which one sample is examined.
+        controls: Controls of the rollout, (T, nu) or (T, B, nu); default: zero.
+        params: Parameters of the rollout.
+        sample: Index of the sample that is examined.
+        slip_speed: Speed below which a contact sticks [m/s].
+        limit_margin: Distance from its limit within which a joint has reached it [rad or m].
     """
     if states.dim() not in (2, 3) or states.shape[-1] != world.nx or len(states) < 2:
         raise ValueError(
             f"states have shape {tuple(states.shape)}; expected those of a rollout, (T + 1, {world.nx}) or (T + 1, B, {world.nx})"
         )
     x = (states if states.dim() == 2 else states[:, sample]).detach().double()
-    if x.dim() != 2 or x.shape[-1] != world.nx or len(x) < 2:
-        raise ValueError(
-            f"states have shape {tuple(states.shape)}; expected (T + 1, {world.nx}) or (T + 1, B, {world.nx})"
-        )
     u = torch.zeros(len(x) - 1, world.nu, dtype=x.dtype) if controls is None else controls.detach().double()
     u = u if u.dim() == 2 else u[:, sample]
     A, B = world.linearize(x[:-1], u, params)
@@ -154,7 +154,7 @@ def diagnose(
 
 
 def _contact_events(world: World, x: Tensor, u: Tensor, params: Params, slip_speed: float) -> list[Event]:
-    if not world.setup.scene.pairs or world.setup.contact is None:
+    if not world.setup.scene.pairs or not world.setup.contact.acts:
         return []
     contacts = world.contacts(x[:-1], u, params)
     touching = contacts.forces > TOUCH
@@ -172,7 +172,7 @@ def _contact_events(world: World, x: Tensor, u: Tensor, params: Params, slip_spe
 
 
 def _slip(setup: Setup) -> Kernel:
-    """state -> sliding speeds [m/s] of all places where shapes may touch."""
+    """Build the kernel that gives the sliding speeds [m/s] of all contact points at a state."""
     s = Symbols(setup)
     bodies = body_poses(s.tree, s.q)
     speeds = []
@@ -203,7 +203,7 @@ def _limit_events(world: World, x: Tensor, margin: float) -> list[Event]:
 
 
 def _saturation(world: World, B: Tensor) -> list[Event]:
-    """Controls that lose their say."""
+    """Find the steps from which on a control has no effect."""
     events = []
     for k, joint in enumerate(world.actuated):
         dead = (B[..., k] == 0).all(-1)
@@ -215,13 +215,13 @@ def _saturation(world: World, B: Tensor) -> list[Event]:
 
 
 def _zeros(world: World, x: Tensor, u: Tensor, params: Params, by_control: Tensor, B: Tensor) -> list[str]:
-    """Controls without any effect, and bodies that no control reaches."""
+    """Describe controls without any effect, and bodies that no control reaches."""
     found = [
         f"the gradient of the control of {joint} is exactly zero in all steps: {CLAMPED}"
         for k, joint in enumerate(world.actuated)
         if not bool(B[..., k].any())
     ]
-    if not world.nu or not isinstance(world.setup.contact, PGS) or not world.setup.scene.pairs:
+    if not world.nu or not world.setup.contact.hard or not world.setup.scene.pairs:
         return found
     owners = dict.fromkeys(j.name.split("/")[0] for j in world.setup.scene.model.joints if j.nv)
     driven = {joint.split("/")[0] for joint in world.actuated}
@@ -257,7 +257,7 @@ def _advice(world: World, found: Smoothness) -> list[str]:
     if first < VANISHES:
         words.append(_vanishes(found))
     switches, steps = sum(e.kind in ("touches", "leaves", "slips", "sticks") for e in found.events), len(found.growth)
-    if switches > max(4, steps // 10) and isinstance(world.setup.contact, PGS):
+    if switches > max(4, steps // 10) and world.setup.contact.hard:
         words.append(
             f"{switches} switches of contact in {steps} steps: gradients of hard contact hold on one branch only. Use "
             "cs.Compliant() or cs.Newton() while optimising, or average over disturbed starts."
@@ -274,7 +274,7 @@ def _explodes(found: Smoothness) -> str:
     return (
         f"The gradient explodes: the final state changes {largest:.2g} times as much as state {start}, a factor of {rate:.3g} per "
         f"step; most in step {t}{cause}. Use a horizon of at most {horizon} steps, which keeps it below {USEFUL:.0e}, or multiple "
-        "shooting (cs.learn.ilqr), feedback in the loop, or softer contact."
+        "shooting (cs.optimise.ilqr), feedback in the loop, or softer contact."
     )
 
 
@@ -286,5 +286,5 @@ def _vanishes(found: Smoothness) -> str:
     every = max(int(log(USEFUL) / -log(rate)), 1)
     return (
         f"The gradient vanishes: the final state depends on the first by {first:.2g}, a factor of {rate:.3g} per step. Damping, "
-        f"friction or a limit forgets the start; put a loss at least every {every} steps, not at the end alone."
+        f"friction or a limit makes it forget the start; put a loss at least every {every} steps, not at the end alone."
     )

@@ -1,4 +1,4 @@
-"""Audit of a world: step and rollout, in state, control, wrench and a parameter of every kind, away from contact and in it."""
+"""Audit of a world: step and rollout are checked in state, control, wrench and a parameter of every kind, in contact and apart."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from costate.kernel import Kernel
 from costate.physics.params import KINDS
 from costate.robot import Robot
 from costate.sim import World
-from costate.sim.setup import CONTACT_PARAMETERS, SHAPE_PARAMETERS, Setup
-from costate.sim.step import rollout_kernel, step_kernel
+from costate.sim.rollout import rollout_kernel, step_kernel
+from costate.sim.setup import SHAPE_PARAMETERS, Setup
 
 Tensor = torch.Tensor
 
 STIFF = Tolerances(finite_difference=1e-5, noise=1e-8, second_order=1e-3, float32=1e-2)
-"""Contact makes steps stiff, a millimetre is a hundred newtons: differences are good to six digits at best."""
+"""Tolerances for contact, which makes steps stiff: a millimetre is a hundred newtons, and differences have six digits at best."""
 STEP = 1e-4
-"""Largest step of the differences: a tenth of a millimetre, or of a milliradian."""
+"""Largest step of the differences: a tenth of a millimetre, or of a milliradian [m or rad]."""
 PLACES = ("at the start", "in contact", "apart")
-"""States that are looked at."""
+"""Names of the states at which a step is checked."""
 
 
 def audit_world(
@@ -38,13 +38,17 @@ def audit_world(
     float32: bool = False,
     watch: Watch = silent,
 ) -> Audit:
-    """Check step and rollout.
+    """Check the step and the rollout of a world.
 
     Args:
-        state: Where it starts, (nx,); default: initial state.
-        control: Held all the time, (nu,); default: zero.
-        steps: Of the rollout that is checked.
-        search: Steps that are simulated to find a state apart from contact and one in it.
+        world: World to check.
+        state: State at which it starts, (nx,); default: initial state.
+        control: Control, held all the time, (nu,); default: zero.
+        steps: Number of steps of the rollout that is checked.
+        search: Number of steps that are simulated to find a state in contact and one apart.
+        second_order: Check the derivative of the gradient of a step, too.
+        float32: Compare float32 with float64, too.
+        watch: Display of progress.
     """
     state = (world.initial_state() if state is None else state).double().reshape(-1, world.nx)[0]
     control = (
@@ -63,21 +67,21 @@ def audit_world(
             rows[title] = check_motion(rollout, setup, state, controls, second_order=False, **options)
             _explain(rows[title], world, world.rollout(state, controls).detach(), control)
         elif name in places:
-            # A rollout of one step is the step, and compiled already; but rollouts have no second derivatives.
+            # A rollout of one step is the step, and it is compiled already; but rollouts have no second derivatives.
             step, u = (step_kernel(setup), control) if second_order else (rollout, control[None])
             rows[f"step, {name}"] = check_motion(step, setup, places[name], u, second_order=second_order, **options)
             _explain(rows[f"step, {name}"], world, places[name], control)
-    notes = [f"contact {type(setup.contact).__name__}, {setup.integrator}, {setup.substeps} substeps of {setup.dt:g} s"]
+    notes = [f"contact {setup.contact.name}, {setup.integrator}, {setup.substeps} substeps of {setup.dt:g} s"]
     return Audit("costate gradcheck: world", rows, notes)
 
 
 def parameters(setup: Setup) -> tuple[str, ...]:
-    """The world's own, and one of every kind that it could have."""
+    """Choose parameters: those of the world itself, and one of every other kind that it could have."""
     model = setup.scene.model
     joints = [j for j in model.joints if j.nv == 1]
     moving = [j.child for j in model.joints if j.nv]
     shapes = {i for pair in setup.scene.pairs for i in pair}
-    wanted = [*setup.parameters, *CONTACT_PARAMETERS, "gravity"]
+    wanted = [*setup.parameters, *setup.contact.parameters, "gravity"]
     wanted += [f"{kind}:{setup.scene.colliders[i].name}" for i in sorted(shapes)[:2] for kind in SHAPE_PARAMETERS]
     wanted += [f"{kind}:{moving[-1]}" for kind, (what, _) in KINDS.items() if what == "link" and moving]
     wanted += [f"{kind}:{joints[-1].name}" for kind, (what, _) in KINDS.items() if what == "joint" and joints]
@@ -85,6 +89,7 @@ def parameters(setup: Setup) -> tuple[str, ...]:
 
 
 def has(setup: Setup, parameter: str) -> bool:
+    """Tell whether a world can have a parameter."""
     try:
         return setup.default(parameter).size > 0
     except ValueError:
@@ -97,22 +102,22 @@ def _pushed(setup: Setup) -> tuple[str, ...]:
 
 
 def _places(world: World, state: Tensor, control: Tensor, search: int) -> dict[str, Tensor]:
-    """The first state in contact and the first one apart, as far as there are such, unless it is the start."""
-    if not world.setup.scene.pairs or world.setup.contact is None:
+    """Find the first state in contact and the first one apart, where they exist and are not the start."""
+    if not world.setup.scene.pairs or not world.setup.contact.acts:
         return {}
     states = world.rollout(state, control.expand(search, -1)).detach()
     touching = (world.contacts(states, control).forces > 1e-6).any(-1)
     found = {}
     for name, which in zip(PLACES[1:], (touching, ~touching), strict=True):
         if bool(which.any()) and not bool(which[0]):
-            # The third of three in a row, if there are such: at the first, finite differences may straddle the switch.
+            # Take the third of three in a row, if possible: at the first, finite differences may straddle the switch.
             lasting = (which[:-2] & which[1:-1] & which[2:]).nonzero().flatten()
             found[name] = states[int(lasting[0]) + 2 if len(lasting) else int(which.nonzero()[0])]
     return found
 
 
 def check_motion(kernel: Kernel, setup: Setup, state: Tensor, controls: Tensor, **options: Any) -> GradientReport:
-    """The state after a step, or the last one of a rollout, in the state before, the controls, all parameters and wrenches.
+    """Check the state after a step, or after a rollout, as a function of the state before, the controls, parameters and wrenches.
 
     States are moved in the tangent space, so that quaternions stay unit. controls: (nu,) with the kernel of a step, (T, nu) with
     that of a rollout.

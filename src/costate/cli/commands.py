@@ -36,7 +36,7 @@ def _load(target: str) -> Callable[..., Any]:
 
 
 COMMANDS: dict[str, Command] = {
-    "bench": Command("costate.cli.bench:run", "measure Costate beside other libraries"),
+    "bench": Command("costate.cli.bench:run", "measure the functions of a robot and their gradients on this machine"),
     "cache": Command("costate.cli.cache:run", "show or clear the cache of compiled kernels"),
     "evaluate": Command(
         "costate.cli.evaluate:run",

@@ -30,19 +30,9 @@ class Options:
     """Length of a world's rollout."""
     report: Path | None = None
     """HTML file to write."""
-    matrix: bool = False
-    """Instead of a robot or file: all functions, joints, shapes, contact models, integrators and parameters; takes minutes."""
-    sample: int | None = None
-    """Of the matrix: only so many of its parts."""
-    minutes: float = float("inf")
-    """Of the matrix: begin no more parts after this time."""
-    markdown: Path | None = None
-    """Of the matrix: page to write, and the numbers beside it as .json. A run that did not finish is gone on with."""
 
 
 def run(options: Options) -> int:
-    if options.matrix:
-        return _matrix(options)
     if not options.source:
         raise ValueError("name a robot, a file, or a Python file with a world: costate gradcheck ur5")
     audit = _of_file(options) if options.source.endswith(".py") else _of_robot(options)
@@ -67,16 +57,6 @@ def _of_file(options: Options) -> Audit:
     from costate.audit.files import audit_file
 
     return audit_file(Path(options.source), options.second_order, options.float32, options.steps, watch)
-
-
-def _matrix(options: Options) -> int:
-    from costate.audit.matrix import make_matrix
-
-    matrix = make_matrix(options.sample, options.markdown, options.minutes, watch)
-    matrix.print()
-    if options.markdown:
-        print(matrix.save(options.markdown))
-    return 0 if matrix.ok else 1
 
 
 def watch(names: Sequence[str], doing: str) -> Iterable[str]:

@@ -1,1 +1,1 @@
-"""What every layer uses: arrays, files, forked processes, and names that were misspelt."""
+"""Foundations that every layer may use: types of arrays, files, forked processes and names."""

@@ -1,4 +1,12 @@
-"""Files that are either whole or not there: written beside their place, then moved into it."""
+"""Files that are either whole or absent: written next to their place, then moved into it.
+
+- `write_atomically`, `write_text` and `write_json` are for a user's files: they reach the disk before they replace an older one.
+- `write_private` is for caches: only the owner may read them, and nobody waits for the disk. `seal` puts a checksum in front
+  of the content, and `unseal` refuses what is not what was written.
+- `locked` keeps other processes out of a folder.
+
+Tensors are in `core.tensors`, so that nothing here needs torch.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +14,21 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Callable, Mapping
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, TypeVar, get_origin, get_type_hints
 
-import torch
-
 T = TypeVar("T")
+
+_DIGEST = hashlib.sha256().digest_size
 
 
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
-    """Call write(temporary path); then the file is in its place, whole, even after a crash of the machine."""
+    """Call write(temporary path), then move the file into its place: it is whole even after a crash of the machine."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         write(temporary)
@@ -30,55 +41,83 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
         raise OSError(error.errno, f"cannot write {path}: {error.strerror or error}; {kept}") from error
 
 
+def write_text(path: Path, text: str) -> None:
+    """Write a text file (UTF-8, lines as given) atomically."""
+    write_atomically(path, lambda temporary: temporary.write_text(text, encoding="utf-8", newline=""))
+
+
 def write_json(path: Path, value: Any) -> None:
-    write_atomically(path, lambda temporary: temporary.write_text(json.dumps(value, indent=1) + "\n"))
+    """Write a JSON file atomically."""
+    write_text(path, json.dumps(value, indent=1) + "\n")
 
 
 def read_json(path: Path) -> Any:
+    """Return the content of a JSON file; one that is damaged is named in the error."""
     try:
-        return json.loads(path.read_text())
+        return json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise ValueError(f"{path} is damaged: it is not JSON ({error})") from error
 
 
-def write_tensors(path: Path, tensors: Mapping[str, torch.Tensor], note: Mapping[str, Any] | None = None) -> None:
-    """Tensors, a note about them (as JSON in the header) and a digest of both, in one safetensors file."""
-    from safetensors.torch import save
-
-    plain = {name: t.detach().contiguous() for name, t in tensors.items()}
-    text = {} if note is None else {"note": json.dumps(note)}
-    data = save(plain, text | {"sha256": _digest(plain, text.get("note", "{}"))})
-    write_atomically(path, lambda temporary: temporary.write_bytes(data))
-
-
-def read_tensors(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
-    """Tensors and note of a file of `write_tensors`."""
-    from safetensors import SafetensorError
-    from safetensors.torch import load
-
-    data = path.read_bytes()
+def write_private(path: Path, data: bytes) -> None:
+    """Write a file of a cache atomically, readable by its owner only; its folder is made if it is missing."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")  # created with mode 0600
     try:
-        tensors = load(data)  # checks the whole file
-        header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")]).get("__metadata__", {})
-        note = header.get("note", "{}")
-        if header.get("sha256", digest := _digest(tensors, note)) != digest:  # older files have none
-            raise ValueError("its content is not what was written")
-        return tensors, json.loads(note)
-    except (SafetensorError, ValueError) as error:
-        raise ValueError(f"{path} is damaged: {error}") from error
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
 
 
-def _digest(tensors: Mapping[str, torch.Tensor], note: str) -> str:
-    """The format itself has none: a changed bit would be a changed weight."""
-    total = hashlib.sha256(note.encode())
-    for name, tensor in sorted(tensors.items()):
-        total.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-        total.update(tensor.cpu().reshape(-1).view(torch.uint8).numpy().tobytes())
+def checksum(*parts: bytes) -> str:
+    """Return the SHA-256 of the joined parts as hexadecimal digits."""
+    total = hashlib.sha256()
+    for part in parts:
+        total.update(part)
     return total.hexdigest()
 
 
+def seal(data: bytes) -> bytes:
+    """Return data with its checksum in front."""
+    return hashlib.sha256(data).digest() + data
+
+
+def unseal(content: bytes) -> bytes:
+    """Return the data that was sealed; raise ValueError if a byte has changed."""
+    data = content[_DIGEST:]
+    if hashlib.sha256(data).digest() != content[:_DIGEST]:
+        raise ValueError("damaged: the content is not what was written")
+    return data
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Keep other processes out of a folder, until this one leaves the block or ends, however it ends."""
+    with open(folder / "lock", "a+b") as file:
+        try:
+            _acquire(file.fileno())
+        except OSError:
+            raise ValueError(f"{folder} is in use: another process writes to it; wait for it or stop it") from None
+        yield
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _acquire(descriptor: int) -> None:
+        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+else:
+    import fcntl
+
+    def _acquire(descriptor: int) -> None:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
 def from_json(kind: type[T], value: Any, path: Path) -> T:
-    """A dataclass, perhaps with others in it, from what `asdict` made of it. Fields that are not there have their default."""
+    """Return a dataclass, perhaps with others inside, from what `asdict` made of it; missing fields take their defaults."""
     if not isinstance(value, dict):
         raise ValueError(f"{path}: expected the fields of {kind.__name__}, got {value!r}")
     hints = get_type_hints(kind)
@@ -104,4 +143,4 @@ def _plain(kind: Any, value: Any, where: str, path: Path) -> Any:
 
 
 _KINDS: dict[Any, tuple[type, ...]] = {int: (int,), float: (int, float), bool: (bool,), str: (str,)}
-"""Type of a field -> what JSON may have for it."""
+"""Types that JSON may have for a field of a given type."""

@@ -1,7 +1,7 @@
-"""Forked processes: a child has the memory of its parent, but only the thread that forked.
+"""Forked processes: a child has its parent's memory, but only the thread that forked.
 
-A lock that another thread holds at that moment is never released in the child. So locks of Python code are made anew there
-(`lock`, `cached_property`). LLVM's own state would be left half changed: a fork waits until no thread is inside of it (`LLVM`).
+A lock that another thread holds at that moment is never released in the child. So the locks of Python code are renewed there
+(`lock`, `cached_property`). LLVM's own state would be left half changed: a fork waits until no thread is inside LLVM (`LLVM`).
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ T = TypeVar("T")
 
 _locks: WeakSet[Any] = WeakSet()
 LLVM = threading.RLock()
-"""Held while LLVM compiles or links: for one object file, a second at most."""
+"""Lock that is held while LLVM compiles or links one object file: for a second at most."""
 
 
 def lock() -> Any:
-    """A reentrant lock that is free in a forked child."""
+    """Return a reentrant lock that is free in a forked child."""
     made = threading.RLock()
     _locks.add(made)
     return made
 
 
 class cached_property(functools.cached_property[T]):  # noqa: N801  (stands in for the one of functools)
-    """The one of functools, whose lock (there is one per class until Python 3.12) is free in a forked child."""
+    """A functools.cached_property whose lock (one per class until Python 3.12) is free in a forked child."""
 
     def __init__(self, func: Callable[[Any], T]):
         super().__init__(func)
@@ -37,7 +37,7 @@ class cached_property(functools.cached_property[T]):  # noqa: N801  (stands in f
 
 def _free_locks() -> None:
     for each in list(_locks):
-        each._at_fork_reinit()  # as the standard library does with its own
+        each._at_fork_reinit()  # as the standard library does with its own locks
 
 
 if hasattr(os, "register_at_fork"):

@@ -5,6 +5,9 @@ print(result.summary())
 result.save_urdf("identified.urdf")
 """
 
+import sys
+from types import ModuleType
+
 from costate.identify.derivatives import differentiate
 from costate.identify.log import Log, LogError
 from costate.identify.pipeline import IdentifyOptions, identify
@@ -12,3 +15,12 @@ from costate.identify.regressor import Regressor
 from costate.identify.result import Identification
 
 __all__ = ["Identification", "IdentifyOptions", "Log", "LogError", "Regressor", "differentiate", "identify"]
+
+
+class _Callable(ModuleType):
+    """This package as a function: `cs.identify` names both, and Python binds it to the package once that is imported."""
+
+    __call__ = staticmethod(identify)
+
+
+sys.modules[__name__].__class__ = _Callable

@@ -5,24 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, product
+from typing import Any, overload
 
 import casadi as ca
 import numpy as np
 
 from costate.kernel.ir.program import Builder, Program, Var
+from costate.kernel.ir.straight import Straight
+from costate.kernel.ir.vector_ops import Slice, add, concat, zeros
 from costate.kernel.kernel import Kernel
 from costate.kernel.ops.cond import Cond
 from costate.kernel.ops.custom import Custom
 from costate.kernel.ops.map import Map
 from costate.kernel.ops.scan import Scan
-from costate.kernel.ops.straight import add, as_program, concat, zeros
 from costate.kernel.ops.table import Corners
-from costate.kernel.ops.view import Slice
 from costate.kernel.ops.walk import Walk
 from costate.kernel.signature import Spec
+from costate.kernel.tracing import Body, body_program, trace
 
-Body = ca.Function | Program
 Shape = int | tuple[int, ...]
+Shaped = Var | tuple[Var, tuple[int, int]]
+"""A vector, or a vector to be read as a row-major matrix (rows, columns)."""
 
 
 @dataclass
@@ -35,8 +38,9 @@ class ProgramBuilder:
         b.output("states", states, (101, 4))
         rollout = b.kernel()
 
-    Bodies are CasADi functions of column vectors, or programs (`b.program()` of another builder). Variables are vectors; a
-    sequence is its rows one after the other.
+    Bodies are plain Python functions of CasADi symbols (their sizes follow from the variables they are given), CasADi
+    functions of column vectors, or programs (`b.program()` of another builder). Variables are vectors; a sequence is its rows
+    one after the other.
     """
 
     name: str = "program"
@@ -50,7 +54,17 @@ class ProgramBuilder:
         self._inputs.append(spec)
         return self._builder.input(spec.size)
 
+    def inputs(self, *sizes: int, **named: Shape) -> list[Var]:
+        """Declare several inputs: those without a name are called i0, i1, ... (for programs, whose inputs have an order only)."""
+        given = {f"i{len(self._inputs) + k}": n for k, n in enumerate(sizes)}
+        return [self.input(name, shape) for name, shape in (given | named).items()]
+
+    def like(self, program: Program) -> list[Var]:
+        """Declare inputs as another program has them."""
+        return self.inputs(*program.in_sizes)
+
     def output(self, name: str, value: Var, shape: Shape | None = None) -> None:
+        """Name a value as an output, of shape (n,), or (rows, n) for a sequence or a row-major matrix."""
         shape = value.size if shape is None else shape
         spec = self._spec("output", name, shape, [s for s, _ in self._outputs])
         self._builder.check_known([value])
@@ -68,18 +82,46 @@ class ProgramBuilder:
             raise ValueError(f"{role} '{name}' has shape {spec.shape}; expected (n,) or (rows, n)")
         return spec
 
-    def program(self) -> Program:
-        return self._builder.finish(*(v for _, v in self._outputs))
+    def program(self, *values: Var) -> Program:
+        """Return the program that computes the outputs, or the values given here (a program's outputs have an order only)."""
+        if values and self._outputs:
+            raise ValueError(f"program '{self.name}' has named outputs: name all of them, or give all of them here")
+        return self._builder.finish(*(values or (v for _, v in self._outputs)))
 
     def kernel(self, check_finite: bool = False) -> Kernel:
+        """Return the program as a kernel with the names of its inputs and outputs."""
         outputs = [spec for spec, _ in self._outputs]
         return Kernel.of_program(self.name, self.program(), self._inputs, outputs, check_finite)
 
     # --- stages ---------------------------------------------------------------------------------------------------
 
+    @overload
+    def trace(self, fn: Callable[..., ca.SX], *args: Shaped, name: str | None = None) -> Var: ...
+    @overload
+    def trace(self, fn: Callable[..., Sequence[ca.SX]], *args: Shaped, name: str | None = None) -> tuple[Var, ...]: ...
+    def trace(self, fn: Callable[..., Any], *args: Shaped, name: str | None = None) -> Var | tuple[Var, ...]:
+        """Apply a plain Python function of CasADi symbols: straight-line code.
+
+            y, z = b.trace(lambda a, b: (a + b, a * ca.sin(b)), u, v)
+
+        The symbols have the sizes of the variables and the names of fn's parameters; (value, (rows, columns)) is given to fn as
+        a matrix, and a matrix it returns becomes a vector, both row by row. Returns a variable if fn returns one expression, a
+        tuple of variables if it returns a tuple or a list.
+        """
+        values = [a if isinstance(a, Var) else a[0] for a in args]
+        sizes = [a.size if isinstance(a, Var) else a[1] for a in args]
+        function, several = trace(fn, sizes, name)
+        found = self.call(function, *values)
+        return tuple(found) if several else found[0]
+
     def call(self, body: Body, *args: Var) -> list[Var]:
-        """Apply a function or a program."""
-        return self._builder.inline(as_program(body), *args)
+        """Apply a function or a program; return the list of its results."""
+        return self._builder.inline(body_program(body, [a.size for a in args]), *args)
+
+    def constant(self, values: Any) -> Var:
+        """Return a vector of numbers; those of an array are taken row by row."""
+        numbers = np.asarray(values, np.float64).ravel()
+        return self._builder.stage(Straight.of("constant", [], [ca.SX(ca.DM(numbers))]))[0]
 
     def slice(self, value: Var, start: int, size: int) -> Var:
         """Elements start .. start + size."""
@@ -109,7 +151,9 @@ class ProgramBuilder:
         """carry[t+1], y[t] = body(carry[t], x[t], shared). Returns final carries, stacked results, and with `keep` the states
         ((steps + 1) rows) of every carry. If kept states are an output of the kernel, its backward reads them from there."""
         carries = [carry] if isinstance(carry, Var) else list(carry)
-        op = Scan(as_program(body), steps, len(carries), len(sequences), (keep,) * len(carries), reverse)
+        rows = [s.size // steps for s in sequences] if steps else []
+        program = body_program(body, [*_sizes(carries), *rows, *_sizes(shared)])
+        op = Scan(program, steps, len(carries), len(sequences), (keep,) * len(carries), reverse)
         self._check_scan(op, carries)
         return op.split_out(self._builder.stage(op, *carries, *sequences, *shared))
 
@@ -120,7 +164,8 @@ class ProgramBuilder:
         it; finished lanes are frozen. Returns final carries and the number of steps each sample took."""
         carries = [carry] if isinstance(carry, Var) else list(carry)
         n = len(carries)
-        op = Scan(as_program(body), limit, n, 0, (False,) * n, until=as_program(condition))
+        sizes = _sizes([*carries, *shared])
+        op = Scan(body_program(body, sizes), limit, n, 0, (False,) * n, until=body_program(condition, sizes))
         self._check_scan(op, carries)
         result = self._builder.stage(op, *carries, *shared)
         return result[:n], result[n]
@@ -140,8 +185,8 @@ class ProgramBuilder:
     ) -> list[Var]:
         """One function over k instances. inputs: (value, int table (k, n)): instance i reads those n elements. outputs: for every
         result (size, int table (k, m)): instance i is added to those m elements; None stacks the instances, (k * m)."""
-        program = as_program(body)
         gather = tuple(np.atleast_2d(np.asarray(t, np.int64)) for _, t in inputs)
+        program = body_program(body, [t.shape[1] for t in gather])
         count = len(gather[0])
         scatter, sizes = [], []
         for spec, m in zip(outputs, program.out_sizes, strict=True):
@@ -169,8 +214,8 @@ class ProgramBuilder:
         that are added to a vector. Returns final states, sums, and the rows of all visits; a row is only written where some lane
         takes the instance, and may only be read by a walk with the same flags or fewer.
         """
-        program = as_program(body)
         tables = [[np.atleast_2d(np.asarray(t, np.int64)) for _, t in group] for group in (states, reads, sums)]
+        program = body_program(body, [t.shape[1] for t in (*tables[0], *tables[1])])
         sizes = [tuple(v.size for v, _ in states), tuple(v.size for v, _ in reads), tuple(n for n, _ in sums)]
         n, r = len(states), len(reads)
         local, results = program.in_sizes[: n + r], program.out_sizes[n : n + len(sums)]
@@ -189,7 +234,7 @@ class ProgramBuilder:
 
     def cond(self, condition: Var, then: Body, otherwise: Body, *args: Var) -> list[Var]:
         """then(args) where the condition is not zero, else otherwise(args). A branch no lane takes is not run."""
-        op = Cond(as_program(then), as_program(otherwise))
+        op = Cond(body_program(then, _sizes(args)), body_program(otherwise, _sizes(args)))
         if op.then.in_sizes != op.otherwise.in_sizes or op.then.out_sizes != op.otherwise.out_sizes:
             raise ValueError(
                 f"both branches must take and return the same sizes: {op.then.in_sizes} -> {op.then.out_sizes} and "
@@ -200,14 +245,18 @@ class ProgramBuilder:
     def custom(self, body: Body, *args: Var, tangent: Body | None = None, adjoint: Body | None = None) -> list[Var]:
         """body(args) with derivatives of your own. tangent: (inputs, outputs, input tangents) -> output tangents; adjoint: (inputs,
         outputs, output seeds) -> input gradients."""
-        op = Custom(as_program(body), tangent and as_program(tangent), adjoint and as_program(adjoint))
+        program = body_program(body, _sizes(args))
+        ins, outs = program.in_sizes, program.out_sizes
+        forward = None if tangent is None else body_program(tangent, ins + outs + ins)
+        backward = None if adjoint is None else body_program(adjoint, ins + outs + outs)
+        op = Custom(program, forward, backward)
         _check_custom(op)
         return self._builder.stage(op, *args)
 
     def implicit(self, solver: Body, residual: Callable[..., ca.SX], *args: Var) -> Var:
         """y = solver(args) with residual(y, *args) = 0, differentiated by the implicit function theorem: derivatives depend on
         the solution alone, not on how it was found."""
-        program = as_program(solver)
+        program = body_program(solver, _sizes(args))
         tangent, adjoint = _implicit_derivatives(program, residual)
         return self.custom(program, *args, tangent=tangent, adjoint=adjoint)[0]
 
@@ -229,6 +278,10 @@ class ProgramBuilder:
         (u,) = self.call(_cell_coordinates(grid.shape[:-1], axes), x)
         values, cell = self._builder.stage(Corners(grid, before, reach), u)
         return self.call(_interpolation(len(grid.shape) - 1, grid.shape[-1], reach), u, cell, values)[0]
+
+
+def _sizes(values: Sequence[Var]) -> list[int]:
+    return [v.size for v in values]
 
 
 def _check_tables(program, gather, in_sizes, scatter, sizes) -> None:

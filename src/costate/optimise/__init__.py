@@ -1,4 +1,4 @@
-"""Optimisers: they share one way of calling, `solver(what, start, SolverOptions(...)) -> Solution`."""
+"""Optimisers that share one calling convention: `solver(problem, start, SolverOptions(...)) -> Solution`."""
 
 from costate.optimise.cost import Cost
 from costate.optimise.direct import DirectOptions, direct

@@ -1,4 +1,4 @@
-"""Conjugate gradients for a batch of independent linear systems that are given by products only."""
+"""Conjugate gradients for a batch of independent linear systems whose matrices are known only by their products."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ def conjugate_gradients(
 ) -> tuple[Tensor, Tensor, int]:
     """Solve A x = b, b (B, n), from x = 0, with A symmetric and positive definite. Systems do not mix: A maps rows to rows.
 
-    Returns x, the residual b - A x, and the number of iterations. Ends when all residuals have fallen to `tolerance` times |b|; a
-    system that is there, or meets a direction without curvature, is left as it is.
+    Returns x, the residual b - A x, and the number of iterations. The iteration ends when all residuals have fallen to
+    `tolerance` times |b|. A system that has reached this, or that meets a direction without curvature, is left as it is.
     """
     x, r, p = torch.zeros_like(b), b.clone(), b.clone()
     rr = (r * r).sum(1)

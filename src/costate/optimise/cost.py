@@ -1,4 +1,4 @@
-"""Costs of motions, written once in symbols: value, gradient and Hessian in the tangent space are compiled."""
+"""Costs of motions, written once as symbolic functions: value, gradient and Hessian in the tangent space are compiled."""
 
 from __future__ import annotations
 
@@ -22,19 +22,20 @@ Tensor = torch.Tensor
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """Where a motion is, in symbols: what stage and final costs are functions of."""
+    """A point of a motion in symbols, the argument of stage and final costs."""
 
     model: Model
     q: SX
-    """(nq,)"""
+    """Configuration of everything in the world, (nq,)."""
     v: SX
-    """(nv,)"""
+    """Velocity of everything in the world, (nv,)."""
     u: SX
-    """(nu,); empty at the end of the motion."""
+    """Control, (nu,); empty at the end of the motion."""
     inputs: Mapping[str, SX]
+    """Inputs of the cost by name."""
 
     def __getitem__(self, name: str) -> SX:
-        """An input of the cost."""
+        """Return an input of the cost."""
         if name not in self.inputs:
             raise KeyError(
                 f"the cost has no input '{name}'; it has {', '.join(self.inputs) or 'none'}: see Cost(inputs=)"
@@ -42,19 +43,19 @@ class Point:
         return self.inputs[name]
 
     def position(self, link: str) -> SX:
-        """Of a link's origin in the world [m], (3,). Links are called "robot/link", "NAME/body"."""
+        """Return the position of a link's origin in the world [m], (3,). Names are "robot/link", or "NAME/body"."""
         return self._pose(link)[1]
 
     def rotation(self, link: str) -> SX:
-        """(3, 3)"""
+        """Return the rotation of a link in the world, (3, 3)."""
         return self._pose(link)[0]
 
     def velocity(self, link: str) -> SX:
-        """Of a link's origin [m/s], and angular [rad/s], world axes, (6,)."""
+        """Return the velocity of a link's origin [m/s] and its angular velocity [rad/s], world axes, (6,)."""
         return ca.vertcat(*link_velocities(self.model, Parameters.of(self.model), self.q, self.v, [link])[link])
 
     def away(self, q: SX | Tensor) -> SX:
-        """How far the configuration is from another one, (nq,), in the tangent space, (nv,)."""
+        """Return the difference of the configuration from another one q (nq,), in the tangent space, (nv,)."""
         goal = SX(ca.DM(q.tolist())) if isinstance(q, Tensor) else SX(q)
         return difference(self.model, goal, self.q)
 
@@ -66,7 +67,7 @@ Term = Callable[[Point], SX]
 
 
 class Cost:
-    """Cost of a motion of a world: a sum over steps, and one of the last state.
+    """Cost of a motion of a world: a sum over its steps, plus a cost of its last state.
 
         def stage(s):       # s.q, s.v, s.u, s.position("robot/link"), s.rotation(...), s.velocity(...), s.away(q), s["goal"]
             return casadi.vertcat(0.1 * s.v, 0.01 * s.u)
@@ -75,10 +76,11 @@ class Cost:
         cost = Cost(world, stage, final, inputs={"goal": 3})
 
     Args:
-        stage: Point of the motion -> residuals, a column; the cost is half their squared norm, its Hessian that of Gauss-Newton.
-        final: The same for the last state, which has no control; None for no cost.
-        inputs: Further inputs -> size; given as tensors (n,), (B, n) or (T + 1, B, n) to the optimiser.
-        least_squares: False when stage and final return costs themselves, scalars. Their exact Hessian is used.
+        stage: Function of a point of the motion that returns a column of residuals. The cost is half their squared norm, and its
+            Hessian is approximated as in Gauss-Newton.
+        final: The same function for the last state, which has no control; None for no cost.
+        inputs: Sizes of further inputs by name; their values are given to the optimiser as tensors (n,), (B, n) or (T + 1, B, n).
+        least_squares: False if stage and final return costs (scalars) instead of residuals. Their exact Hessian is then used.
     """
 
     def __init__(
@@ -95,13 +97,13 @@ class Cost:
         self.final = CostTerm(world, "final", last, self.inputs, least_squares, 0)
 
     def value(self, states: Tensor, controls: Tensor, inputs: Mapping[str, Tensor]) -> Tensor:
-        """Cost (...) of motions: states (..., T + 1, nx), controls (..., T, nu), inputs (n,) or (..., 1 or T + 1, n)."""
+        """Return the cost (...) of motions: states (..., T + 1, nx), controls (..., T, nu), inputs (n,) or (..., 1 or T + 1, n)."""
         steps = self.stage.value([states[..., :-1, :], controls, *self.rows(inputs, slice(0, -1))])
         last = self.final.value([states[..., -1, :], *(x[..., 0, :] for x in self.rows(inputs, slice(-1, None)))])
         return steps.sum(-1) + last
 
     def rows(self, inputs: Mapping[str, Tensor], which: slice) -> list[Tensor]:
-        """Inputs in order, at some of the T + 1 times."""
+        """Return the inputs in order, at some of the T + 1 times."""
         if set(inputs) != set(self.inputs):
             raise ValueError(
                 f"inputs of the cost: given {', '.join(inputs) or 'none'}, expected {', '.join(self.inputs) or 'none'}"
@@ -116,7 +118,7 @@ class Cost:
 
 
 class CostTerm:
-    """One term: kernels of its value, and of its expansion to second order in (dq, dv, du)."""
+    """The stage or the final term of a cost: kernels for its value and its second-order expansion in (dq, dv, du)."""
 
     def __init__(
         self, world: World, name: str, term: Term, inputs: Mapping[str, int], least_squares: bool, controls: int
@@ -140,13 +142,13 @@ class CostTerm:
 
     @property
     def cost(self) -> SX:
-        """As an expression of `symbols`."""
+        """Value of the term as an expression of `symbols`."""
         total = ca.sumsqr(self._found) / 2 if self._least_squares else self._found
         return self._at_zero(total)[0]
 
     @property
     def symbols(self) -> list[SX]:
-        """State, control if there is one, inputs."""
+        """Symbols of the state, the control if there is one, and the inputs."""
         return list(self._inputs.values())
 
     @cached_property
@@ -166,10 +168,10 @@ class CostTerm:
         )
 
     def value(self, arguments: list[Tensor]) -> Tensor:
-        """Cost (...) of states, controls and inputs."""
+        """Return the cost (...) of states, controls and inputs."""
         return self._value.apply(arguments)[0].squeeze(-1)
 
     def expansion(self, arguments: list[Tensor]) -> tuple[Tensor, Tensor]:
-        """Gradient (..., n) and Hessian (..., n, n) in (dq, dv, du)."""
+        """Return the gradient (..., n) and the Hessian (..., n, n) in (dq, dv, du)."""
         gradient, hessian = self._expansion.apply(arguments)
         return gradient, hessian

@@ -1,7 +1,7 @@
 """Direct optimal control: collocation or multiple shooting, solved by IPOPT on the same symbolic physics.
 
-States and controls of all times are unknowns, the motion is a constraint. Bounds, end states and a free duration are easily
-said this way: it gives lower bounds and time-optimal motions to compare policies with.
+The states and controls at all times are unknowns, and the dynamics are constraints between them. Bounds, final states and a free
+duration are easy to state in this form, so it yields time-optimal motions and lower bounds with which policies can be compared.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import torch
 
 from costate.optimise.cost import Cost
 from costate.optimise.feedback import control_box
-from costate.optimise.solution import Options, Run, Solution
+from costate.optimise.solution import OptimiserOptions, Run, Solution
 from costate.optimise.transcription import METHODS, Limit, Transcription, input_columns, total
 from costate.sim import World
 
@@ -24,32 +24,34 @@ Tensor = torch.Tensor
 
 
 @dataclass(frozen=True, kw_only=True)
-class DirectOptions(Options):
-    """How to transcribe and solve."""
+class DirectOptions(OptimiserOptions):
+    """Options of direct optimal control: the transcription of the motion and the solution by IPOPT."""
 
     iterations: int = 500
+    """Largest number of iterations."""
     method: str = "collocation"
-    """"collocation": continuous dynamics, cubic states (Hermite-Simpson), constant controls in each interval.
+    """Transcription method:
+    "collocation": continuous dynamics, cubic states (Hermite-Simpson), constant controls in each interval.
     "shooting": the world's own step.
     "inverse": constant accelerations; the controls and torques they need keep to their bounds in the middle of each interval.
-    For joints with Torque or VelocityServo.
-    "kinematic": no dynamics; joints turn evenly in each interval, as fast as state_bounds allow."""
+    It is for joints with Torque or VelocityServo.
+    "kinematic": no dynamics; joints move at constant speed in each interval, as fast as state_bounds allow."""
     minimum_time: bool = False
-    """Also minimise the duration [s]; not with shooting."""
+    """Switch that adds the duration [s] to the objective; not with shooting."""
     duration: float | None = None
-    """Of the motion [s], or its guess with minimum_time. Default: steps times the world's dt. Not with shooting."""
+    """Duration of the motion [s], or its guess with minimum_time. Default: steps times the world's dt. Not with shooting."""
     duration_bounds: tuple[Any, Any] = (1e-3, 1e3)
-    """With minimum_time: of every phase, a number or one for each [s]."""
+    """Shortest and longest duration with minimum_time [s]: one number for all phases, or one for each."""
     phases: tuple[int, ...] | None = None
-    """Steps of each phase of the motion: with minimum_time phases have durations of their own. Default: one phase."""
+    """Steps of each phase of the motion; with minimum_time every phase has a duration of its own. Default: one phase."""
     bounds: tuple[Any, Any] | None = None
-    """Lowest and highest controls, each (nu,) or a number. Effort limits of torque actuators hold anyway."""
+    """Lowest and highest controls, each (nu,) or a number. The effort limits of torque actuators hold in addition."""
     state_bounds: tuple[Any, Any] | None = None
-    """Lowest and highest states, each (nx,) or a number; infinite for none."""
+    """Lowest and highest states, each (nx,) or a number; infinite for no bound."""
     tolerance: float = 1e-8
-    """Of IPOPT."""
+    """Tolerance of IPOPT."""
     ipopt: Mapping[str, Any] | None = None
-    """More options of IPOPT."""
+    """Further options of IPOPT."""
 
 
 def direct(
@@ -66,17 +68,17 @@ def direct(
 ) -> Solution:
     """Minimise a cost, the duration, or their sum, for one motion of a smooth world (no contact, or `Compliant`).
 
-    x of the solution: controls (T, nu). extra: "states" (T + 1, nx), "times" (T + 1,) [s], "duration" [s].
+    The x of the solution are the controls (T, nu). Its extra holds "states" (T + 1, nx), "times" (T + 1,) [s] and "duration" [s].
 
     Args:
-        cost: None with minimum_time: the duration alone. The same sum over T steps as for ilqr.
-        state0: (nx,).
-        controls0: Guess, (T, nu).
-        final_state: (nx,) to be reached exactly; entries that are NaN are free.
-        states0: Guess, (T + 1, nx). Default: on a straight line from state0 to final_state, or standing still.
-        inputs: Those of the cost and of the limits, name -> (n,) or (T + 1, n).
-        limits: (term, times): a function of a point of the motion (see `Cost`), whose column must not be positive at some of
-            the times 0 ... T. Such a point has no control, and the further input "time" [s].
+        cost: Cost, with the same sum over T steps as for ilqr; None to minimise the duration alone (minimum_time).
+        state0: Initial state, (nx,).
+        controls0: Guess of the controls, (T, nu).
+        final_state: State to be reached exactly, (nx,); entries that are NaN are free.
+        states0: Guess of the states, (T + 1, nx). Default: a straight line from state0 to final_state, or standing still.
+        inputs: Inputs of the cost and of the limits, name -> (n,) or (T + 1, n).
+        limits: Pairs (term, times): a function of a point of the motion (see `Cost`) that returns a column, none of whose entries
+            may be positive at the given times, some of 0 ... T. The point has no control, but the further input "time" [s].
     """
     _check(world, state0, controls0)
     sizes = {name: value.shape[-1] for name, value in (inputs or {}).items()}
@@ -85,7 +87,10 @@ def direct(
 
 
 class Direct:
-    """A problem that is written down once, and solved for many starts. Arguments as for `direct`; sizes: of the inputs."""
+    """An optimal control problem that is built once and solved for many starts. Arguments are those of `direct`.
+
+    sizes: Sizes of the inputs by name.
+    """
 
     def __init__(
         self,
@@ -117,7 +122,7 @@ class Direct:
         states0: Tensor | None = None,
         inputs: Mapping[str, Tensor] | None = None,
     ) -> Solution:
-        """One problem."""
+        """Solve the problem for one start; arguments as for `direct`."""
         options, program = self._options, self._program
         seconds = options.duration or program.steps * self._world.dt
         durations = [seconds * n / program.steps for n in program.phases]
@@ -135,11 +140,11 @@ class Direct:
         return _solution(run, program, found, self._solver.stats(), state0.dtype)
 
     def _states(self, state0: Tensor, final_state: Tensor | None) -> np.ndarray:
-        """Lowest and highest states, (2, T + 1, nx)."""
+        """Return the lowest and highest states, (2, T + 1, nx)."""
         nq, states = self._world.nq, np.empty((2, self._program.steps + 1, self._world.nx))
         for side, limit in zip(states, self._options.state_bounds or (-np.inf, np.inf), strict=True):
             side[:] = np.asarray(limit)
-        known = nq if self._options.method == "kinematic" else None  # velocities begin at once
+        known = nq if self._options.method == "kinematic" else None  # velocities may jump at the start
         states[:, 0, :known] = state0.numpy()[:known]
         if final_state is not None:
             wanted = final_state.numpy()
@@ -154,10 +159,10 @@ def _line(state0: Tensor, final_state: Tensor | None, steps: int) -> np.ndarray:
 
 
 class Watch(ca.Callback):
-    """Called by IPOPT after each iteration."""
+    """Callback of IPOPT, called after each iteration."""
 
     run: Run
-    """The one under way."""
+    """Run that is under way."""
 
     def __init__(self, name: str, program: Transcription):
         super().__init__()
@@ -180,7 +185,7 @@ class Watch(ca.Callback):
         self.run.evaluations += 1
         violation = float(ca.norm_inf(arg[ca.nlpsol_out().index("g")][: self._sizes[2]]))
         loss = torch.tensor(float(arg[ca.nlpsol_out().index("f")]), dtype=torch.float64)
-        # The target is no reason to stop: an early iterate is cheap because it is not a motion yet.
+        # Reaching the target is no reason to stop: an early iterate may have a low cost because it is not a motion yet.
         self.run.note(loss, None, defect=violation)
         limit = self.run.options.time_limit
         return [float(limit is not None and self.run.seconds >= limit)]

@@ -1,4 +1,4 @@
-"""Rollouts under feedback, compiled: a world follows a motion it knows, with gains, steps of several lengths side by side."""
+"""Compiled roll-outs under feedback: a world follows a known motion with gains, for several step lengths side by side."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ Tensor = torch.Tensor
 
 
 INSIDE = 1 - 1e-9
-"""Of an effort limit: at the limit itself the actuator's clamp has two derivatives, just inside of it only the right one."""
+"""Fraction of an effort limit that is used: at the limit itself the clamp has two one-sided derivatives, just inside only one."""
 
 
 def control_box(world: World, bounds: tuple[Any, Any] | None, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """Lowest and highest controls, (nu,) each: the bounds given, and no more than the effort limits of torque actuators."""
+    """Return the lowest and highest controls, (nu,) each: the bounds given, within the effort limits of torque actuators."""
     torques = [d.limit if isinstance(d.actuator, Torque) else float("inf") for d in world.setup.drives]
     limit = INSIDE * torch.tensor(torques, dtype=dtype)
     low, high = (torch.as_tensor(b, dtype=dtype).expand(world.nu) for b in bounds or (-limit, limit))
@@ -34,9 +34,10 @@ def control_box(world: World, bounds: tuple[Any, Any] | None, dtype: torch.dtype
 
 
 class Feedback:
-    """The step of a world under u = u_t + part k_t + K_t (x - x_t), kept between low and high.
+    """Steps of a world under the feedback u = u_t + part k_t + K_t (x - x_t), clamped between low and high.
 
-    Where the known motion has gaps, x_{t+1} = step(x_t, u_t) - gap_t, the part 1 closes them, and a smaller one in part.
+    If the known motion has defects, x_{t+1} = step(x_t, u_t) - gap_t, a roll-out with part = 1 closes these gaps; a smaller
+    part leaves (1 - part) of them.
     """
 
     def __init__(self, world: World, params: Params = None):
@@ -52,10 +53,16 @@ class Feedback:
     def rollout(
         self, state: Tensor, known: tuple[Tensor, Tensor], k: Tensor, K_T: Tensor, gap: Tensor, part: Tensor, box
     ) -> tuple[Tensor, Tensor]:
-        """States (..., T + 1, nx) and controls (..., T, nu).
+        """Return the states (..., T + 1, nx) and controls (..., T, nu) of roll-outs. Leading dimensions broadcast.
 
-        state (..., nx), known states (..., T, nx) and controls (..., T, nu), k (..., T, nu), K_T (..., T, 2nv nu) which is K
-        transposed, gap (..., T, 2nv), part (..., 1), box: low and high (nu,). Leading dimensions broadcast.
+        Args:
+            state: Initial state (..., nx).
+            known: States (..., T, nx) and controls (..., T, nu) of the known motion.
+            k: Changes of the controls (..., T, nu).
+            K_T: Gains K, transposed, (..., T, 2nv nu).
+            gap: Defects of the known motion (..., T, 2nv).
+            part: Length of the step (..., 1).
+            box: Lowest and highest controls, (nu,) each.
         """
         values = self._world._inputs.values(state, self._params, self._world.coordinates)
         kernel = self._kernel.sized(k.shape[-2])
@@ -63,20 +70,20 @@ class Feedback:
         return states, controls
 
     def gaps(self, states: Tensor, controls: Tensor) -> Tensor:
-        """How far each step ends from the next known state, (..., T, 2nv)."""
+        """Return the differences between the end of each step and the next known state, (..., T, 2nv)."""
         after = self._world.step(states[..., :-1, :], controls, self.per_step())
         return self.apart(states[..., 1:, :], after)
 
     def apart(self, known: Tensor, state: Tensor) -> Tensor:
-        """state - known in the tangent space, (..., 2nv)."""
+        """Return state - known in the tangent space, (..., 2nv)."""
         return self._apart.apply([known, state])[0]
 
     def linearize(self, states: Tensor, controls: Tensor) -> Tensor:
-        """[A B] (..., 2nv, 2nv + nu) of all steps."""
+        """Return [A B] (..., 2nv, 2nv + nu) of all steps."""
         return torch.cat(self._world.linearize(states[..., :-1, :], controls, self.per_step()), -1)
 
     def per_step(self) -> Params:
-        """Parameters of each sample, the same in all of its steps."""
+        """Return the parameters with a dimension for the steps: those of a sample are the same in all of its steps."""
         return {k: p.unsqueeze(-2) if p.dim() > 1 else p for k, p in (self._params or {}).items()}
 
 
@@ -95,7 +102,7 @@ def _feedback_kernel(setup: Setup) -> Kernel:
 
 
 def _body(setup: Setup) -> Program:
-    """(x, known x, known u, k, K_T, gap, part, low, high, parameters) -> (x', u)."""
+    """Build the program (x, known x, known u, k, K_T, gap, part, low, high, parameters) -> (x', u) of one step."""
     n, m, nq, nv = 2 * setup.nv, setup.nu, setup.nq, setup.nv
     model = setup.scene.model
     sizes = {"x": setup.nx, "known": setup.nx, "u": m, "k": m, "K_T": n * m, "gap": n, "part": 1, "low": m, "high": m}

@@ -1,7 +1,14 @@
 """Matrix-free Gauss-Newton and Levenberg-Marquardt: least squares by products with J and J^T only.
 
-A step solves (J^T J + damping) p = -J^T r by conjugate gradients. The residuals are evaluated once per step and recorded; every CG
-iteration replays that record twice, as J v and as J^T u, and evaluates nothing non-linear again.
+A step solves (J^T J + damping) p = -J^T r by conjugate gradients. The file follows the loop in `gauss_newton`:
+
+1. `Problem` calls the user's residuals, weights them and flattens them to rows (B, m), one row for each of B problems.
+2. `Linearization` holds one recorded evaluation. Its products J v and J^T u replay that record, forwards and backwards, so a CG
+   iteration evaluates nothing non-linear again.
+3. `Linearization.solve` finds the step p, and the decrease of the loss that the linear model predicts.
+4. `Trust` takes the step, or the longest half, quarter, ... of it that lowers the loss enough, and adapts the damping.
+
+Each problem of a batch has its own damping, its own step length and its own end; problems never influence each other.
 """
 
 from __future__ import annotations
@@ -13,7 +20,7 @@ from typing import Any
 import torch
 
 from costate.optimise.conjugate import conjugate_gradients
-from costate.optimise.solution import Options, Run, Solution
+from costate.optimise.solution import OptimiserOptions, Run, Solution
 from costate.optimise.unknowns import Unknowns
 
 Tensor = torch.Tensor
@@ -21,27 +28,27 @@ Residuals = Callable[[Any], Mapping[str, Tensor]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class GaussNewtonOptions(Options):
-    """How to step."""
+class GaussNewtonOptions(OptimiserOptions):
+    """Options of `gauss_newton`. A problem is solved when it meets one of the three tolerances."""
 
     weights: Mapping[str, float | Tensor] = field(default_factory=dict)
-    """Name of a residual block -> weight of its square, a number or a tensor that broadcasts with the block; default 1."""
+    """Weights of the squares of residual blocks, by name: numbers, or tensors that broadcast with the block; default 1."""
     damping: float = 1e-3
-    """Added to the diagonal of J^T J in the first step (Tikhonov); 0 for pure Gauss-Newton."""
+    """Damping in the first step, added to the diagonal of J^T J (Tikhonov); 0 for pure Gauss-Newton."""
     adaptive: bool = True
-    """Whether damping follows the ratio of actual to predicted decrease (Levenberg-Marquardt); else it is constant."""
+    """Switch that lets the damping follow the ratio of actual to predicted decrease (Levenberg-Marquardt)."""
     cg_iterations: int = 100
-    """At most, per step."""
+    """Largest number of CG iterations per step."""
     cg_tolerance: float = 1e-2
-    """CG ends when its residual has fallen to this part of the gradient."""
+    """Ratio of the CG residual to the gradient at which CG ends."""
     gradient_tolerance: float = 1e-8
-    """A problem is solved when the largest entry of J^T r is at most this ..."""
+    """Largest entry of J^T r at a solution."""
     step_tolerance: float = 1e-10
-    """... or when the norm of a step is at most this part of that of x ..."""
+    """Largest norm of a step at a solution, relative to that of x."""
     loss_tolerance: float = 0.0
-    """... or when a step lowers the loss by at most this part of it."""
+    """Largest decrease of the loss by a step at a solution, relative to the loss."""
     batched: bool = False
-    """Whether the first dimension of every tensor of x and of every residual block counts independent problems."""
+    """Switch for independent problems, which the first dimension of every tensor of x and of every residual block counts."""
 
 
 def gauss_newton(
@@ -51,10 +58,11 @@ def gauss_newton(
 ) -> Solution:
     """Minimise 1/2 sum_k w_k |r_k(x)|^2 from x0.
 
-    extra: "blocks", name -> its share of the loss; "products", the number of products with J or J^T.
+    The extra of the solution holds "blocks", the share of each block in the loss, and "products", the number of products with J or
+    J^T.
 
     Args:
-        residuals: x -> name -> residuals of any shape; with `batched` (B, ...).
+        residuals: Function of x that returns named blocks of residuals of any shape; with `batched` (B, ...).
         x0: A tensor, a dict or list of tensors, or an nn.Module (residuals is then called with the module).
     """
     unknowns = Unknowns(x0)
@@ -92,7 +100,7 @@ def gauss_newton(
 
 
 class Problem:
-    """Weighted residuals of rows of unknowns (B, n)."""
+    """The weighted residuals as a function of rows of unknowns (B, n)."""
 
     def __init__(self, residuals: Residuals, unknowns: Unknowns, options: GaussNewtonOptions, run: Run):
         self._residuals, self._unknowns, self._options, self._run = residuals, unknowns, options, run
@@ -101,7 +109,7 @@ class Problem:
         self.products = 0
 
     def __call__(self, x: Tensor) -> Tensor:
-        """sqrt(w) r, (B, m)."""
+        """Return the weighted residuals sqrt(w) r, (B, m)."""
         self._run.evaluations += 1
         named = self._unknowns.call(self._residuals, x, self.problems)
         _check_blocks(named, self._options, self.problems)
@@ -116,11 +124,12 @@ class Problem:
         return torch.cat(parts, 1) if len(parts) > 1 else parts[0]
 
     def loss(self, x: Tensor) -> Tensor:
-        """(B,)."""
+        """Return the losses (B,)."""
         with torch.no_grad():
             return self(x).square().sum(1) / 2
 
     def linearize(self, x: Tensor) -> Linearization:
+        """Evaluate the residuals at x with a record of the evaluation."""
         x = x.detach().requires_grad_()
         with torch.enable_grad():
             r = self(x)
@@ -132,14 +141,15 @@ class Problem:
         return Linearization(self, x, r)
 
     def shaped(self, value: Tensor) -> Tensor:
+        """Return (B,) as it is, or () for one problem."""
         return value if self.problems is not None else value[0]
 
 
 class Linearization:
-    """r(x + p) ~ r + J p, from one recorded evaluation.
+    """The linear model r(x + p) ~ r + J p, from one recorded evaluation.
 
-    J^T u replays the record backwards. Its result is linear in u, so the record of that replay, replayed backwards itself, is
-    J v: neither product evaluates the residuals again.
+    J^T u replays the record backwards. Its result is linear in u, so replaying the record of that replay backwards gives J v.
+    Neither product evaluates the residuals again.
     """
 
     def __init__(self, problem: Problem, x: Tensor, r: Tensor):
@@ -153,40 +163,43 @@ class Linearization:
         self.gradient = self._back.detach()
 
     def times(self, v: Tensor) -> Tensor:
-        """J v, (B, n) -> (B, m)."""
+        """Return J v, (B, n) -> (B, m)."""
         self._problem.products += 1
         (product,) = torch.autograd.grad(self._back, self._u, v, retain_graph=True)
         return product
 
     def transposed(self, u: Tensor) -> Tensor:
-        """J^T u, (B, m) -> (B, n)."""
+        """Return J^T u, (B, m) -> (B, n)."""
         self._problem.products += 1
         (product,) = torch.autograd.grad(self._r, self._x, u, retain_graph=True)
         return product
 
     def solve(self, damping: Tensor, active: Tensor, options: GaussNewtonOptions) -> tuple[Tensor, Tensor, int]:
-        """Step p (B, n), predicted decrease of the loss (B,), CG iterations."""
+        """Return the step p (B, n), the predicted decrease of the loss (B,) and the number of CG iterations."""
 
         def hessian(v: Tensor) -> Tensor:
             return self.transposed(self.times(v)) + damping[:, None] * v
 
         b = -self.gradient * active[:, None]
         p, rest, count = conjugate_gradients(hessian, b, options.cg_iterations, options.cg_tolerance)
-        # With A p = b - rest: decrease = b.p - p.J^T J p / 2, without another product.
+        # The decrease is b.p - p.J^T J p / 2; as A p = b - rest, it takes no further product.
         least = (b * p).sum(1) - (p * (b - rest)).sum(1) / 2 + damping * p.square().sum(1) / 2
         return p, least, count
 
 
 class Trust:
-    """How far the linearisation is believed, for each problem.
+    """Step lengths and damping of each problem.
 
-    A step that does not lower the loss is shortened. With adaptive damping the next one is then damped more, and else as the
-    ratio of actual to predicted decrease says (Nielsen 1999).
+    A step that does not lower the loss is halved until it does. With adaptive damping the next step is then damped more; after a
+    full step the damping follows the ratio of actual to predicted decrease (Nielsen 1999).
     """
 
     MOST = 1e16
+    """Damping beyond which a problem has failed."""
     PARTS = 10
+    """Number of step lengths that are tried: 1, 1/2, 1/4, ..."""
     ENOUGH = 1e-4
+    """Least decrease of the loss, relative to the predicted one."""
 
     def __init__(self, options: GaussNewtonOptions, x: Tensor):
         if options.damping < 0:
@@ -199,7 +212,11 @@ class Trust:
     def advance(
         self, problem: Problem, x: Tensor, p: Tensor, before: Tensor, least: Tensor, active: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Which problems took a step p or a part of it, and where all are now. before: losses; least: predicted decrease."""
+        """Take the step p, or a part of it, in the active problems: return which moved (B,), and the new x (B, n).
+
+        before: Losses at x (B,).
+        least: Predicted decrease of the losses (B,).
+        """
         part, taken, ratio = torch.ones_like(least), torch.zeros_like(active), None
         for _ in range(self.PARTS):
             fallen = before - problem.loss(x + part[:, None] * p)
@@ -225,9 +242,10 @@ class Trust:
 
 
 def covariance(residuals: Residuals, x: Any, options: GaussNewtonOptions = GaussNewtonOptions()) -> Tensor:  # noqa: B008
-    """Covariance (n, n) of a least-squares estimate x: s^2 (J^T J)^-1 with s^2 = |r|^2 / (m - n) of the m weighted residuals.
+    """Return the covariance (n, n) of a least-squares estimate x, in the order of the tensors of x.
 
-    For few unknowns: J is found column by column. The unknowns are in the order of the tensors of x.
+    It is s^2 (J^T J)^-1 with s^2 = |r|^2 / (m - n) of the m weighted residuals. J is computed column by column, so this is for
+    problems with few unknowns.
     """
     unknowns = Unknowns(x)
     line = Problem(residuals, unknowns, options, Run("covariance", options)).linearize(unknowns.rows(None))

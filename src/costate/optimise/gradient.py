@@ -9,41 +9,41 @@ from typing import Any
 import torch
 
 from costate.optimise.lbfgs import LBFGS
-from costate.optimise.solution import Options, Run, Solution
+from costate.optimise.solution import OptimiserOptions, Run, Solution
 from costate.optimise.unknowns import Unknowns
 
 Tensor = torch.Tensor
 
 
 @dataclass(frozen=True, kw_only=True)
-class GradientOptions(Options):
-    """How to descend."""
+class GradientOptions(OptimiserOptions):
+    """Options of `gradient`."""
 
     method: str = "adam"
-    """"adam", "sgd" or "lbfgs"."""
+    """Method: "adam", "sgd" or "lbfgs"."""
     lr: float = 0.01
-    """Size of a step; with L-BFGS the length of the first one, whose line search finds all others."""
+    """Step size (learning rate). With L-BFGS it is the length of the first step; a line search finds the others."""
     momentum: float = 0.0
-    """Of SGD."""
+    """Momentum of SGD."""
     betas: tuple[float, float] = (0.9, 0.999)
-    """Of Adam: what it keeps of the mean gradient and of the mean square."""
+    """Decay factors of Adam, for the mean gradient and for the mean square."""
     memory: int = 10
-    """Pairs that L-BFGS remembers."""
+    """Number of pairs that L-BFGS remembers."""
     clip: float | None = None
     """Largest norm of the gradient of each problem; Adam and SGD only."""
     tolerance: float = 0.0
-    """A problem is solved when the norm of its gradient is at most this."""
+    """Norm of the gradient at which a problem is solved."""
     bounds: tuple[Any, Any] | None = None
-    """Lowest and highest values, numbers or tensors that broadcast with x0, one tensor; x is brought back after each step. Not
-    with L-BFGS."""
+    """Lowest and highest values, numbers or tensors that broadcast with x0, which is then one tensor. x is clamped to them after
+    each step. Not with L-BFGS."""
 
 
 def gradient(loss: Callable[[Any], Tensor], x0: Any, options: GradientOptions = GradientOptions()) -> Solution:  # noqa: B008
     """Minimise loss(x) from x0. The solution is the best x seen.
 
     Args:
-        loss: x -> () for one problem, or (B,) for B independent problems, whose x are then the rows of x0 (B, ...). A problem
-            that is solved is left alone; one whose loss is not finite as well.
+        loss: Function of x that returns () for one problem, or (B,) for B independent problems, whose x are then the rows of x0
+            (B, ...). A problem that is solved, or whose loss is not finite, is not changed any more.
         x0: A tensor, a dict or list of tensors, or an nn.Module (loss is then called with the module).
     """
     _check(options)
@@ -53,7 +53,7 @@ def gradient(loss: Callable[[Any], Tensor], x0: Any, options: GradientOptions = 
 
 
 class Objective:
-    """Losses and gradients of rows of unknowns."""
+    """The losses and their gradients as a function of rows of unknowns."""
 
     def __init__(self, loss: Callable[[Any], Tensor], unknowns: Unknowns, run: Run):
         self._loss, self.unknowns, self._run = loss, unknowns, run
@@ -66,7 +66,7 @@ class Objective:
         self.start = unknowns.rows(self.problems)
 
     def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Losses (B,) and their gradients (B, n)."""
+        """Return the losses (B,) and their gradients (B, n)."""
         self._run.evaluations += 1
         x = x.detach().requires_grad_()
         with torch.enable_grad():
@@ -77,7 +77,7 @@ class Objective:
         return value.detach(), g
 
     def shaped(self, value: Tensor) -> Tensor:
-        """(B,) -> () for one problem."""
+        """Return (B,) as it is, or () for one problem."""
         return value if self.problems is not None else value[0]
 
     def solution(self, run: Run, x: Tensor, value: Tensor, solved: Tensor) -> Solution:
@@ -89,7 +89,7 @@ class Objective:
 
 
 class Adam:
-    """Kingma and Ba 2015."""
+    """Adam (Kingma and Ba 2015)."""
 
     def __init__(self, options: GradientOptions):
         self.lr, self.betas = options.lr, options.betas
@@ -107,7 +107,7 @@ class Adam:
 
 
 class SGD:
-    """Steepest descent, with momentum."""
+    """Steepest descent with momentum."""
 
     def __init__(self, options: GradientOptions):
         self.lr, self.momentum = options.lr, options.momentum

@@ -1,7 +1,19 @@
 """Iterative LQR: optimal controls of a world, with feedback gains; batched over initial states.
 
-An iteration linearises all steps at once (`World.linearize`), expands the cost, goes backwards in time for gains (riccati.py), and
-forwards under them (feedback.py) with steps of several lengths. All four are compiled, and run for all problems side by side.
+`Motions` holds the current motion of every problem, states x and controls u over time. One iteration, `Motions.improve`, is:
+
+1. `_expand`: linearise all steps at once (`World.linearize`), and expand the cost to second order around the motion.
+2. `_backward`: solve this linear-quadratic problem backwards in time (riccati.py). The result is a change of the controls k_t,
+   feedback gains K_t, and the change of the cost that the model predicts.
+3. `_forward`: roll the world out under u_t + part k_t + K_t (x - x_t) (feedback.py): first with part = 1, and if this does not
+   lower the cost enough, with all shorter steps at once. Each problem takes the longest step that does.
+4. `_adapt`: lower the regularisation of problems that took a step, raise that of the others.
+
+A guess of the states need not be a motion (multiple shooting). It then has gaps between the end of each step and the next state. A
+step with part = 1 closes them all, a shorter one closes that part of them, and the merit function adds a penalty on the gaps to
+the cost, so that closing gaps is worth an increase of the cost.
+
+All four parts are compiled and run for all problems side by side; masks (active, solved, failed) say which of them still change.
 """
 
 from __future__ import annotations
@@ -15,31 +27,31 @@ import torch
 from costate.optimise.cost import Cost
 from costate.optimise.feedback import Feedback, control_box
 from costate.optimise.riccati import riccati_kernel
-from costate.optimise.solution import Options, Run, Solution
+from costate.optimise.solution import OptimiserOptions, Run, Solution
 from costate.sim import World
 
 Tensor = torch.Tensor
 
 FEW = 2
-"""So few problems go backwards in the shortest vectors: the matrices of lanes that nobody uses would fill the cache."""
+"""Number of problems up to which the backward pass uses the shortest vectors; with longer ones unused lanes fill the cache."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class ILQROptions(Options):
-    """How to iterate."""
+class ILQROptions(OptimiserOptions):
+    """Options of `ilqr`."""
 
     tolerance: float = 1e-6
-    """A problem is solved when its cost is expected to fall by at most this part, and no gap is left."""
+    """Expected relative decrease of the cost at which a problem is solved, provided that no gap is left."""
     bounds: tuple[Any, Any] | None = None
-    """Lowest and highest controls, each (nu,) or a number. Effort limits of torque actuators hold anyway."""
+    """Lowest and highest controls, each (nu,) or a number. The effort limits of torque actuators hold in addition."""
     regularization: float = 1e-6
-    """Of the first backward pass: added to the Hessian of the controls."""
+    """Regularisation of the first backward pass, added to the Hessian of the controls."""
     max_regularization: float = 1e10
-    """A problem that needs more has failed."""
+    """Regularisation beyond which a problem has failed."""
     line_search: tuple[float, ...] = (1.0, 0.5, 0.25, 0.125, 0.0625, 0.03125, 0.015625, 0.0078125)
-    """Parts of the step that are tried: the first one, and where it fails all others at once."""
+    """Step lengths that are tried: the first one, and if it fails all others at once."""
     accept: float = 1e-4
-    """Least ratio of actual to expected decrease."""
+    """Least ratio of actual to expected decrease at which a step is taken."""
 
 
 def ilqr(
@@ -55,16 +67,17 @@ def ilqr(
 ) -> Solution:
     """Minimise a cost over the controls of a world.
 
-    x of the solution: controls (T, ..., nu). extra: "states" (T + 1, ..., nx); "gains" (T, ..., nu, 2nv) for the feedback
-    u = u_t + K_t (x - x_t), with the difference in the tangent space; "gap", the largest entry of any gap left, (...).
+    The x of the solution are the controls (T, ..., nu). Its extra holds "states" (T + 1, ..., nx); "gains" (T, ..., nu, 2nv) for
+    the feedback u = u_t + K_t (x - x_t), with the difference in the tangent space; and "gap", the largest entry of any gap that is
+    left, (...).
 
     Args:
-        state0: (nx,) for one problem, (B, nx) for B problems solved side by side.
-        controls0: Guess, (T, nu) or (T, B, nu).
-        states0: Guess of the states, (T + 1, nx) or (T + 1, B, nx), which need not follow from the controls: multiple
-            shooting, whose gaps close as steps are taken. None: single shooting from a rollout.
-        inputs: Those of the cost: name -> (n,), (B, n) or (T + 1, B, n); for one problem (n,) or (T + 1, n).
-        params: Of the world (see World.step).
+        state0: Initial state, (nx,) for one problem or (B, nx) for B problems solved side by side.
+        controls0: Guess of the controls, (T, nu) or (T, B, nu).
+        states0: Guess of the states, (T + 1, nx) or (T + 1, B, nx), which need not follow from the controls (multiple shooting);
+            the gaps between steps close as steps are taken. None: the states of a roll-out (single shooting).
+        inputs: Inputs of the cost, name -> (n,), (B, n) or (T + 1, B, n); for one problem (n,) or (T + 1, n).
+        params: Parameters of the world (see World.step).
     """
     one = state0.dim() == 1
     _check(world, state0, controls0, states0)
@@ -84,7 +97,7 @@ def ilqr(
 
 
 class Motions:
-    """Motions that are being improved, one per problem; the batch comes first, time second."""
+    """The motions that are being improved, one per problem; the first dimension is the batch, the second is time."""
 
     def __init__(self, world, cost, state, controls, guess, inputs, params, options: ILQROptions):
         self._world, self._cost, self._options, self._inputs = world, cost, options, inputs
@@ -119,8 +132,8 @@ class Motions:
     # --- one iteration --------------------------------------------------------------------------------------------
 
     def improve(self, done: Tensor) -> int:
-        """One iteration of the problems that are not done, solved or failed. Returns the number of forward passes."""
-        if self._model is None:  # else nothing has moved since
+        """Do one iteration of the problems that are not done, solved or failed. Return the number of forward passes."""
+        if self._model is None:  # otherwise no motion has changed since the last expansion
             self._model = self._expand()
         k, K_T, change = self._backward(*self._model)
         usable = torch.isfinite(change)
@@ -153,13 +166,15 @@ class Motions:
         return k, K_T, change[:, 0]
 
     def _raise_penalty(self, change: Tensor, gap: Tensor) -> None:
-        """The merit is cost + penalty |gap|_1; the penalty must be large enough for a full step to lower it (Nocedal and Wright,
-        Numerical Optimization, 18.36)."""
+        """Raise the penalty of the merit cost + penalty |gap|_1 until a full step lowers it.
+
+        Nocedal and Wright, Numerical Optimization, 18.36.
+        """
         least = 2 * change / gap.clamp(min=1e-300)
         self.penalty = torch.where((gap > 0) & (least > self.penalty), least, self.penalty)
 
     def _forward(self, k, K_T, gap, expected, active) -> tuple[int, Tensor]:
-        """Try steps, longest first. Which problems took one."""
+        """Try steps, the longest first. Return the number of roll-outs, and which problems took a step."""
         parts = self._options.line_search
         taken = self._try(parts[:1], k, K_T, gap, expected, active)
         if len(parts) == 1 or bool((taken | ~active).all()):
@@ -208,7 +223,7 @@ def _shaped(x: Tensor, one: bool, at: int = 0) -> Tensor:
 
 
 def _placed(inputs: Mapping[str, Tensor], one: bool) -> dict[str, Tensor]:
-    """To (n,) or (B, 1 or T + 1, n)."""
+    """Bring the inputs to shapes (n,) or (B, 1 or T + 1, n)."""
     placed = {}
     for name, x in inputs.items():
         if x.dim() == 2:

@@ -1,4 +1,4 @@
-"""L-BFGS for a batch of independent problems: the two-loop recursion, and a line search by bisection."""
+"""L-BFGS for a batch of independent problems: the two-loop recursion and a line search by bisection."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ Tensor = torch.Tensor
 Objective = Callable[[Tensor], tuple[Tensor, Tensor]]
 
 ARMIJO, CURVATURE = 1e-4, 0.9
-"""The weak Wolfe conditions: enough decrease, and a slope that has become flat enough."""
+"""Constants of the weak Wolfe conditions: enough decrease, and a slope that has become flat enough."""
 TRIALS = 30
+"""Largest number of evaluations of a line search."""
 
 
 class LBFGS:
-    """Steps of all problems side by side; each has its own memory and its own line search.
+    """L-BFGS steps of all problems side by side; each has its own memory and its own line search.
 
-    Nocedal and Wright, Numerical Optimization, algorithm 7.4; line search of Lewis and Overton 2013, which also works where
-    the loss has kinks, as those of contact.
+    Nocedal and Wright, Numerical Optimization, algorithm 7.4. The line search is that of Lewis and Overton 2013, which also works
+    if the loss has kinks, as with contact.
     """
 
     def __init__(self, memory: int, first: float):
@@ -29,7 +30,7 @@ class LBFGS:
     def step(
         self, objective: Objective, x: Tensor, value: Tensor, g: Tensor, active: Tensor
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """(x, loss, gradient, whether it moved) after one step of the active problems."""
+        """Take one step of the active problems; return x, losses, gradients, and which problems moved."""
         d = self._direction(g)
         slope = _dot(d, g)
         downhill = slope < 0

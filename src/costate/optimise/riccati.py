@@ -2,12 +2,17 @@
 
     minimise  sum_t g_t . z_t + z_t . H_t z_t / 2  over  dx_{t+1} = J_t z_t + gap_t,   z_t = (dx_t, du_t),  low_t <= du_t <= high_t
 
-Each step back in time, with V the value's Hessian and v its gradient after the step:
+The kernel is one reverse scan over time. It carries the value function of the steps that follow, its gradient v and Hessian V, and
+the change of the cost that has been predicted so far. `_step_back` is its body, one step back in time:
 
-    Q = H + J^T V J,  q = g + J^T (v + V gap);   k = argmin over du in the box;   K = -Quu^-1 Qux on the controls that are free
-    V <- Qxx + S K + (S K)^T with S = K^T Quu / 2 + Qxu;   v <- qx + K^T (Quu k + qu) + Qxu k
+1. `_shift`: move the value function across the gap.
+2. `_model`: Q = H + J^T V J,  q = g + J^T (v + V gap), the cost of this step and all that follow, in blocks of x and u.
+3. `_newton`, or `_box` with bounds: k = argmin over du in the box, with a Cholesky factor of Quu and the set of free controls.
+4. `_gain_rows`: K = -Quu^-1 Qux on the controls that are free, and zero on those at a bound.
+5. `_value`: V <- Qxx + S K + (S K)^T with S = K^T Quu / 2 + Qxu;   v <- qx + K^T (Quu k + qu) + Qxu k.
 
-Products of matrices are loops over rows, so that the code stays small for large robots.
+Products of matrices are loops over rows (`_product`), so that the code stays small for large robots. Matrices are stored row by row
+in kernels and column by column in CasADi; `_matrix` and `_flat` convert.
 """
 
 from __future__ import annotations
@@ -21,19 +26,22 @@ from costate.kernel import Kernel, ProgramBuilder
 from costate.kernel.ir.program import DYNAMIC, Program, Var
 
 QP_ITERATIONS = 40
+"""Largest number of projected Newton steps in a box problem."""
 QP_STEPS = (1.0, 0.5, 0.2, 0.05, 0.005)
-"""Lengths tried along the projected Newton step; the best is taken."""
+"""Lengths tried along a projected Newton step; the best is taken."""
 QP_TOLERANCE = 1e-10
-"""The box problem is solved when no control moves by more than this part of the box, or of one."""
+"""Largest motion of a control, relative to one plus the width of its box, at which a box problem is solved."""
 
 
 @cache
 def riccati_kernel(n: int, m: int, bounded: bool) -> Kernel:
-    """Inputs: J (T, n (n + m)), gradient (T, n + m), hessian (T, (n + m)^2), gap (T, n), low, high (T, m) if bounded;
-    last_gradient (n), last_hessian (n^2), damping (1).
-    Outputs: k (T, m), K_T (T, n m) which is K transposed, change (1) of the cost as the model has it.
+    """Build the kernel of the backward pass for n state and m control coordinates.
 
-    A Quu that is not positive definite makes all outputs before it NaN.
+    Inputs: J (T, n (n + m)), gradient (T, n + m), hessian (T, (n + m)^2), gap (T, n), low, high (T, m) if bounded;
+    last_gradient (n), last_hessian (n^2), damping (1).
+    Outputs: k (T, m), K_T (T, n m) which is K transposed, and the change (1) of the cost that the model predicts.
+
+    If Quu is not positive definite at some time, all outputs for earlier times are NaN.
     """
     z = n + m
     b = ProgramBuilder("riccati")
@@ -50,7 +58,7 @@ def riccati_kernel(n: int, m: int, bounded: bool) -> Kernel:
 
 
 def _step_back(n: int, m: int, bounded: bool) -> Program:
-    """(v, V, change, row of each sequence, damping) -> (v, V, change, k, K_T)."""
+    """Build the body of the scan: (v, V, change, row of each sequence, damping) -> (v, V, change, k, K_T)."""
     z = n + m
     b = ProgramBuilder("step_back")
     v, V, change = b.input("v", n), b.input("V", n * n), b.input("change", 1)
@@ -74,7 +82,7 @@ def _step_back(n: int, m: int, bounded: bool) -> Program:
 
 
 def _product(b: ProgramBuilder, left: Var, right: Var, rows: int, inner: int, columns: int) -> Var:
-    """left @ right, row by row; all row-major."""
+    """Multiply left @ right row by row; all matrices are row-major."""
     a, B = SX.sym("a", inner), SX.sym("B", inner * columns)
     row = ca.Function("row", [a, B], [ca.reshape(B, columns, inner) @ a])
     return b.scan(row, rows, [], [left], [right])[1][0]
@@ -90,7 +98,7 @@ def _transpose(rows: int, columns: int) -> ca.Function:
 
 
 def _matrix(x: SX, rows: int, columns: int) -> SX:
-    """From row-major to CasADi's own order."""
+    """Convert a row-major vector to a matrix, which CasADi stores column by column."""
     return ca.reshape(x, columns, rows).T
 
 
@@ -99,14 +107,14 @@ def _flat(x: SX) -> SX:
 
 
 def _shift(n: int) -> ca.Function:
-    """The value after a gap: its gradient there, and what it is more."""
+    """Return the gradient of the value function after the gap, and the change of its value."""
     v, V, gap, change = SX.sym("v", n), SX.sym("V", n * n), SX.sym("gap", n), SX.sym("change")
     Vg = _matrix(V, n, n) @ gap
     return ca.Function("shift", [v, V, gap, change], [v + Vg, change + ca.dot(gap, v + Vg / 2)])
 
 
 def _model(n: int, m: int) -> ca.Function:
-    """q = g + J^T v, Q = H + J^T V J, in blocks."""
+    """Compute q = g + J^T v and Q = H + J^T V J, in blocks."""
     z = n + m
     g, H, J, JVJ, v = (SX.sym(name, size) for name, size in zip("gHJWv", (z, z * z, n * z, z * z, n), strict=True))
     q, Q = g + _matrix(J, n, z).T @ v, _matrix(H + JVJ, z, z)
@@ -115,7 +123,7 @@ def _model(n: int, m: int) -> ca.Function:
 
 
 def _cholesky(A: SX) -> list[list[SX]]:
-    """L with L L^T = A, its diagonal inverted; NaN where A is not positive definite."""
+    """Return the L with L L^T = A, its diagonal inverted; NaN if A is not positive definite."""
     m = A.shape[0]
     L: list[list[SX]] = []
     for i in range(m):
@@ -146,14 +154,17 @@ def _solve(L: list[list[SX]], b: SX) -> SX:
 
 
 def _newton(m: int) -> ca.Function:
-    """Without bounds: (qu, Quu, damping) -> (k, factor, all free)."""
+    """Solve without bounds: (qu, Quu, damping) -> (k, Cholesky factor, all controls free)."""
     q, Q, damping = SX.sym("q", m), SX.sym("Q", m * m), SX.sym("damping")
     L = _cholesky(_matrix(Q, m, m) + damping * SX.eye(m))
     return ca.Function("newton", [q, Q, damping], [-_solve(L, q), _packed(L), SX.ones(m)])
 
 
 def _box(b: ProgramBuilder, m: int, q: Var, Q: Var, damping: Var, low: Var, high: Var) -> tuple[Var, Var, Var]:
-    """Projected Newton (Bertsekas 1982): controls at a bound that push against it stand still, the others make a Newton step."""
+    """Solve with bounds by projected Newton (Bertsekas 1982).
+
+    Controls at a bound that push against it are held; the others make a Newton step.
+    """
     u, moved, s, S, d = SX.sym("u", m), SX.sym("moved"), SX.sym("q", m), SX.sym("Q", m * m), SX.sym("damping")
     lo, hi = SX.sym("low", m), SX.sym("high", m)
     A = _matrix(S, m, m) + d * SX.eye(m)
@@ -184,13 +195,14 @@ def _box(b: ProgramBuilder, m: int, q: Var, Q: Var, damping: Var, low: Var, high
 
 
 def _gain_rows(m: int) -> ca.Function:
-    """One row of K^T, from a row of Qxu; and that of S = K^T Quu / 2 + Qxu."""
+    """Compute a row of K^T from a row of Qxu, and the row of S = K^T Quu / 2 + Qxu."""
     row, L, free, Q = SX.sym("row", m), SX.sym("L", m * (m + 1) // 2), SX.sym("free", m), SX.sym("Q", m * m)
     gain = -free * _solve(_unpacked(L, m), free * row)
     return ca.Function("gain", [row, L, free, Q], [gain, _matrix(Q, m, m) @ gain / 2 + row])
 
 
 def _value(n: int, m: int) -> ca.Function:
+    """Compute gradient and Hessian of the value function before the step, and the predicted change of the cost."""
     qx, qu, Q, X = SX.sym("qx", n), SX.sym("qu", m), SX.sym("Quu", m * m), SX.sym("Qxu", n * m)
     P, k, K_T, SK, change = SX.sym("Qxx", n * n), SX.sym("k", m), SX.sym("K_T", n * m), SX.sym("SK", n * n), SX.sym("c")
     Qk = _matrix(Q, m, m) @ k

@@ -10,36 +10,38 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 
-from costate.optimise.solution import Options, Run, Solution
+from costate.optimise.solution import OptimiserOptions, Run, Solution
 from costate.optimise.unknowns import Unknowns
 
 Tensor = torch.Tensor
 
 
 @dataclass(frozen=True, kw_only=True)
-class SearchOptions(Options):
-    """How to search. An iteration is one population; each candidate counts as an evaluation."""
+class SearchOptions(OptimiserOptions):
+    """Options of `search`. An iteration is one population; each candidate counts as an evaluation."""
 
     method: str = "cma"
-    """"cma" (CMA-ES, package cma) or "random"."""
+    """Method: "cma" (CMA-ES, of the package cma) or "random"."""
     sigma: float = 0.3
     """Standard deviation of the first population around x0."""
     population: int | None = None
-    """Candidates per iteration; default that of CMA-ES, 4 + 3 log n."""
+    """Candidates per iteration; the default is that of CMA-ES, 4 + 3 log n."""
     batched: bool = False
-    """Whether the loss takes a population at once: tensors (P, ...) -> (P,). Else it is called once for each candidate."""
+    """Switch for a loss that takes a whole population at once, tensors (P, ...) -> (P,), instead of one candidate."""
     bounds: tuple[float, float] | None = None
     """Lowest and highest value of every entry."""
     seed: int = 0
+    """Seed of the random numbers."""
     cma: Mapping[str, Any] = field(default_factory=dict)
-    """More options of CMA-ES."""
+    """Further options of CMA-ES."""
 
 
 def search(loss: Callable[[Any], Tensor], x0: Any, options: SearchOptions = SearchOptions()) -> Solution:  # noqa: B008
     """Minimise loss(x) from x0, for one problem. The solution is the best candidate seen.
 
     Args:
-        loss: x -> (); with `batched` it takes tensors with one more leading dimension, of the candidates, and returns (P,).
+        loss: Function of x that returns (); with `batched` its tensors have a leading dimension for the candidates, and it returns
+            (P,).
         x0: A tensor, a dict or list of tensors, or an nn.Module (loss is then called with the module).
     """
     unknowns = Unknowns(x0)
@@ -67,7 +69,7 @@ def search(loss: Callable[[Any], Tensor], x0: Any, options: SearchOptions = Sear
 
 
 def _losses(loss: Callable[[Any], Tensor], unknowns: Unknowns, batched: bool, run: Run) -> Callable[[Tensor], Tensor]:
-    """Rows (P, n) -> losses (P,); what is not finite is infinite."""
+    """Return the function from rows (P, n) to losses (P,). Losses that are not finite count as infinite."""
 
     def evaluate(rows: Tensor) -> Tensor:
         run.evaluations += len(rows)
@@ -85,7 +87,7 @@ def _losses(loss: Callable[[Any], Tensor], unknowns: Unknowns, batched: bool, ru
 
 
 class Method(Protocol):
-    """Proposes candidates and is told their losses."""
+    """A search method: it proposes candidates and is told their losses."""
 
     @property
     def sigma(self) -> float: ...
@@ -154,7 +156,7 @@ class Random:
         if self._bounds:
             self._asked = self._asked.clip(*self._bounds)
         if self._least == float("inf"):
-            self._asked[0] = self._best  # the start is a candidate, too
+            self._asked[0] = self._best  # the start is also a candidate
         return self._asked
 
     def tell(self, losses: np.ndarray) -> None:

@@ -1,4 +1,4 @@
-"""What every optimiser returns, the options all of them have, and the record they keep while they run."""
+"""The solution every optimiser returns, the options they share, and the record they keep while they run."""
 
 from __future__ import annotations
 
@@ -14,47 +14,50 @@ Tensor = torch.Tensor
 
 @dataclass(frozen=True)
 class Record:
-    """One iteration."""
+    """The record of one iteration."""
 
     iteration: int
-    """0 is the start."""
+    """Number of the iteration; 0 is the start."""
     loss: Tensor
-    """After the iteration: () for one problem, (B,) for a batch of problems."""
+    """Loss after the iteration, () for one problem or (B,) for a batch of problems."""
     seconds: float
-    """Since the optimiser was called."""
+    """Time since the optimiser was called [s]."""
     evaluations: int
-    """Of the loss, since the optimiser was called; a batch evaluated at once counts once."""
+    """Evaluations of the loss since the optimiser was called; a batch evaluated at once counts once."""
     detail: Mapping[str, float] = field(default_factory=dict)
-    """More numbers of the optimiser: norm of the gradient, length of the step, damping, ... The mean over a batch."""
+    """Further numbers of the optimiser, averaged over a batch: norm of the gradient, length of the step, damping, ..."""
 
 
 @dataclass(frozen=True)
 class Solution:
-    """Where an optimiser ended."""
+    """The result of an optimiser."""
 
     x: Any
-    """As the start was given: a tensor, a dict or list of tensors, or the module itself, which then has the new weights."""
+    """Unknowns found, in the form of the start: a tensor, a dict or list of tensors, or the module itself with new weights."""
     loss: Tensor
-    """() for one problem, (B,) for a batch of problems."""
+    """Loss at x, () for one problem or (B,) for a batch of problems."""
     solved: Tensor
-    """Whether a stopping rule of success was met (tolerance or target), bool, of the shape of loss."""
+    """Flags of the problems that met a tolerance or the target, bool, of the shape of loss."""
     reason: str
-    """Why it ended, in words."""
+    """Reason why the optimiser ended, in words."""
     iterations: int
+    """Number of iterations."""
     evaluations: int
-    """Of the loss; a batch evaluated at once counts once."""
+    """Number of evaluations of the loss; a batch evaluated at once counts once."""
     seconds: float
+    """Time taken [s]."""
     history: list[Record]
+    """Records of all iterations, the start included."""
     extra: Mapping[str, Any] = field(default_factory=dict)
-    """What the optimiser says it adds: states of a trajectory, feedback gains, ..."""
+    """Further results, as the optimiser documents: states of a motion, feedback gains, ..."""
 
     @property
     def converged(self) -> bool:
-        """Whether all problems are solved."""
+        """True if all problems are solved."""
         return bool(self.solved.all())
 
     def losses(self) -> Tensor:
-        """Loss over iterations, (iterations + 1,) or (iterations + 1, B)."""
+        """Return the losses over the iterations, (iterations + 1,) or (iterations + 1, B)."""
         return torch.stack([r.loss for r in self.history])
 
     def __repr__(self) -> str:
@@ -66,23 +69,23 @@ class Solution:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
-    """What all optimisers have."""
+class OptimiserOptions:
+    """Options that all optimisers share."""
 
     iterations: int = 100
-    """At most."""
+    """Largest number of iterations."""
     target: float | None = None
-    """A problem is solved when its loss is at most this."""
+    """Loss at which a problem is solved."""
     time_limit: float | None = None
-    """[s]; looked at after each iteration."""
+    """Time limit [s], checked after each iteration."""
     progress: bool = False
-    """Show a progress bar."""
+    """Switch of a progress bar."""
     callback: Callable[[Record], Any] | None = None
-    """Called after each iteration; the optimiser ends if it returns True."""
+    """Function that is called after each iteration; the optimiser ends if it returns True."""
 
 
 class Run:
-    """The record of a run while it runs: history, progress bar, and the stopping rules all optimisers share.
+    """An optimisation under way: history, progress bar, and the stopping rules that all optimisers share.
 
     with Run("adam", options) as run:
         for _ in range(options.iterations): ...
@@ -90,7 +93,7 @@ class Run:
     return run.solution(x, loss, solved)
     """
 
-    def __init__(self, name: str, options: Options):
+    def __init__(self, name: str, options: OptimiserOptions):
         if options.iterations < 0:
             raise ValueError(f"iterations={options.iterations}; expected a number from 0 on")
         self.name, self.options = name, options
@@ -119,9 +122,9 @@ class Run:
         return time.perf_counter() - self._start
 
     def note(self, loss: Tensor, solved: Tensor | None = None, **detail: float) -> bool:
-        """Record an iteration. Whether to end, and if so `reason` says why.
+        """Record an iteration. Return True if the run should end; `reason` then says why.
 
-        solved: bool, of the shape of loss: problems at the optimiser's own tolerance.
+        solved: Flags of the problems that met the optimiser's own tolerance, bool, of the shape of loss.
         """
         loss = loss.detach().clone()
         record = Record(len(self.history), loss, self.seconds, self.evaluations, detail)
@@ -133,7 +136,7 @@ class Run:
         return bool(self.reason)
 
     def met(self, loss: Tensor) -> Tensor:
-        """Which problems are at the target, bool."""
+        """Return flags of the problems that have reached the target, bool."""
         if self.options.target is None:
             return torch.zeros_like(loss, dtype=torch.bool)
         return loss <= self.options.target
@@ -153,7 +156,10 @@ class Run:
         return ""
 
     def solution(self, x: Any, loss: Tensor, solved: Tensor, **extra: Any) -> Solution:
-        """What to return. solved: at the optimiser's own tolerance; the target is looked at here."""
+        """Return the solution.
+
+        solved: Flags of the problems that met the optimiser's own tolerance; the target is checked here.
+        """
         loss = loss.detach()
         reason = self.reason or f"the limit of {self.options.iterations} iterations"
         iterations = max(len(self.history) - 1, 0)

@@ -1,6 +1,17 @@
-"""Motions as unknowns of one problem: what direct optimal control leaves to IPOPT.
+"""Transcription of a motion into a non-linear program: unknowns, constraints and bounds, which direct.py gives to IPOPT.
 
-Each method says what the unknowns are that move a world, and which equations make them a motion.
+The unknowns are the duration of each phase, the states at the T + 1 times, and for each of the T intervals the numbers that move
+the world. Which numbers these are depends on the method, a row of METHODS: controls (collocation, shooting), accelerations
+(inverse) or none (kinematic). The `Moves` of a method hold one function for an interval. It returns the defect, which is zero if
+the states at both ends belong to one motion; if the unknowns are not controls, it also returns the controls and torques that the
+motion needs, so that they can be bounded.
+
+`Transcription` maps that function over all intervals, adds the user's limits, and lays everything out in vectors:
+
+    unknowns = [durations, states, moves]        rows = [defects = 0, low <= controls <= high, |torques| <= effort, limits <= 0]
+
+`guess`, `unknown_bounds` and `row_bounds` write numbers in that layout, `split` reads them back, and `total` is the cost of a
+motion as an expression of the unknowns.
 """
 
 from __future__ import annotations
@@ -19,25 +30,28 @@ from costate.sim import World
 
 Tensor = torch.Tensor
 Limit = tuple[Callable[[Point], SX], range]
-"""What must not be positive, a column, at which of the times 0 ... T. The point has no control; point["time"] is in [s]."""
+"""Limit on a motion: a function of a point that returns a column, which must not be positive, and the times of 0 ... T at which it
+holds. The point has no control; point["time"] is the time [s]."""
 
 
 @dataclass(frozen=True, eq=False)
 class Moves:
-    """What a method makes of one interval."""
+    """The unknowns and equations of one interval, as a method defines them."""
 
     unknowns: int
-    """Per interval, beside the states at its ends."""
+    """Number of unknowns per interval, beside the states at its ends."""
     step: ca.Function
-    """(x0, x1, unknowns, h) -> how far this is from a motion; where the unknowns are no controls also the controls, and the
-    torques, that they need: nu of each."""
+    """Function (x0, x1, unknowns, h) -> (defect, controls, torques). If the unknowns are not controls, the last two are the nu
+    controls and torques that they need; otherwise these are empty."""
     drives: bool = False
-    """Whether the unknowns are the controls."""
+    """True if the unknowns are the controls."""
 
 
 def _collocation(world: World) -> Moves:
-    """Hargraves and Paris 1987, in the form of Simpson's rule: a cubic through both states with their slopes, against the slope in
-    the middle."""
+    """Return Hermite-Simpson collocation (Hargraves and Paris 1987).
+
+    A cubic goes through both states with their slopes; the defect is that of Simpson's rule with the slope in the middle.
+    """
     slope = slope_function(world)
     x0, x1, u, h = _symbols(world, world.nu)
     f0, f1 = slope(x0, u), slope(x1, u)
@@ -51,8 +65,11 @@ def _shooting(world: World) -> Moves:
 
 
 def _inverse(world: World) -> Moves:
-    """Constant accelerations: motions are exact, and linear in them. The controls they need are looked at in the middle, where they
-    are, to second order, the mean over the interval of what any motion would need: at the ends they may be beyond their bounds."""
+    """Return moves of constant acceleration, for which motions are exact and linear in the unknowns.
+
+    The controls are bounded in the middle of the interval. There they equal, to second order, the mean over the interval; at its
+    ends they may exceed their bounds.
+    """
     inverse = inverse_function(world)
     x0, x1, a, h = _symbols(world, world.nv)
 
@@ -64,7 +81,7 @@ def _inverse(world: World) -> Moves:
 
 
 def _kinematic(world: World) -> Moves:
-    """Joints turn evenly from each configuration to the next, with any velocity within bounds at once."""
+    """Return moves at constant speed from each configuration to the next; velocities may jump within their bounds."""
     _one_by_one(world)
     x0, x1, none, h = _symbols(world, 0)
     return Moves(0, _function(x0, x1, none, h, x0[: world.nq] + h * x0[world.nq :] - x1[: world.nq]))
@@ -96,7 +113,10 @@ def _one_by_one(world: World) -> None:
 
 
 class Transcription:
-    """Unknowns of a whole motion, and the rows that constrain them: durations of the phases, states (nx, T + 1), moves (n, T)."""
+    """The unknowns of a whole motion and the rows that constrain them.
+
+    Unknowns are the durations of the phases, the states (nx, T + 1) and the moves (n, T).
+    """
 
     def __init__(
         self,
@@ -122,6 +142,7 @@ class Transcription:
 
     @property
     def duration(self) -> ca.MX:
+        """Duration of the whole motion [s]."""
         return ca.sum1(self.durations)
 
     def _limit(self, term: Callable[[Point], SX], times: range) -> ca.MX:
@@ -136,7 +157,7 @@ class Transcription:
         return limit.map(len(at))(*columns)
 
     def row_bounds(self, box: tuple[Tensor, Tensor]) -> tuple[np.ndarray, np.ndarray]:
-        """Lowest and highest values of `rows`."""
+        """Return the lowest and highest values of `rows`."""
         still, limited = np.zeros(self.defects.numel()), np.zeros(self._limited.numel())
         times = self._controls.numel() // max(self.world.nu, 1)  # none, or one per step
         low, high = (np.tile(b.numpy(), times) for b in box)
@@ -146,14 +167,18 @@ class Transcription:
     def unknown_bounds(
         self, spans: tuple[Sequence[float], Sequence[float]], states: np.ndarray, box: tuple[Tensor, Tensor]
     ) -> list[np.ndarray]:
-        """Lowest and highest unknowns. spans: of the durations; states: (2, T + 1, nx)."""
+        """Return the lowest and highest unknowns.
+
+        spans: Shortest and longest durations of the phases [s].
+        states: Lowest and highest states, (2, T + 1, nx).
+        """
         shape = self.steps, self.moves.unknowns
         sides = [b.numpy() for b in box] if self.moves.drives else [-np.inf, np.inf]
         moves = [np.broadcast_to(side, shape).ravel() for side in sides]
         return [np.concatenate([d, x.ravel(), u]) for d, x, u in zip(spans, states, moves, strict=True)]
 
     def guess(self, durations: Sequence[float], states: np.ndarray, controls: np.ndarray) -> np.ndarray:
-        """Controls are a guess where they are the unknowns; else the moves that the states need."""
+        """Return the unknowns to start from: the controls if they are unknowns, otherwise the moves that the states need."""
         if self.moves.drives:
             moves = controls
         else:
@@ -164,7 +189,7 @@ class Transcription:
         return np.concatenate([durations, states.ravel(), moves.ravel()])
 
     def split(self, unknowns: ca.DM) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Times (T + 1,), states (T + 1, nx), controls (T, nu): zero where the method has none."""
+        """Return times (T + 1,) [s], states (T + 1, nx) and controls (T, nu), which are zero if the method has none."""
         flat = np.asarray(unknowns).ravel()
         durations, x, u = np.split(flat, [len(self.phases), len(self.phases) + self.x.numel()])
         steps = np.repeat(durations / self.phases, self.phases)
@@ -176,10 +201,10 @@ class Transcription:
 
 
 def total(cost: Cost, program: Transcription) -> ca.MX:
-    """The same sum over steps as for iLQR."""
+    """Return the cost of a motion, the same sum over steps as for iLQR."""
     if not program.moves.drives:
         raise ValueError(
-            f"method '{program.method}' minimises the duration alone: leave the cost away, or use 'collocation'"
+            f"method '{program.method}' minimises the duration alone: leave out the cost, or use 'collocation'"
         )
     stage = ca.Function("stage", cost.stage.symbols, [cost.stage.cost])
     final = ca.Function("final", cost.final.symbols, [cost.final.cost])
@@ -189,7 +214,7 @@ def total(cost: Cost, program: Transcription) -> ca.MX:
 
 
 def input_columns(inputs: Mapping[str, Tensor], program: Transcription) -> ca.DM:
-    """Values of the inputs, (n,) or (T + 1, n) each, in the order of the program's."""
+    """Return the values of the inputs, (n,) or (T + 1, n) each, in the order of the program's inputs."""
     if set(inputs) != set(program.inputs):
         raise ValueError(f"inputs: given {', '.join(inputs) or 'none'}, expected {', '.join(program.inputs) or 'none'}")
     columns = []

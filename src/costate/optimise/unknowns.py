@@ -14,9 +14,9 @@ Tensor = torch.Tensor
 
 
 class Unknowns:
-    """Between what the user gave and a matrix (problems, n), one row per problem.
+    """Conversion between the user's unknowns and a matrix (problems, n), one row per problem.
 
-    x0: A tensor, a dict, list or tuple of them (nested, too), or a module, of which the weights that require gradients count.
+    x0: A tensor, a dict, list or tuple of tensors (also nested), or a module; its weights that require gradients are the unknowns.
     """
 
     def __init__(self, x0: Any):
@@ -41,7 +41,10 @@ class Unknowns:
         return isinstance(self._like, nn.Module)
 
     def rows(self, problems: int | None) -> Tensor:
-        """The start: (1, n) for one problem (None), else (problems, n) from tensors whose first dimension counts the problems."""
+        """Return the start as a matrix: (1, n) for one problem (None), otherwise (problems, n).
+
+        The first dimension of every tensor then counts the problems.
+        """
         if problems is None:
             return torch.cat([t.reshape(1, -1) for t in self._start], 1)
         for t in self._start:
@@ -54,11 +57,11 @@ class Unknowns:
         return torch.cat([t.reshape(problems, -1) for t in self._start], 1)
 
     def problems(self) -> int:
-        """The first dimension of the tensors."""
+        """Return the first dimension of the tensors."""
         return self._start[0].shape[0] if self._start[0].dim() else 1
 
     def call(self, function: Callable[[Any], Any], rows: Tensor, problems: int | None) -> Any:
-        """function(x) where x is as x0 was given, with the numbers in rows. Differentiable in rows."""
+        """Call function(x) with an x in the form of x0 that has the numbers in rows. Differentiable in rows."""
         leaves = self._tensors(rows, problems)
         if isinstance(self._like, nn.Module):
             weights = {f"module.{k}": t for k, t in zip(self._names, leaves, strict=True)}
@@ -66,7 +69,7 @@ class Unknowns:
         return function(_rebuilt(self._like, iter(leaves)))
 
     def result(self, rows: Tensor, problems: int | None) -> Any:
-        """x as x0 was given; a module has the new weights."""
+        """Return x in the form of x0; a module gets the new weights."""
         leaves = [t.clone() for t in self._tensors(rows.detach(), problems)]
         if isinstance(self._like, nn.Module):
             own = dict(self._like.named_parameters())
@@ -88,13 +91,13 @@ class Unknowns:
         return [p.reshape((*lead, *s)) for p, s in zip(parts, shapes, strict=True)]
 
     def stacked(self, function: Callable[[Any], Any], rows: Tensor) -> Any:
-        """function(x) with one x per row, stacked in a new first dimension of every tensor of x0."""
+        """Call function(x) with one x per row, stacked in a new first dimension of every tensor of x0."""
         shapes = [t.shape for t in self._start]
         return function(_rebuilt(self._like, iter(self._split(rows, shapes, len(rows)))))
 
 
 class _Given(nn.Module):
-    """Calls a function with a module, so that the module's weights can be replaced for the call."""
+    """A module that calls a function with another module, so that the weights of that one can be replaced for the call."""
 
     def __init__(self, module: nn.Module):
         super().__init__()

@@ -1,6 +1,15 @@
-"""The public functions of a robot as a table: each is a row that gives named inputs and outputs as expressions.
+"""The public functions of a robot as a table of symbolic functions with named inputs and outputs.
 
-A row knows nothing of arrays, batches or compilers; whoever turns rows into kernels treats all of them alike.
+This file is the boundary between the algorithms of this package and the packages that compile them. Read it from the
+bottom: `FUNCTIONS` maps the name of every method of a robot to a row, which lists the inputs of the method, the options
+it can be specialised to, and the Python function that writes its outputs as expressions. That function is one of the
+short ones in the section "rows", each of which calls one algorithm.
+
+`build` makes the symbols for the inputs of a row and returns them with its outputs. `build_vjp` does the same for the
+reverse derivative of a row that has a cheaper one than automatic differentiation; only forward dynamics has.
+
+Nothing here knows about arrays, batches or compilers. `costate.robot` turns every row into a kernel in the same way, so
+a new function of a robot is one new row.
 """
 
 from __future__ import annotations
@@ -26,40 +35,44 @@ from costate.physics.kinematics import link_accelerations, link_poses, link_velo
 from costate.physics.params import Parameters
 
 Expressions = dict[str, SX]
-"""Name -> expression; matrices keep their two dimensions and are dense."""
+"""Expressions by name; matrices keep their two dimensions and are dense."""
 
 
 @dataclass(frozen=True)
-class Options:
-    """What a function may be specialised to. Each row reads those it knows and refuses the others."""
+class FunctionOptions:
+    """Choices to which a robot function is specialised. Each row reads the options it knows and refuses the others."""
 
     link: str | None = None
-    """The link a function is about."""
+    """Link that the function is about."""
     links: tuple[str, ...] | None = None
-    """The links forward_kinematics computes; None: all of them. Outputs are then named "position:LINK" and so on."""
+    """Links that forward_kinematics computes; all of them if None. Outputs are then named "position:LINK" and so on."""
     wrenches: tuple[str, ...] = ()
-    """Links with an external wrench: for each there is an input "wrench:LINK" (6,)."""
+    """Links with an external wrench; each adds an input "wrench:LINK" (6,)."""
     passive: Passive | None = ALL_PASSIVE
-    """Which passive joint forces act."""
+    """Passive joint forces that act; none of them if None."""
     with_quaternion: bool = False
-    """Whether forward_kinematics also gives quaternions."""
+    """Switch that makes forward_kinematics return quaternions, too."""
 
 
 @dataclass(frozen=True)
 class RobotFunction:
-    """One row of the table."""
+    """A row of the table."""
 
     inputs: tuple[str, ...]
-    """Names from SIZES, in the order of the arguments."""
-    outputs: Callable[[Model, Parameters, Expressions, Options], Expressions]
+    """Names of the inputs, from SIZES, in the order of the arguments."""
+    outputs: Callable[[Model, Parameters, Expressions, FunctionOptions], Expressions]
+    """Function that writes the outputs as expressions of the inputs."""
     options: frozenset[str] = frozenset()
-    """The fields of Options it reads."""
+    """Fields of FunctionOptions that the row reads."""
     vjp: Callable[..., tuple[Expressions, list[SX]]] | None = None
-    """A cheaper gradient than the one by automatic differentiation, where there is one; see `build_vjp`."""
+    """Reverse derivative that is cheaper than automatic differentiation, if there is one; see `build_vjp`."""
 
 
 def build(model: Model, params: Parameters, name: str, **options: Any) -> tuple[Expressions, Expressions]:
-    """Inputs (symbols) and outputs (expressions of them and of any symbols in params) of a function of FUNCTIONS."""
+    """Return the inputs of a function of FUNCTIONS as symbols, and its outputs as expressions of them.
+
+    The outputs may also depend on symbols in params.
+    """
     row, chosen = _row(name, options)
     inputs = _inputs(model, row, chosen)
     outputs = row.outputs(model, params, inputs, chosen)
@@ -69,29 +82,29 @@ def build(model: Model, params: Parameters, name: str, **options: Any) -> tuple[
 def build_vjp(
     model: Model, params: Parameters, name: str, symbols: Expressions | None = None, **options: Any
 ) -> tuple[Expressions, Expressions]:
-    """The reverse derivative of a row that has one of its own.
+    """Return inputs and outputs of the reverse derivative of a row that has one of its own.
 
-    Inputs are those of `build`, the symbols of parameters, the outputs as already computed, and their gradients named
-    "bar:OUTPUT". Outputs are the gradients "bar:INPUT" of all inputs and of the given symbols in params.
+    The inputs are those of `build`, the symbols of parameters, the outputs that were computed before, and their
+    gradients, named "bar:OUTPUT". The outputs are the gradients "bar:INPUT" of all inputs and of the given symbols.
     """
     row, chosen = _row(name, options)
     if row.vjp is None:
-        raise ValueError(f"{name} has no derivative of its own: differentiate the expressions of build()")
+        raise ValueError(f"{name} has no derivative of its own: differentiate the expressions that build() returns")
     inputs = _inputs(model, row, chosen)
     wrt = {**inputs, **(symbols or {})}
     known, gradients = row.vjp(model, params, inputs, wrt, chosen)
     return {**wrt, **known}, {f"bar:{key}": ca.densify(g) for key, g in zip(wrt, gradients, strict=True)}
 
 
-def _row(name: str, options: dict[str, Any]) -> tuple[RobotFunction, Options]:
+def _row(name: str, options: dict[str, Any]) -> tuple[RobotFunction, FunctionOptions]:
     if name not in FUNCTIONS:
         raise KeyError(f"no robot function {name!r}; there are {sorted(FUNCTIONS)}")
     unknown = set(options) - FUNCTIONS[name].options
     if unknown:
         raise TypeError(f"{name} has no option {sorted(unknown)[0]!r}; it has {sorted(FUNCTIONS[name].options)}")
-    chosen = Options(**options)
+    chosen = FunctionOptions(**options)
     if "link" in FUNCTIONS[name].options and "links" not in FUNCTIONS[name].options and chosen.link is None:
-        raise TypeError(f"{name} is about one link: pass link=, the name of one")
+        raise TypeError(f"{name} is about one link: pass its name as link=")
     return FUNCTIONS[name], chosen
 
 
@@ -106,19 +119,19 @@ SIZES: dict[str, Callable[[Model], int]] = {
 }
 
 
-def _inputs(model: Model, row: RobotFunction, options: Options) -> Expressions:
+def _inputs(model: Model, row: RobotFunction, options: FunctionOptions) -> Expressions:
     inputs = {name: SX.sym(name, SIZES[name](model)) for name in row.inputs}
     return {**inputs, **{f"wrench:{link}": SX.sym(f"wrench:{link}", 6) for link in options.wrenches}}
 
 
-def _wrenches(x: Expressions, options: Options) -> dict[str, SX]:
+def _wrenches(x: Expressions, options: FunctionOptions) -> dict[str, SX]:
     return {link: x[f"wrench:{link}"] for link in options.wrenches}
 
 
 # --- rows -------------------------------------------------------------------------------------------------------------
 
 
-def _forward_kinematics(model: Model, params: Parameters, x: Expressions, options: Options) -> Expressions:
+def _forward_kinematics(model: Model, params: Parameters, x: Expressions, options: FunctionOptions) -> Expressions:
     links = (options.link,) if options.link is not None else options.links
     outputs: Expressions = {}
     for link, (R, p) in link_poses(model, params, x["q"], links).items():
@@ -129,56 +142,56 @@ def _forward_kinematics(model: Model, params: Parameters, x: Expressions, option
     return outputs
 
 
-def _jacobian(model: Model, params: Parameters, x: Expressions, options: Options) -> Expressions:
+def _jacobian(model: Model, params: Parameters, x: Expressions, options: FunctionOptions) -> Expressions:
     return {"J": jacobian(model, params, x["q"], _link(options))}
 
 
-def _jacobian_dot(model: Model, params: Parameters, x: Expressions, options: Options) -> Expressions:
+def _jacobian_dot(model: Model, params: Parameters, x: Expressions, options: FunctionOptions) -> Expressions:
     return {"J_dot": jacobian_dot(model, params, x["q"], x["v"], _link(options))}
 
 
-def _link_velocity(model: Model, params: Parameters, x: Expressions, options: Options) -> Expressions:
+def _link_velocity(model: Model, params: Parameters, x: Expressions, options: FunctionOptions) -> Expressions:
     link = _link(options)
     linear, angular = link_velocities(model, params, x["q"], x["v"], [link])[link]
     return {"linear": linear, "angular": angular}
 
 
-def _link_acceleration(model: Model, params: Parameters, x: Expressions, options: Options) -> Expressions:
+def _link_acceleration(model: Model, params: Parameters, x: Expressions, options: FunctionOptions) -> Expressions:
     link = _link(options)
     linear, angular = link_accelerations(model, params, x["q"], x["v"], x["a"], [link])[link]
     return {"linear": linear, "angular": angular}
 
 
-def _link(options: Options) -> str:
+def _link(options: FunctionOptions) -> str:
     assert options.link is not None  # checked in _row
     return options.link
 
 
-def _mass_matrix(model: Model, params: Parameters, x: Expressions, options: Options) -> Expressions:
+def _mass_matrix(model: Model, params: Parameters, x: Expressions, options: FunctionOptions) -> Expressions:
     return {"M": crba(model, params, x["q"])}
 
 
-def _inverse_dynamics(model: Model, params: Parameters, x: Expressions, options: Options) -> Expressions:
+def _inverse_dynamics(model: Model, params: Parameters, x: Expressions, options: FunctionOptions) -> Expressions:
     return {"tau": rnea(model, params, x["q"], x["v"], x["a"], _wrenches(x, options), options.passive)}
 
 
-def _bias_forces(model: Model, params: Parameters, x: Expressions, options: Options) -> Expressions:
+def _bias_forces(model: Model, params: Parameters, x: Expressions, options: FunctionOptions) -> Expressions:
     rest = SX(model.nv, 1)
     return {"h": rnea(model, params, x["q"], x["v"], rest, _wrenches(x, options), options.passive)}
 
 
-def _gravity_torques(model: Model, params: Parameters, x: Expressions, options: Options) -> Expressions:
+def _gravity_torques(model: Model, params: Parameters, x: Expressions, options: FunctionOptions) -> Expressions:
     rest = SX(model.nv, 1)
     return {"g": rnea(model, params, x["q"], rest, rest, passive=None)}
 
 
-def _forward_dynamics(model: Model, params: Parameters, x: Expressions, options: Options) -> Expressions:
+def _forward_dynamics(model: Model, params: Parameters, x: Expressions, options: FunctionOptions) -> Expressions:
     wrenches = _wrenches(x, options)
     return {"a": forward_dynamics(model, params, x["q"], x["v"], x["tau"], wrenches, options.passive)}
 
 
 def _forward_dynamics_vjp(
-    model: Model, params: Parameters, x: Expressions, wrt: Expressions, options: Options
+    model: Model, params: Parameters, x: Expressions, wrt: Expressions, options: FunctionOptions
 ) -> tuple[Expressions, list[SX]]:
     known = {"a": SX.sym("a", model.nv), "bar:a": SX.sym("bar:a", model.nv)}
     motion = x["q"], x["v"], x["tau"], known["a"], known["bar:a"]
@@ -186,36 +199,36 @@ def _forward_dynamics_vjp(
     return known, forward_dynamics_vjp(model, params, *motion, list(wrt.values()), wrenches, options.passive)
 
 
-def _center_of_mass(model: Model, params: Parameters, x: Expressions, options: Options) -> Expressions:
+def _center_of_mass(model: Model, params: Parameters, x: Expressions, options: FunctionOptions) -> Expressions:
     return {"com": center_of_mass(model, params, x["q"])[1]}
 
 
-def _com_jacobian(model: Model, params: Parameters, x: Expressions, options: Options) -> Expressions:
+def _com_jacobian(model: Model, params: Parameters, x: Expressions, options: FunctionOptions) -> Expressions:
     return {"J": com_jacobian(model, params, x["q"])}
 
 
-def _kinetic_energy(model: Model, params: Parameters, x: Expressions, options: Options) -> Expressions:
+def _kinetic_energy(model: Model, params: Parameters, x: Expressions, options: FunctionOptions) -> Expressions:
     return {"energy": kinetic_energy(model, params, x["q"], x["v"])}
 
 
-def _potential_energy(model: Model, params: Parameters, x: Expressions, options: Options) -> Expressions:
+def _potential_energy(model: Model, params: Parameters, x: Expressions, options: FunctionOptions) -> Expressions:
     springs = options.passive is not None and options.passive.springs
     return {"energy": potential_energy(model, params, x["q"], springs)}
 
 
-def _momentum(model: Model, params: Parameters, x: Expressions, options: Options) -> Expressions:
+def _momentum(model: Model, params: Parameters, x: Expressions, options: FunctionOptions) -> Expressions:
     return {"momentum": momentum(model, params, x["q"], x["v"])}
 
 
-def _momentum_matrix(model: Model, params: Parameters, x: Expressions, options: Options) -> Expressions:
+def _momentum_matrix(model: Model, params: Parameters, x: Expressions, options: FunctionOptions) -> Expressions:
     return {"A": momentum_matrix(model, params, x["q"])}
 
 
-def _integrate(model: Model, params: Parameters, x: Expressions, options: Options) -> Expressions:
+def _integrate(model: Model, params: Parameters, x: Expressions, options: FunctionOptions) -> Expressions:
     return {"q": integrate(model, x["q"], x["v"], x["dt"])}
 
 
-def _difference(model: Model, params: Parameters, x: Expressions, options: Options) -> Expressions:
+def _difference(model: Model, params: Parameters, x: Expressions, options: FunctionOptions) -> Expressions:
     return {"v": difference(model, x["q0"], x["q1"])}
 
 

@@ -1,4 +1,4 @@
-"""Geometric Jacobian of a link and its time derivative: linear rows, then angular; world axes, at the link's origin."""
+"""Geometric Jacobian of a link and its time derivative: linear rows before angular ones, world axes, at the link's origin."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from costate.physics.tree import ROOT, Tree
 
 
 def jacobian(model: Model, params: Parameters, q: SX, link: str, offset: SX | None = None) -> SX:
-    """J with (linear velocity, angular velocity) = J v of a point fixed to a link, shape (6, nv).
+    """Return the J with (linear velocity, angular velocity) = J v of a point fixed to a link, shape (6, nv).
 
-    offset: the point in the link frame [m], shape (3,); the link's origin by default.
+    offset: Point in the link frame [m], shape (3,); the link's origin by default.
     """
     tree = Tree.of(model, params)
     check_links(tree, [link])
@@ -25,7 +25,7 @@ def jacobian(model: Model, params: Parameters, q: SX, link: str, offset: SX | No
 
 
 def point_jacobian(tree: Tree, poses: list[tuple[SX, SX]], body: int, point: SX) -> SX:
-    """Jacobian of a point [m] (world axes) that moves with a body, shape (6, nv)."""
+    """Return the Jacobian of a point [m] (world axes) that moves with a tree body, shape (6, nv)."""
     columns: list[SX] = [SX(6, 1)] * tree.nv
     i = body
     while i != ROOT:
@@ -41,7 +41,7 @@ def point_jacobian(tree: Tree, poses: list[tuple[SX, SX]], body: int, point: SX)
 
 
 def jacobian_dot(model: Model, params: Parameters, q: SX, v: SX, link: str) -> SX:
-    """dJ/dt along v: the acceleration of the link is J a + dJ/dt v. Shape (6, nv)."""
+    """Return dJ/dt along v, shape (6, nv): the acceleration of the link is J a + dJ/dt v."""
     tree = Tree.of(model, params)
     check_links(tree, [link])
     poses = body_poses(tree, q)
@@ -56,7 +56,7 @@ def jacobian_dot(model: Model, params: Parameters, q: SX, v: SX, link: str) -> S
 
 
 def _add_rates(tree: Tree, poses: list, twists: list, body: int, target: tuple[SX, SX], columns: list[SX]) -> None:
-    """Derivatives of the columns of `point_jacobian` for a point with the given position and velocity."""
+    """Add the time derivatives of the columns of `point_jacobian`, for a point with the given position and velocity."""
     i = body
     while i != ROOT:
         own = tree.bodies[i]

@@ -1,4 +1,4 @@
-"""The kinds of joints as a table: how a joint moves its link, along which directions, and how q and v belong together.
+"""The kinds of joints as a table: the motion a joint allows, its directions, and the relation of q and v.
 
 Joint coordinates are taken in the joint's own frame, whose z axis is the joint axis (`tree.py` puts it there). Each
 kind moves along some of the six directions of the child frame, so its motion subspace is a constant selection.
@@ -21,28 +21,28 @@ Displacement = tuple[SX, SX]
 
 @dataclass(frozen=True)
 class JointKind:
-    """One row of the table; q has nq numbers, v one for each direction."""
+    """A row of the table; q has nq numbers, v one for each direction of motion."""
 
     linear: tuple[int, ...]
-    """Axes of the child frame along which the joint slides: the first velocities."""
+    """Axes of the child frame along which the joint slides; their velocities come first in v."""
     angular: tuple[int, ...]
-    """Axes of the child frame about which it turns: the other velocities."""
+    """Axes of the child frame about which the joint turns; their velocities come last in v."""
     neutral: tuple[float, ...]
-    """q at which child and joint frame coincide."""
+    """Coordinates q at which child and joint frame coincide."""
     displace: Callable[[SX], Displacement]
-    """q -> pose of the child in the joint frame."""
+    """Function q -> pose of the child in the joint frame."""
     integrate: Callable[[SX, SX], SX]
-    """q, v -> q after moving with the constant child-frame velocity v for one unit of time."""
+    """Function (q, v) -> q after moving with the constant child-frame velocity v for one unit of time."""
     difference: Callable[[SX, SX], SX]
-    """q0, q1 -> the v with integrate(q0, v) = q1."""
+    """Function (q0, q1) -> the v with integrate(q0, v) = q1."""
     rate: Callable[[SX], SX]
-    """q -> N with dq/dt = N v, shape (nq, nv)."""
+    """Function q -> N with dq/dt = N v, shape (nq, nv)."""
     deflect: Callable[[SX], SX]
-    """q -> what an isotropic spring around the neutral position pulls along each direction, per unit of stiffness."""
+    """Function q -> deflection of an isotropic spring around the neutral position along each direction, shape (nv,)."""
 
     @property
     def directions(self) -> tuple[int, ...]:
-        """Indices of the motion subspace in a spatial vector (linear, angular)."""
+        """Directions of motion as indices into a spatial vector (linear, angular)."""
         return self.linear + tuple(3 + k for k in self.angular)
 
     @property
@@ -83,7 +83,7 @@ def _displace_planar(q: SX) -> Displacement:
 
 
 def _planar_left_jacobian(angle: SX) -> SX:
-    """V(angle) = [[sin t, cos t - 1], [1 - cos t, sin t]] / t, shape (2, 2)."""
+    """Return V(angle) = [[sin t, cos t - 1], [1 - cos t, sin t]] / t, shape (2, 2)."""
     t2 = angle * angle
     is_small = t2 < quaternion.SMALL
     t = ca.if_else(is_small, 1, angle)
@@ -128,7 +128,7 @@ def _difference_spherical(q0: SX, q1: SX) -> SX:
 
 
 def _rate_spherical(q: SX) -> SX:
-    """dq/dt = q (omega, 0) / 2."""
+    """Return the N of dq/dt = q (omega, 0) / 2 = N omega, shape (4, 3)."""
     x, y, z, w = q[0] / 2, q[1] / 2, q[2] / 2, q[3] / 2
     rows = [(w, -z, y), (z, w, -x), (-y, x, w), (-x, -y, -z)]
     return ca.vertcat(*[ca.horzcat(*row) for row in rows])
@@ -203,4 +203,4 @@ JOINTS: dict[str, JointKind] = {
     "spherical": _SPHERICAL,
     "floating": _FLOATING,
 }
-"""Every kind that moves; fixed joints are folded away before joints are looked up here."""
+"""Kinds of joints that move, by name; fixed joints are folded away before a joint is looked up here."""

@@ -1,4 +1,4 @@
-"""Where links are and how they move, in world axes. The world frame is the frame of the root link."""
+"""Poses, velocities and accelerations of links, in world axes. The world frame is the frame of the root link."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from costate.physics.params import Parameters
 from costate.physics.tree import ROOT, Pose, Step, Tree
 
 Twist = tuple[SX, SX]
-"""Linear and angular part, each (3,)."""
+"""Linear and angular part of a velocity or acceleration, each (3,)."""
 
 
 def link_poses(model: Model, params: Parameters, q: SX, links: Sequence[str] | None = None) -> dict[str, Pose]:
-    """Rotation (3, 3) and position [m] (3,) of links in the world; of all of them if none are named."""
+    """Return rotation (3, 3) and position [m] (3,) of links in the world; of all links if none are named."""
     tree = Tree.of(model, params)
     bodies = body_poses(tree, q)
     return {name: link_pose(tree, bodies, name) for name in _names(tree, links)}
@@ -25,7 +25,7 @@ def link_poses(model: Model, params: Parameters, q: SX, links: Sequence[str] | N
 def link_velocities(
     model: Model, params: Parameters, q: SX, v: SX, links: Sequence[str] | None = None
 ) -> dict[str, Twist]:
-    """Velocity of the links' origins [m/s] and angular velocity [rad/s], world axes."""
+    """Return the velocity of the links' origins [m/s] and their angular velocity [rad/s], world axes."""
     tree = Tree.of(model, params)
     poses = body_poses(tree, q)
     twists = body_velocities(tree, poses, v)
@@ -35,7 +35,10 @@ def link_velocities(
 def link_accelerations(
     model: Model, params: Parameters, q: SX, v: SX, a: SX, links: Sequence[str] | None = None
 ) -> dict[str, Twist]:
-    """Acceleration of the links' origins, d^2 p/dt^2 [m/s^2] without gravity, and angular one [rad/s^2], world axes."""
+    """Return the acceleration of the links' origins and their angular acceleration [rad/s^2], world axes.
+
+    The linear part is d^2 p/dt^2 [m/s^2]; gravity is not included.
+    """
     tree = Tree.of(model, params)
     poses = body_poses(tree, q)
     twists = body_velocities(tree, poses, v)
@@ -53,7 +56,7 @@ def link_accelerations(
 
 
 def body_poses(tree: Tree, q: SX) -> list[Pose]:
-    """World pose of every body frame."""
+    """Return the world pose of every body frame."""
     poses: list[Pose] = []
     for body, step in zip(tree.bodies, tree.steps(q), strict=True):
         if body.parent == ROOT:
@@ -66,13 +69,13 @@ def body_poses(tree: Tree, q: SX) -> list[Pose]:
 
 
 def link_pose(tree: Tree, poses: Sequence[Pose], link: str) -> Pose:
-    """World pose of a link from those of the bodies."""
+    """Return the world pose of a link, given those of the bodies."""
     body, (R, p) = tree.links[link]
     return (R, p) if body == ROOT else (poses[body][0] @ R, poses[body][1] + poses[body][0] @ p)
 
 
 def body_velocities(tree: Tree, poses: Sequence[Pose], v: SX) -> list[Twist]:
-    """Velocity of the origin and angular velocity of every body frame, world axes."""
+    """Return the velocity of the origin and the angular velocity of every body frame, world axes."""
     twists: list[Twist] = []
     for body, (R, p) in zip(tree.bodies, poses, strict=True):
         slide, turn = body.rates(v)
@@ -86,7 +89,7 @@ def body_velocities(tree: Tree, poses: Sequence[Pose], v: SX) -> list[Twist]:
 
 
 def body_twists(tree: Tree, steps: Sequence[Step], v: SX) -> list[Twist]:
-    """Velocity of the origin and angular velocity of every body, in the axes of its own frame."""
+    """Return the velocity of the origin and the angular velocity of every body, in the axes of its own frame."""
     twists: list[Twist] = []
     for body, step in zip(tree.bodies, steps, strict=True):
         linear_p, omega_p = (zeros(), zeros()) if body.parent == ROOT else twists[body.parent]
@@ -121,7 +124,7 @@ def _velocity_of(tree: Tree, poses: Sequence[Pose], twists: Sequence[Twist], lin
 
 
 def wrenches_in_bodies(tree: Tree, q: SX, wrenches: Mapping[str, SX]) -> dict[int, tuple[SX, SX]]:
-    """Wrenches on links (world axes, at the link's origin; linear, angular) summed in the frames of their bodies."""
+    """Sum wrenches on links (linear, angular; world axes, at the link's origin) in the frames of their bodies."""
     if not wrenches:
         return {}
     poses = body_poses(tree, q)
@@ -145,7 +148,7 @@ def _names(tree: Tree, links: Sequence[str] | None) -> list[str]:
 
 
 def check_links(tree: Tree, links: Sequence[str]) -> None:
-    """Raise a KeyError for a name that is not a link's."""
+    """Raise a KeyError if a name is not that of a link."""
     for name in links:
         if name not in tree.links:
             raise KeyError(f"no link named {name!r}; links are {list(tree.links)}")

@@ -1,7 +1,7 @@
-"""The physical parameters of a robot as values that are numbers or symbols.
+"""The physical parameters of a robot, each a number or a symbol.
 
-A number is folded into the code of a kernel; a symbol becomes one of its inputs. So only what is to be learnt, or to
-differ per sample, costs anything.
+A number is folded into the code of a kernel; a symbol becomes one of its inputs. So only parameters that are learnt, or
+that differ between samples, cost time.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from costate.model.model import Joint, Link, Model
 
-# Parameter -> (what it belongs to, shape). Units and frames: see `Joint` and `Inertia` in costate.model.
+# Parameter -> (kind of its owner, shape). Units and frames: see `Joint` and `Inertia` in costate.model.
 KINDS: dict[str, tuple[str, tuple[int, int]]] = {
     "mass": ("link", (1, 1)),
     "com": ("link", (3, 1)),
@@ -32,11 +32,11 @@ KINDS: dict[str, tuple[str, tuple[int, int]]] = {
     "gravity": ("model", (3, 1)),
 }
 
-# Entries of rotations this close to 0 and +-1 are taken as exact: cos(pi / 2) is 6e-17 in floating point.
+# Entries of rotations this close to 0 or +-1 are rounded to them: cos(pi / 2) is 6e-17 in floating point.
 ROTATION_ROUNDOFF = 1e-15
 
 Key = tuple[str, str]
-"""(parameter, name of the link or joint); the name is "" for gravity."""
+"""Parameter and name of its link or joint; the name is "" for gravity."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +47,7 @@ class Parameters:
 
     @staticmethod
     def of(model: Model) -> Parameters:
-        """The constants of the model."""
+        """Return the parameters of a model, all of them constant."""
         values: dict[Key, SX] = {("gravity", ""): _constant(model.gravity)}
         for link in model.links:
             values.update({(kind, link.name): _constant(x) for kind, x in _of_link(link).items()})
@@ -59,7 +59,7 @@ class Parameters:
         return self.values[self._known(key)]
 
     def replace(self, values: Mapping[Key, SX | ca.DM | NDArray | float]) -> Parameters:
-        """Other values for some parameters, as numbers or expressions of any symbols."""
+        """Return a copy in which some parameters have other values: numbers, or expressions of any symbols."""
         changed = {}
         for key, value in values.items():
             shape = KINDS[self._known(key)[0]][1]
@@ -70,12 +70,12 @@ class Parameters:
         return Parameters({**self.values, **changed})
 
     def symbolic(self, keys: Iterable[Key]) -> tuple[Parameters, dict[str, SX]]:
-        """Make some parameters inputs. Returns the new parameters and the symbols by name, e.g. "mass:forearm"."""
+        """Turn some parameters into inputs: return the new parameters, and the symbols by name such as "mass:forearm"."""
         symbols = {key: SX.sym(":".join(key).rstrip(":"), *KINDS[self._known(key)[0]][1]) for key in keys}
         return self.replace(symbols), {":".join(key).rstrip(":"): x for key, x in symbols.items()}
 
     def number(self, key: Key) -> NDArray[np.float64]:
-        """Value of a constant parameter, shape as in KINDS."""
+        """Return the value of a constant parameter, with the shape that KINDS lists."""
         value = self[key]
         if not value.is_constant():
             raise ValueError(f"parameter {key} is symbolic: it has no single value")
@@ -104,11 +104,11 @@ def _of_joint(joint: Joint) -> dict[str, object]:
 
 
 def exact_rotation(R: NDArray) -> NDArray:
-    """Remove rounding errors next to 0 and +-1, so that quarter turns are exact and their zeros structural."""
+    """Remove rounding errors near 0 and +-1, so that quarter turns are exact and their zeros structural."""
     nearest = np.round(R)
     return np.where(np.abs(R - nearest) < ROTATION_ROUNDOFF, nearest, R)
 
 
 def _constant(value: object) -> SX:
-    """A constant without its zeros: these become structural."""
+    """Return a constant expression whose zeros are structural."""
     return SX(ca.sparsify(ca.DM(np.asarray(value, float))))

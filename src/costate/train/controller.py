@@ -52,7 +52,8 @@ class Controller:
 
 def load_policy(run: str | Path) -> Controller:
     """Return the controller in a run folder (or any folder with its policy.safetensors and policy.json)."""
-    from costate.core.files import read_json, read_tensors
+    from costate.core.files import read_json
+    from costate.core.tensors import read_tensors
 
     folder = Path(run)
     for name in (POLICY, NOTE):
@@ -75,7 +76,8 @@ def load_policy(run: str | Path) -> Controller:
 
 def save_policy(run: Run) -> bool:
     """Write the run's latest weights as its controller; returns False if no network has the layers of its policy."""
-    from costate.core.files import write_json, write_tensors
+    from costate.core.files import write_json
+    from costate.core.tensors import write_tensors
 
     try:
         network = run.task.network(run.policy)

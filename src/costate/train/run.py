@@ -27,7 +27,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from costate.core.files import from_json, read_json, read_tensors, write_json, write_tensors
+from costate.core.files import from_json, read_json, write_json
+from costate.core.tensors import read_tensors, write_tensors
 from costate.train.plan import TrainOptions
 from costate.train.registry import find_task, source_of
 from costate.train.streams import generator

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from costate.core.lock import lock
+from costate.core.files import locked
 from costate.train.controller import save_policy
 from costate.train.episode import Trajectory, rollout
 from costate.train.evaluate import evaluate_policy
@@ -42,7 +42,7 @@ def train(folder: Run, watch: Watch = lambda row: None) -> None:
     of the task's plan, control_steps and seconds (of training, in total), steps_per_second; and every `watch_interval` success
     and success_error, of a few new episodes in the task's world.
     """
-    with lock(folder.path), _open_metrics(folder) as metrics:
+    with locked(folder.path), _open_metrics(folder) as metrics:
         trainer = Trainer(folder)
         while trainer.done < folder.options.iterations:
             row = trainer.interval()

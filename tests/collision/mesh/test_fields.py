@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from benchmarks.pair_cases import BODIES, quaternions, solid
-from benchmarks.pair_oracle import reach, rotation
 from casadi import SX
 from scipy.optimize import minimize
 from tests.gradients import Tolerances, check_gradients
 
+from benchmarks.pairs.cases import BODIES, quaternions, solid
+from benchmarks.pairs.oracle import reach, rotation
 from costate.collision.mesh import files as meshes
 from costate.collision.mesh.fields import Grid, Heights
 from costate.collision.narrow import POINT, pair_program

@@ -12,8 +12,18 @@ import mpmath as mp
 import numpy as np
 import pytest
 import scipy.special
-from benchmarks.accuracy import DOMAINS, NUMPY, UNSIGNED, WIDEST, Library, arguments, library, ulp_errors, worst_error
 
+from benchmarks.vecmath.accuracy import (
+    DOMAINS,
+    NUMPY,
+    UNSIGNED,
+    WIDEST,
+    Library,
+    arguments,
+    library,
+    ulp_errors,
+    worst_error,
+)
 from costate.kernel.vecmath import FUNCTIONS, math_module, symbol
 from costate.kernel.vecmath.trig import two_over_pi_words
 

@@ -1,4 +1,4 @@
-"""Minimax coefficients, lowest power first; written by benchmarks/fit_polynomials.py.
+"""Minimax coefficients, lowest power first; written by benchmarks/vecmath/fit_polynomials.py.
 
 float32 functions compute in double precision with the shorter polynomials.
 """

@@ -1,4 +1,4 @@
-"""Mass distribution of a rigid body: ten numbers, in which everything below is linear."""
+"""Mass distribution of a rigid body: ten numbers, in which momentum and wrench are linear."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class Inertia:
     """
 
     mass: SX
-    """[kg], shape ()."""
+    """Mass [kg], shape ()."""
     first: SX
-    """h = mass * com [kg m], shape (3,)."""
+    """First moment h = mass * com [kg m], shape (3,)."""
     second: SX
-    """J [kg m^2], symmetric, shape (3, 3)."""
+    """Second moment J [kg m^2], symmetric, shape (3, 3)."""
 
     @staticmethod
     def zero() -> Inertia:
@@ -31,7 +31,7 @@ class Inertia:
 
     @staticmethod
     def of(mass: SX, com: SX, matrix: SX) -> Inertia:
-        """From mass [kg], centre of mass [m] and rotational inertia about it [kg m^2], in the axes of the frame."""
+        """Build one from mass [kg], centre of mass [m] and rotational inertia about it [kg m^2], in the frame's axes."""
         matrix = (matrix + matrix.T) / 2
         second = ca.trace(matrix) / 2 * SX.eye(3) - matrix + mass * (com @ com.T)
         return Inertia(ca.sparsify(mass), ca.sparsify(mass * com), symmetric(ca.sparsify(second)))
@@ -40,31 +40,32 @@ class Inertia:
         return Inertia(self.mass + other.mass, self.first + other.first, self.second + other.second)
 
     def rotated(self, R: SX) -> Inertia:
-        """In the axes of frame A, given R_AB and this inertia in B; the origin stays."""
+        """Express this inertia, given in frame B, in the axes of frame A by R_AB; the origin stays."""
         return Inertia(self.mass, R @ self.first, rotate_matrix(R, self.second, is_symmetric=True))
 
     def shifted(self, p: SX) -> Inertia:
-        """About the origin of frame A, given the position p_AB of B and this inertia about the origin of B."""
+        """Express this inertia, given about the origin of frame B, about that of frame A by the position p_AB of B."""
         half = self.first + self.mass * p / 2
         second = symmetric(self.second + p @ half.T + half @ p.T)
         return Inertia(self.mass, self.first + self.mass * p, second)
 
     def rotational(self) -> SX:
-        """Rotational inertia about the origin, I = trace(J) 1 - J [kg m^2], shape (3, 3)."""
+        """Return the rotational inertia about the origin, I = trace(J) 1 - J [kg m^2], shape (3, 3)."""
         return ca.trace(self.second) * SX.eye(3) - self.second
 
     def wrench(self, acceleration: SX, U: SX) -> tuple[SX, SX]:
-        """Newton-Euler: the force [N] and the moment about the origin [N m] that move the body.
+        """Return the force [N] and the moment about the origin [N m] that accelerate the body (Newton-Euler).
 
-        acceleration: of the origin (d^2 p/dt^2, body axes) [m/s^2]; U = [alpha]x + [omega]x^2: the acceleration of the
-        point r of the body is acceleration + U r. So f = m a + U h, n = h x a + sum of r x (U r).
+        acceleration: Acceleration of the origin, d^2 p/dt^2 in body axes [m/s^2].
+        U: Matrix [alpha]x + [omega]x^2, with which the point r of the body has the acceleration a + U r. Hence
+            f = m a + U h and n = h x a + sum of r x (U r).
         """
         force = self.mass * acceleration + U @ self.first
         moment = cross(self.first, acceleration) + axial(U @ self.second)
         return force, moment
 
     def momentum(self, velocity: SX, omega: SX) -> tuple[SX, SX]:
-        """Linear [kg m/s] and angular momentum about the origin [kg m^2/s] for the velocity of the origin and omega."""
+        """Return linear [kg m/s] and angular momentum about the origin [kg m^2/s], given the origin's velocity and omega."""
         linear = self.mass * velocity + cross(omega, self.first)
         angular = cross(self.first, velocity) + self.rotational() @ omega
         return linear, angular

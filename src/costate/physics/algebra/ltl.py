@@ -1,6 +1,7 @@
 """Factorisation M = L^T D L of a mass matrix, from the tips to the root (Featherstone, 2005).
 
-In this order a tree's zeros between branches stay zeros. Mimic joints fill in some; the pattern follows by itself.
+In this order the zeros between branches of a tree stay zeros. Mimic joints fill in some of them; the sparsity pattern
+follows from the matrix by itself.
 """
 
 from __future__ import annotations
@@ -13,15 +14,15 @@ from casadi import SX
 
 @dataclass(frozen=True, eq=False)
 class Factor:
-    """M = L^T D L with L unit lower triangular."""
+    """Factors of M = L^T D L with L unit lower triangular."""
 
     rows: tuple[dict[int, SX], ...]
-    """rows[i][j] = L_ij for j < i, only those that are not structurally zero."""
+    """Rows of L: rows[i][j] = L_ij for j < i, without structural zeros."""
     inverse_pivots: tuple[SX, ...]
-    """1 / D_i."""
+    """Inverse pivots 1 / D_i."""
 
     def solve(self, b: SX) -> SX:
-        """M^-1 b, shape (nv,)."""
+        """Return M^-1 b, shape (nv,)."""
         x = ca.vertsplit(b)
         for i in reversed(range(len(x))):
             for j, value in self.rows[i].items():
@@ -36,7 +37,8 @@ class Factor:
 def factor(M: SX, least_pivot: SX | None = None) -> Factor:
     """Factor a symmetric positive definite matrix, shape (n, n), of which only the lower triangle is read.
 
-    least_pivot: What rounding must not push a pivot below; the smallest eigenvalue is a bound of all of them.
+    least_pivot: Lower bound of all pivots, such as the smallest eigenvalue; pivots that rounding pushed below it are
+        raised to it.
     """
     n = M.shape[0]
     entries: list[dict[int, SX]] = [{j: M[i, j] for j in range(i + 1) if M.sparsity().has_nz(i, j)} for i in range(n)]

@@ -1,7 +1,7 @@
 """Unit quaternions in the order x, y, z, w, and the exponential map of rotations.
 
-Everything here has finite derivatives everywhere, at the identity and at half turns too: a quotient that tends to 0/0
-is replaced by its Taylor series, and its argument by a harmless one, before it is formed.
+All functions have finite derivatives everywhere, also at the identity and at half turns: near a point where a quotient
+tends to 0/0 it is replaced by its Taylor series, and the argument of the quotient that is not used by a harmless one.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ SMALL = 1e-5
 
 
 def product(a: SX, b: SX) -> SX:
-    """Quaternion product: the rotation b followed by a. Shape (4,)."""
+    """Return the quaternion product, which is the rotation b followed by a, shape (4,)."""
     u, v = a[:3], b[:3]
     return ca.vertcat(a[3] * v + b[3] * u + cross(u, v), a[3] * b[3] - ca.dot(u, v))
 
 
 def conjugate(a: SX) -> SX:
-    """The inverse rotation, shape (4,)."""
+    """Return the inverse rotation, shape (4,)."""
     return ca.vertcat(-a[0], -a[1], -a[2], a[3])
 
 
@@ -31,10 +31,10 @@ def normalized(a: SX) -> SX:
 
 
 def to_rotation(a: SX) -> SX:
-    """Rotation matrix of a quaternion of any length, shape (3, 3).
+    """Return the rotation matrix of a quaternion of any length, shape (3, 3).
 
-    It is a rotation for all of them, so identities such as ID(FD(tau)) = tau, and derivatives in the four components,
-    hold off the unit sphere too. This costs nine operations.
+    The result is a rotation whatever the length, so identities such as ID(FD(tau)) = tau, and derivatives in the four
+    components, also hold off the unit sphere. This costs nine operations.
     """
     x, y, z, w = a[0], a[1], a[2], a[3]
     twice = 2 / ca.sumsqr(a)
@@ -49,7 +49,7 @@ def to_rotation(a: SX) -> SX:
 
 
 def from_rotation(R: SX) -> SX:
-    """Unit quaternion of a rotation matrix, with its largest component positive. Shape (4,).
+    """Return the unit quaternion of a rotation matrix, with its largest component positive, shape (4,).
 
     Four times the outer product of the quaternion with itself is linear in R; the column of its largest diagonal entry
     (at least 1) is chosen first and normalised afterwards, so no square root comes near zero (Shepperd, 1978).
@@ -69,7 +69,7 @@ def from_rotation(R: SX) -> SX:
 
 
 def exp(rotation_vector: SX) -> SX:
-    """Unit quaternion of a rotation vector (axis times angle) [rad], shape (4,)."""
+    """Return the unit quaternion of a rotation vector (axis times angle) [rad], shape (4,)."""
     n2 = ca.sumsqr(rotation_vector)
     safe = ca.if_else(n2 < SMALL, 1, n2)
     half = ca.sqrt(safe) / 2
@@ -79,7 +79,7 @@ def exp(rotation_vector: SX) -> SX:
 
 
 def log(a: SX) -> SX:
-    """Rotation vector of a quaternion of any length, at most pi long [rad], shape (3,)."""
+    """Return the rotation vector of a quaternion of any length, at most pi long [rad], shape (3,)."""
     sign = ca.if_else(a[3] < 0, -1, 1)
     u, w = sign * a[:3], sign * a[3]
     n2 = ca.sumsqr(u)
@@ -92,7 +92,7 @@ def log(a: SX) -> SX:
 
 
 def left_jacobian(rotation_vector: SX) -> SX:
-    """V of the rigid motion exponential: exp(v, w) moves the origin by V(w) v. Shape (3, 3).
+    """Return the V of the exponential of rigid motions, shape (3, 3): exp(v, w) moves the origin by V(w) v.
 
     V = 1 + (1 - cos t) / t^2 [w]x + (t - sin t) / t^3 [w]x^2 with t = |w|.
     """
@@ -107,7 +107,7 @@ def left_jacobian(rotation_vector: SX) -> SX:
 
 
 def left_jacobian_inverse(rotation_vector: SX) -> SX:
-    """V^-1 = 1 - [w]x / 2 + (1 - (t/2) cot(t/2)) / t^2 [w]x^2 with t = |w| < 2 pi. Shape (3, 3)."""
+    """Return V^-1 = 1 - [w]x / 2 + (1 - (t/2) cot(t/2)) / t^2 [w]x^2 with t = |w| < 2 pi, shape (3, 3)."""
     n2 = ca.sumsqr(rotation_vector)
     is_small = n2 < SMALL
     safe = ca.if_else(is_small, 1, n2)

@@ -1,7 +1,7 @@
 """Three-dimensional algebra on sparse CasADi expressions.
 
-Spatial vectors are kept as pairs (linear, angular) and transforms as pairs (rotation, translation): both are cheaper
-than 6 x 6 matrices. Structural zeros are never computed with, so what a robot's file sets to zero costs nothing.
+Spatial vectors are pairs (linear, angular) and transforms are pairs (rotation, translation), which are cheaper than
+6 x 6 matrices. Nothing is computed with structural zeros, so numbers that are zero in a robot's file cost nothing.
 """
 
 from __future__ import annotations
@@ -11,53 +11,48 @@ from casadi import SX
 
 
 def zeros() -> SX:
-    """A vector of structural zeros, shape (3,)."""
+    """Return a vector of structural zeros, shape (3,)."""
     return SX(3, 1)
 
 
-def vector(x, y, z) -> SX:
-    """Vector of three scalars; entries that are the constant 0 become structural zeros."""
-    return ca.sparsify(ca.vertcat(x, y, z))
-
-
 def cross(a: SX, b: SX) -> SX:
-    """a x b, shape (3,)."""
+    """Return a x b, shape (3,)."""
     return ca.cross(a, b)
 
 
 def skew(a: SX) -> SX:
-    """[a]x with [a]x b = a x b, shape (3, 3)."""
+    """Return the [a]x with [a]x b = a x b, shape (3, 3)."""
     return ca.sparsify(ca.skew(a))
 
 
 def centrifugal(omega: SX) -> SX:
-    """[omega]x^2, shape (3, 3)."""
+    """Return [omega]x^2, shape (3, 3)."""
     W = skew(omega)
     return symmetric(W @ W)
 
 
 def axial(K: SX) -> SX:
-    """The vector of K - K^T: sum of r x s for K = sum of s r^T. Shape (3,)."""
+    """Return the vector of K - K^T, shape (3,): for K = sum of s r^T it is the sum of r x s."""
     return ca.vertcat(K[2, 1] - K[1, 2], K[0, 2] - K[2, 0], K[1, 0] - K[0, 1])
 
 
 def symmetric(K: SX) -> SX:
-    """The symmetric matrix with the upper triangle of K; whatever made the lower one is then never computed."""
+    """Return the symmetric matrix with the upper triangle of K, so that the lower one need not be computed."""
     return ca.triu2symm(ca.triu(K))
 
 
 def rotation_z(angle: SX) -> SX:
-    """Rotation about z by an angle [rad], shape (3, 3)."""
+    """Return the rotation about z by an angle [rad], shape (3, 3)."""
     c, s, o = ca.cos(angle), ca.sin(angle), SX(1, 1)
     return ca.vertcat(ca.horzcat(c, -s, o), ca.horzcat(s, c, o), ca.horzcat(o, o, SX(1)))
 
 
 def basis(axis: SX) -> SX:
-    """A rotation whose third column is the given unit axis; its first two columns span the plane normal to it.
+    """Return a rotation whose third column is the given unit axis; its first two columns span the plane normal to it.
 
-    For axis_z >= 0 it is the shortest rotation of z onto the axis, else a half turn about x goes before the shortest
-    rotation of -z (Duff et al., "Building an orthonormal basis, revisited", 2017). No denominator is below 1, and a
-    coordinate axis gives exact zeros and ones.
+    For axis_z >= 0 it is the shortest rotation of z onto the axis, otherwise a half turn about x followed by the
+    shortest rotation of -z (Duff et al., "Building an orthonormal basis, revisited", 2017). No denominator is below 1,
+    and a coordinate axis gives exact zeros and ones.
     """
     x, y, z = axis[0], axis[1], axis[2]
     sign = ca.if_else(z >= 0, 1, -1)
@@ -69,7 +64,7 @@ def basis(axis: SX) -> SX:
 
 
 def coordinate_axis(R: SX) -> int | None:
-    """k if R is, by its structure, a rotation about coordinate axis k; None otherwise."""
+    """Return k if R is, by its structure, a rotation about coordinate axis k, and None otherwise."""
     if R.nnz() != 5:
         return None
     pattern = R.sparsity()
@@ -81,7 +76,7 @@ def coordinate_axis(R: SX) -> int | None:
 
 
 def rotate_matrix(R: SX, K: SX, is_symmetric: bool = False) -> SX:
-    """R K R^T, shape (3, 3). About a coordinate axis its 2 x 2 block takes 12 operations instead of 24."""
+    """Return R K R^T, shape (3, 3). For a rotation about a coordinate axis a 2 x 2 block takes 12 operations, not 24."""
     if R.is_eye() or K.nnz() == 0:
         return K
     k = coordinate_axis(R)
@@ -90,7 +85,7 @@ def rotate_matrix(R: SX, K: SX, is_symmetric: bool = False) -> SX:
 
 
 def _rotate_about(k: int, R: SX, K: SX) -> SX:
-    """R K R^T for a rotation about axis k, from K and its difference to it: sin^2 and sin cos times two numbers."""
+    """Return R K R^T for a rotation about axis k, as K plus a change: sin^2 and sin cos times two numbers."""
     i, j = (k + 1) % 3, (k + 2) % 3
     c, s = R[i, i], R[j, i]
     ss, cs = s * s, c * s

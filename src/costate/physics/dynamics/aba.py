@@ -1,7 +1,7 @@
 """Forward dynamics: the articulated body algorithm (Featherstone, 1983), in body frames.
 
-As in `rnea.py` accelerations are those of points, so no linear velocity is needed. The velocities of a joint are
-eliminated one after the other: a joint with several is a chain of joints with one each and no length.
+As in `rnea.py`, accelerations are those of points, so no linear velocity is needed. The velocities of a joint are
+eliminated one after the other: a joint with several is treated as a chain of joints of zero length with one each.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def aba(
     f_ext: Wrenches | None = None,
     passive: Passive | None = ALL_PASSIVE,
 ) -> SX:
-    """Joint accelerations [rad/s^2 or m/s^2], shape (nv,): the a for which `rnea` gives tau. Not for mimic joints."""
+    """Return the joint accelerations for which `rnea` gives tau [rad/s^2 or m/s^2], shape (nv,). Not for mimic joints."""
     tree = Tree.of(model, params)
     if tree.has_mimics:
         raise ValueError(
@@ -44,12 +44,16 @@ def aba(
 
 @dataclass(frozen=True, eq=False)
 class _Elimination:
-    """One velocity of a joint, solved for in terms of the acceleration a of its body: qdd = (u - U^T a) / D."""
+    """An acceleration of a joint, solved for in terms of the acceleration a of its body: qdd = (u - U^T a) / D."""
 
     direction: int
+    """Index of the joint's direction in a spatial vector (linear, angular)."""
     U: SX
+    """Column of the articulated inertia for that direction, shape (6,)."""
     u: SX
+    """Torque that is left for the acceleration [N m or N]."""
     inverse: SX
+    """Inverse of the inertia seen by the joint, 1 / D."""
 
 
 def _accelerate(tree: Tree, q: SX, v: SX, tau: SX, rotors: SX, external: dict[int, tuple[SX, SX]]) -> SX:
@@ -72,7 +76,7 @@ def _accelerate(tree: Tree, q: SX, v: SX, tau: SX, rotors: SX, external: dict[in
 
 
 def _velocity_terms(tree: Tree, steps: list[Step], v: SX) -> tuple[list[SX], list[SX]]:
-    """Angular velocity (3,) and velocity-dependent acceleration (6,) of every body, in its own axes."""
+    """Return the angular velocity (3,) and the velocity-dependent acceleration (6,) of every body, in its own axes."""
     omegas: list[SX] = []
     biases: list[SX] = []
     for body, step in zip(tree.bodies, steps, strict=True):
@@ -87,7 +91,7 @@ def _velocity_terms(tree: Tree, steps: list[Step], v: SX) -> tuple[list[SX], lis
 
 
 def _articulated(inertia: Inertia) -> SX:
-    """Spatial inertia (linear, angular) of a rigid body, shape (6, 6)."""
+    """Return the spatial inertia (linear, angular) of a rigid body, shape (6, 6)."""
     coupling = skew(inertia.first).T
     return ca.sparsify(
         ca.vertcat(
@@ -98,7 +102,7 @@ def _articulated(inertia: Inertia) -> SX:
 
 
 def _eliminate(body: Body, inertia: SX, force: SX, tau: SX, rotors: SX) -> tuple[list[_Elimination], SX, SX]:
-    """Solve a body's joint: its eliminations, and the inertia and force it shows to its parent."""
+    """Eliminate the accelerations of a body's joint; return also the inertia and the force that its parent feels."""
     eliminations = []
     for n, k in enumerate(body.kind.directions):
         rotor = rotors[body.v_start + n]
@@ -107,7 +111,7 @@ def _eliminate(body: Body, inertia: SX, force: SX, tau: SX, rotors: SX) -> tuple
         inverse = 1 / (U[k] + rotor)
         eliminations.append(_Elimination(k, U, u, inverse))
         if rotor.nnz() == 0:
-            # The joint gives way along k: that row cancels exactly.
+            # Without a rotor the joint transmits no inertia along k: that row cancels exactly.
             rest = SX.ones(6, 1)
             rest[k] = 0
             rest = ca.sparsify(rest)
@@ -121,7 +125,7 @@ def _eliminate(body: Body, inertia: SX, force: SX, tau: SX, rotors: SX) -> tuple
 
 
 def _inertia_up(step: Step, inertia: SX) -> SX:
-    """Articulated inertia in the parent's frame, (6, 6)."""
+    """Express an articulated inertia in the parent's frame, shape (6, 6)."""
     M = step.matrix_up(inertia[:3, :3], is_symmetric=True)
     H = step.matrix_up(inertia[:3, 3:])
     A = step.matrix_up(inertia[3:, 3:], is_symmetric=True)
@@ -137,7 +141,7 @@ def _force_up(step: Step, wrench: SX) -> SX:
 
 
 def _outward(tree: Tree, steps: list[Step], biases: list[SX], eliminations: list[list[_Elimination]]) -> SX:
-    """From the root outwards: joint accelerations, shape (nv,)."""
+    """Compute the joint accelerations from the root outwards, shape (nv,)."""
     root = ca.vertcat(-tree.gravity, SX(3, 1))
     accelerations: list[SX] = []
     result: list[SX] = [SX(0)] * tree.nv

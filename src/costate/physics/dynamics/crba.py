@@ -15,13 +15,16 @@ from costate.physics.tree import ROOT, Body, Step, Tree
 
 
 def crba(model: Model, params: Parameters, q: SX) -> SX:
-    """Mass matrix M(q) with rotor inertias on its diagonal, shape (nv, nv), with structural zeros between branches."""
+    """Return the mass matrix M(q), shape (nv, nv), with rotor inertias on its diagonal.
+
+    Entries between different branches of the tree are structural zeros.
+    """
     tree = regroup(Tree.of(model, params))
     return composite_matrix(tree, tree.steps(q)) + ca.diag(armature(model, params))
 
 
 def composite_matrix(tree: Tree, steps: list[Step]) -> SX:
-    """Mass matrix of the rigid bodies alone, shape (nv, nv)."""
+    """Return the mass matrix of the rigid bodies alone, without rotors, shape (nv, nv)."""
     composites = _composites(tree, steps)
     entries: dict[tuple[int, int], SX] = {}
     for i, body in enumerate(tree.bodies):
@@ -34,7 +37,7 @@ def composite_matrix(tree: Tree, steps: list[Step]) -> SX:
 
 
 def _composites(tree: Tree, steps: list[Step]) -> list[Inertia]:
-    """Inertia of every body with all that it carries, about its own origin."""
+    """Return the inertia of every body together with all bodies it carries, about its own origin."""
     composites = [body.inertia for body in tree.bodies]
     for i in reversed(range(len(composites))):
         parent = tree.bodies[i].parent
@@ -44,7 +47,7 @@ def _composites(tree: Tree, steps: list[Step]) -> list[Inertia]:
 
 
 def _unit_wrenches(body: Body, composite: Inertia) -> list[tuple[SX, SX]]:
-    """Wrench that accelerates the composite by one along each direction of the joint, in the body frame."""
+    """Return the wrenches that accelerate the composite by one along each direction of the joint, in the body frame."""
     unit = SX.eye(3)
     linear = [(composite.mass * unit[:, k], cross(composite.first, unit[:, k])) for k in body.kind.linear]
     rotational = composite.rotational()
@@ -64,7 +67,7 @@ def _walk_to_root(
         for k, torque in enumerate(ca.vertsplit(body.project(force, moment))):
             other = body.v_start + k
             if i == start:
-                # Within a joint both orders come by here: take one, so that the matrix is exactly symmetric.
+                # Two velocities of one joint meet here twice, in both orders: take one, for exact symmetry.
                 if k <= column:
                     _add(entries, other, me, torque, mirror=k != column)
             elif other == me:

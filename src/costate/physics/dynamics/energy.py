@@ -16,7 +16,7 @@ from costate.physics.tree import Tree
 
 
 def kinetic_energy(model: Model, params: Parameters, q: SX, v: SX) -> SX:
-    """v^T M v / 2 [J], rotors included, shape ()."""
+    """Return the kinetic energy v^T M v / 2 [J], rotors included, shape ()."""
     tree = regroup(Tree.of(model, params))
     twice = ca.dot(armature(model, params), v * v) if model.nv else SX(0)
     for body, (linear, omega) in zip(tree.bodies, body_twists(tree, tree.steps(q), v), strict=True):
@@ -26,14 +26,17 @@ def kinetic_energy(model: Model, params: Parameters, q: SX, v: SX) -> SX:
 
 
 def potential_energy(model: Model, params: Parameters, q: SX, springs: bool = True) -> SX:
-    """Of gravity, zero for a centre of mass at the origin, and of the joints' springs [J], shape ()."""
+    """Return the potential energy of gravity and of the joints' springs [J], shape ().
+
+    That of gravity is zero if the centre of mass is at the origin.
+    """
     mass, com = center_of_mass(model, params, q)
     energy = -mass * ca.dot(params["gravity", ""], com)
     return energy + spring_energy(model, params, q) if springs else energy
 
 
 def spring_energy(model: Model, params: Parameters, q: SX) -> SX:
-    """Sum of stiffness * deflection^2 / 2 [J], shape ()."""
+    """Return the sum of stiffness * deflection^2 / 2 over all joints [J], shape ()."""
     energy = SX(0)
     for i, joint in enumerate(model.joints):
         if joint.kind == "fixed" or params["stiffness", joint.name].nnz() == 0:

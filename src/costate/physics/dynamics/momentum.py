@@ -1,4 +1,4 @@
-"""Centre of mass, momentum about it, and the matrices that are linear in v. World axes.
+"""Centre of mass, momentum about it, and the matrices that map v to them, in world axes.
 
 Links fixed to the root do not count: they belong to the world.
 """
@@ -16,7 +16,7 @@ from costate.physics.tree import ROOT, Tree
 
 
 def center_of_mass(model: Model, params: Parameters, q: SX) -> tuple[SX, SX]:
-    """Mass [kg] and centre of mass [m], shape (3,), of the links that can move."""
+    """Return mass [kg] and centre of mass [m], shape (3,), of the links that can move."""
     tree = Tree.of(model, params)
     mass, first = SX(1, 1), zeros()
     for body, (R, p) in zip(tree.bodies, body_poses(tree, q), strict=True):
@@ -26,13 +26,16 @@ def center_of_mass(model: Model, params: Parameters, q: SX) -> tuple[SX, SX]:
 
 
 def com_jacobian(model: Model, params: Parameters, q: SX) -> SX:
-    """d(centre of mass)/dt = J v, shape (3, nv)."""
+    """Return the J with d(centre of mass)/dt = J v, shape (3, nv)."""
     mass, _ = center_of_mass(model, params, q)
     return _momenta(model, params, q)[:3, :] / mass
 
 
 def momentum_matrix(model: Model, params: Parameters, q: SX) -> SX:
-    """A with A v = (linear momentum [kg m/s], angular momentum about the centre of mass [kg m^2/s]), shape (6, nv)."""
+    """Return the A with A v = (linear momentum [kg m/s], angular momentum about the centre of mass [kg m^2/s]).
+
+    Its shape is (6, nv).
+    """
     _, com = center_of_mass(model, params, q)
     about_origin = _momenta(model, params, q)
     linear = about_origin[:3, :]
@@ -41,7 +44,7 @@ def momentum_matrix(model: Model, params: Parameters, q: SX) -> SX:
 
 
 def momentum(model: Model, params: Parameters, q: SX, v: SX) -> SX:
-    """Linear [kg m/s] and angular momentum about the centre of mass [kg m^2/s], shape (6,)."""
+    """Return the linear momentum [kg m/s] and the angular one about the centre of mass [kg m^2/s], shape (6,)."""
     tree = Tree.of(model, params)
     steps = tree.steps(q)
     twists = body_twists(tree, steps, v)
@@ -59,7 +62,7 @@ def momentum(model: Model, params: Parameters, q: SX, v: SX) -> SX:
 
 
 def _momenta(model: Model, params: Parameters, q: SX) -> SX:
-    """Linear and angular momentum about the world's origin per unit of each velocity, shape (6, nv)."""
+    """Return linear and angular momentum about the world's origin per unit of each velocity, shape (6, nv)."""
     tree = Tree.of(model, params)
     poses = body_poses(tree, q)
     composites = [b.inertia.rotated(R).shifted(p) for b, (R, p) in zip(tree.bodies, poses, strict=True)]

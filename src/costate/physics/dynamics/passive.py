@@ -1,4 +1,4 @@
-"""What resists the motion of joints: viscous damping, Coulomb friction and springs; and rotor inertia."""
+"""Passive forces of joints: viscous damping, Coulomb friction and springs; and the inertia of rotors."""
 
 from __future__ import annotations
 
@@ -14,24 +14,25 @@ from costate.physics.params import Parameters
 
 @dataclass(frozen=True)
 class Passive:
-    """Which passive forces act."""
+    """Selection of the passive forces that act."""
 
     damping: bool = True
-    """Viscous: damping * v."""
+    """Switch of viscous damping, damping * v."""
     friction: bool = True
-    """Coulomb, smoothed: friction * tanh(v / friction_speed)."""
+    """Switch of Coulomb friction, smoothed: friction * tanh(v / friction_speed)."""
     springs: bool = True
-    """stiffness * (q - rest); for joints with several coordinates an isotropic spring around the neutral position."""
+    """Switch of springs, stiffness * (q - rest). A joint with several coordinates has an isotropic spring around its
+    neutral position."""
     friction_speed: float = 1e-2
-    """Where friction reaches 76 % of its full value [rad/s or m/s]: small against working speeds, and large enough that
-    a step of a millisecond resolves it for usual inertias."""
+    """Speed at which friction reaches 76 % of its full value [rad/s or m/s]. It is small compared with working speeds,
+    but large enough for a step of a millisecond to resolve it with usual inertias."""
 
 
 ALL_PASSIVE = Passive()
 
 
 def resistance(model: Model, params: Parameters, q: SX, v: SX, passive: Passive | None) -> SX:
-    """Torques needed to move against the passive forces [N m or N], shape (nv,). Positive along v."""
+    """Return the torques needed to move against the passive forces [N m or N], shape (nv,), positive along v."""
     if passive is None:
         return SX(model.nv, 1)
     torques: list[SX] = [SX(1, 1)] * model.nv
@@ -58,14 +59,17 @@ def resistance(model: Model, params: Parameters, q: SX, v: SX, passive: Passive 
 
 
 def deflection(model: Model, params: Parameters, joint: int, q: SX) -> SX:
-    """How far a joint's spring is stretched along each of its directions, shape (nv,); q are the joint's own."""
+    """Return the deflection of a joint's spring along each of its directions, shape (nv,).
+
+    q: The joint's own coordinates.
+    """
     kind = JOINTS[model.joints[joint].kind]
     stretched = kind.deflect(q)
     return stretched - params["rest", model.joints[joint].name] if kind.nv == 1 else stretched
 
 
 def armature(model: Model, params: Parameters) -> SX:
-    """Rotor inertia seen by each velocity coordinate [kg m^2 or kg], shape (nv,)."""
+    """Return the rotor inertia that each velocity sees [kg m^2 or kg], shape (nv,)."""
     rotors: list[SX] = [SX(1, 1)] * model.nv
     for i, joint in enumerate(model.joints):
         if joint.kind == "fixed":

@@ -1,11 +1,11 @@
 """Move inertia towards the root where that changes no torque, so that fewer parameters are left to compute with.
 
 A thin rod along a revolute joint's axis moves the same whether it belongs to the child or to the parent, as do a body's
-rotational inertia at a prismatic joint and a point mass at a spherical joint's centre. Taking these parts of each body
-over to its parent, from the tips to the root, leaves the dynamics exactly as they are while mass, one first moment and
-one second moment of every revolute body vanish (the minimal inertial parameters: Khalil & Kleinfinger, 1987; Gautier
-& Khalil, 1990). What arrives at the root never moves and drops out. Single bodies may end up with impossible inertias;
-the mass matrix, and each pivot of its factorisation, do not change.
+rotational inertia at a prismatic joint and a point mass at a spherical joint's centre. Moving these parts of each body
+to its parent, from the tips to the root, does not change the dynamics, but removes mass, one first moment and one
+second moment of every revolute body (the minimal inertial parameters: Khalil & Kleinfinger, 1987; Gautier & Khalil,
+1990). The parts that arrive at the root never move, and are dropped. A single body may end up with an impossible
+inertia, but the mass matrix and each pivot of its factorisation stay the same.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from costate.physics.tree import ROOT, Body, Step, Tree
 
 @lru_cache(maxsize=32)
 def regroup(tree: Tree) -> Tree:
-    """The same dynamics with fewer inertial parameters. Bodies with symbolic ones keep them."""
+    """Return a tree with the same dynamics and fewer inertial parameters. Bodies with symbolic ones keep them."""
     bodies = list(tree.bodies)
     for i in reversed(range(len(bodies))):
         body = bodies[i]
@@ -40,7 +40,7 @@ def regroup(tree: Tree) -> Tree:
 
 
 def _split(body: Body) -> tuple[Inertia, Inertia]:
-    """(what stays with the body, what its parent may carry)."""
+    """Split the inertia of a body into the part that stays with it and the part that its parent can carry."""
     own = body.inertia
     nothing = Inertia.zero()
     if body.kind is JOINTS["revolute"]:
@@ -66,7 +66,7 @@ def _without(own: Inertia, first: DM, second: DM) -> Inertia:
 
 
 def _kept(x: SX, mask: DM) -> SX:
-    """The entries of x under the mask; the others become structural zeros."""
+    """Keep the entries of x under the mask; the others become structural zeros."""
     return x * SX(ca.sparsify(mask))
 
 

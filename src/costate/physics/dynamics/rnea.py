@@ -1,7 +1,8 @@
 """Inverse dynamics: the recursive Newton-Euler algorithm (Luh, Walker & Paul, 1980), in body frames.
 
-Accelerations are those of points (d^2 p/dt^2), not spatial ones: then no linear velocity is needed anywhere. Gravity is
-an upward acceleration of the root. U = [alpha]x + [omega]x^2 serves a body's own wrench and all its children.
+Accelerations are those of points (d^2 p/dt^2), not spatial ones, so that no linear velocity is needed anywhere. Gravity
+is an upward acceleration of the root. U = [alpha]x + [omega]x^2 is formed once per body, for its own wrench and for the
+accelerations of all its children.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from costate.physics.params import Parameters
 from costate.physics.tree import ROOT, Step, Tree
 
 Wrenches = Mapping[str, SX]
-"""Link name -> force [N], torque [N m] in world axes, acting at the link's origin, shape (6,)."""
+"""Wrenches by link name: force [N] and torque [N m] in world axes, acting at the link's origin, shape (6,)."""
 
 
 def rnea(
@@ -32,9 +33,9 @@ def rnea(
     f_ext: Wrenches | None = None,
     passive: Passive | None = ALL_PASSIVE,
 ) -> SX:
-    """Joint torques M(q) a + h(q, v) + armature * a + passive forces - sum of J^T f_ext [N m or N], shape (nv,).
+    """Return joint torques M(q) a + h(q, v) + armature * a + passive forces - sum of J^T f_ext [N m or N], shape (nv,).
 
-    q (nq,), v (nv,), a (nv,); passive: which of damping, friction and springs resist (None: none of them).
+    q (nq,), v (nv,), a (nv,); passive: Selection of damping, friction and springs; none of them if None.
     """
     tree = Tree.of(model, params)
     external = wrenches_in_bodies(tree, q, f_ext or {})
@@ -43,7 +44,7 @@ def rnea(
 
 
 def newton_euler(tree: Tree, q: SX, v: SX, a: SX, gravity: SX, external: Mapping[int, tuple[SX, SX]]) -> SX:
-    """Torques of the rigid bodies alone, shape (nv,). External wrenches (force, moment) are given in body frames."""
+    """Return the torques of the rigid bodies alone, shape (nv,). External wrenches (force, moment) are in body frames."""
     steps = tree.steps(q)
     states = _outward(tree, steps, v, a, gravity)
     wrenches = [body.inertia.wrench(point, U) for body, (_, _, point, U) in zip(tree.bodies, states, strict=True)]
@@ -53,7 +54,7 @@ def newton_euler(tree: Tree, q: SX, v: SX, a: SX, gravity: SX, external: Mapping
 
 
 def _outward(tree: Tree, steps: list[Step], v: SX, a: SX, gravity: SX) -> list[tuple[SX, SX, SX, SX]]:
-    """omega, alpha, acceleration of the origin, and U of every body, in its own axes."""
+    """Return omega, alpha, acceleration of the origin, and U of every body, in its own axes."""
     root = zeros(), zeros(), -gravity, SX(3, 3)
     states: list[tuple[SX, SX, SX, SX]] = []
     for body, step in zip(tree.bodies, steps, strict=True):
@@ -69,7 +70,7 @@ def _outward(tree: Tree, steps: list[Step], v: SX, a: SX, gravity: SX) -> list[t
 
 
 def inward(tree: Tree, steps: list[Step], wrenches: list[tuple[SX, SX]]) -> SX:
-    """Joint torques, shape (nv,), that carry the given wrench (force, moment at the origin) of every body."""
+    """Return the joint torques, shape (nv,), that carry the given wrench (force, moment at the origin) of every body."""
     total = list(wrenches)
     torques: list[SX] = [SX(1, 1)] * tree.nv
     for i in reversed(range(len(tree.bodies))):

@@ -14,16 +14,7 @@ from casadi import SX
 from costate.model import Model
 from costate.physics import Parameters
 from costate.physics.dynamics.crba import crba
-from costate.sim.forces.actuators import (
-    Actuator,
-    Affine,
-    DCMotor,
-    Explicit,
-    Motor,
-    PositionServo,
-    Torque,
-    VelocityServo,
-)
+from costate.sim.forces.actuators import Actuator, Affine, Torque
 from costate.sim.forces.tendons import Length, Tendon
 from costate.sim.setup import Drive
 
@@ -31,7 +22,8 @@ Actuators = Actuator | Mapping[str, Actuator] | Literal["file"] | None
 
 
 def drives(model: Model, robots: Mapping[str, Model], tendons: Sequence[Tendon], actuators: Actuators) -> list[Drive]:
-    """One per actuated joint, in the order of the joints, then one per actuated tendon; or as the robots' files list them."""
+    """Return one drive per actuated joint, in the order of the joints, then one per actuated tendon; or as the robots' files list
+    them."""
     lengths = {
         j.name: (Length(((iq, iv, 1.0),)), float(j.max_effort[0]))
         for j, iq, iv in zip(model.joints, model.q_index, model.v_index, strict=True)
@@ -49,16 +41,11 @@ def drives(model: Model, robots: Mapping[str, Model], tendons: Sequence[Tendon],
 
 def _drive(name: str, length: Length, effort: float, actuator: Actuator, inertia: _Inertia) -> Drive:
     limit = effort if actuator.limit is None else actuator.limit
-    if isinstance(actuator, Explicit):
-        return Drive(name, length, actuator, 0.0, 0.0, limit)
-    if isinstance(actuator, DCMotor):
-        slope = actuator.gear**2 * actuator.stall_torque / actuator.no_load_speed
-        return Drive(name, length, actuator, 0.0, slope, limit)
-    return Drive(name, length, actuator, *_gains(actuator, inertia, length), limit)
+    return Drive(name, length, actuator, *actuator.gains(lambda: inertia.along(length)), limit)
 
 
 def _of_files(robots: Mapping[str, Model], which: str) -> Iterator[tuple[str, Affine]]:
-    """Those of the robots' files, robot after robot."""
+    """Give the actuators of the robots' files, robot after robot."""
     if which != "file":
         raise ValueError(f"actuators must be an actuator, name -> actuator, None or 'file', not '{which}'")
     for robot, model in robots.items():
@@ -68,9 +55,8 @@ def _of_files(robots: Mapping[str, Model], which: str) -> Iterator[tuple[str, Af
 
 
 def with_rotors(model: Model, drives: Iterable[Drive]) -> Model:
-    """The model whose joints carry the rotors of their motors."""
-    motors = {d.joint: d.actuator for d in drives if isinstance(d.actuator, Motor | DCMotor)}
-    rotors = {name: m.gear**2 * m.armature for name, m in motors.items() if m.armature}
+    """Return the model whose joints carry the rotors of their motors."""
+    rotors = {d.joint: d.actuator.rotor for d in drives if d.actuator.rotor}
     if not rotors:
         return model
     for name in rotors.keys() - {j.name for j in model.joints}:
@@ -78,24 +64,15 @@ def with_rotors(model: Model, drives: Iterable[Drive]) -> Model:
     return replace(model, joints=tuple(replace(j, armature=j.armature + rotors.get(j.name, 0.0)) for j in model.joints))
 
 
-def _gains(actuator: VelocityServo | PositionServo, inertia: _Inertia, length: Length) -> tuple[float, float]:
-    """Stiffness and damping."""
-    t = actuator.time_constant
-    if isinstance(actuator, VelocityServo):
-        return 0.0, inertia.along(length) / t if actuator.gain is None else actuator.gain
-    k = inertia.along(length) / t**2 if actuator.stiffness is None else actuator.stiffness
-    return k, 2 * inertia.along(length) / t if actuator.damping is None else actuator.damping
-
-
 @dataclass(frozen=True, eq=False)
 class _Inertia:
-    """What actuators move at home."""
+    """The inertia that actuators move at the home configuration."""
 
     model: Model
 
     @cached_property
     def matrix(self) -> np.ndarray:
-        """(nv, nv)."""
+        """Mass matrix, (nv, nv)."""
         model = self.model
         assert model.home is not None  # merged models have one
         q = SX.sym("q", model.nq)
@@ -103,7 +80,7 @@ class _Inertia:
         return np.array(M(ca.DM(model.home)))
 
     def along(self, length: Length) -> float:
-        """Of a joint: its entry on the diagonal. Of a tendon: the mass its length has where nothing else holds the joints."""
+        """Return the entry of a joint on the diagonal, or the mass a tendon's length has where nothing else holds the joints."""
         if len(length.terms) == 1 and length.terms[0][2] == 1.0:
             return float(self.matrix[length.terms[0][1], length.terms[0][1]])
         row = np.zeros(len(self.matrix))
@@ -115,7 +92,7 @@ class _Inertia:
 def _chosen(
     model: Model, robots: Iterable[str], tendons: Sequence[Tendon], actuators: Actuator | Mapping[str, Actuator] | None
 ) -> dict[str, Actuator]:
-    """Joint or tendon -> actuator."""
+    """Return joint or tendon -> actuator."""
     joints = [j.name for j in model.joints if j.nv == 1]
     if not isinstance(actuators, Mapping):
         actuator = Torque() if actuators is None else actuators

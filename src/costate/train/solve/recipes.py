@@ -11,7 +11,7 @@ from costate.optimise.direct import DirectOptions
 from costate.optimise.gauss_newton import GaussNewtonOptions
 from costate.optimise.ilqr import ILQROptions
 from costate.optimise.search import SearchOptions
-from costate.optimise.solution import Options
+from costate.optimise.solution import OptimiserOptions
 from costate.train.solve.problems import Solvable
 
 
@@ -21,7 +21,7 @@ class Recipe:
 
     task: str
     """Class of the task, as module:class in `costate.tasks`."""
-    options: Mapping[str, Options]
+    options: Mapping[str, OptimiserOptions]
     """Optimisers and their options; the first one is the usual one, "search" the reference without gradients."""
     fields: Mapping[str, Any] = field(default_factory=dict)
     """Fields of the task that differ from their defaults."""

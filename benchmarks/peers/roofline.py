@@ -1,0 +1,173 @@
+"""How near our kernels come to what one core can do: operations per second against its peak and its memory."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
+from functools import cache, partial
+from typing import Any
+
+from benchmarks.measure.table import Table
+
+BATCH = 4096
+ROUNDS = 9
+Clock = Callable[[], float]
+
+
+@dataclass(frozen=True)
+class Point:
+    """One kernel."""
+
+    kernel: str
+    operations: int
+    """Per sample; a fused multiply-add is one, loops count as often as they run."""
+    bytes: int
+    """Per sample: inputs and outputs."""
+    nanoseconds: float
+    """Per sample."""
+    peak: float
+    """Operations per second of one core."""
+    bandwidth: float
+    """Bytes per second that one core copies, read and written."""
+
+    @property
+    def rate(self) -> float:
+        """Operations per second."""
+        return 1e9 * self.operations / self.nanoseconds
+
+    @property
+    def intensity(self) -> float:
+        """Operations per byte."""
+        return self.operations / self.bytes
+
+    @property
+    def roof(self) -> float:
+        """Operations per second that peak and memory allow."""
+        return min(self.peak, self.intensity * self.bandwidth)
+
+
+def measure(say: Callable[[str], None], processor_time: bool = False) -> list[dict[str, Any]]:
+    """All kernels, float64, one thread."""
+    from costate.kernel.report import peak_rate
+
+    clock = time.thread_time if processor_time else time.perf_counter
+    points, peak, bandwidth = [], 0.0, 0.0
+    for name, make in _kernels():
+        say(f"roofline: {name}")
+        kernel, sample = make()
+        seconds = _seconds(kernel, sample, clock)
+        peak_rate.cache_clear()  # a busy or hot machine has bad moments: the best one counts, as for kernels
+        peak, bandwidth = max(peak, peak_rate("f64") / 2), max(bandwidth, _bandwidth(clock))
+        sizes = [_count(s.shape) for s in (*kernel.signature.inputs, *kernel.signature.outputs)]
+        points.append(Point(name, kernel.code("f64").artifact.work, 8 * sum(sizes), 1e9 * seconds / BATCH, 0.0, 0.0))
+    return [asdict(replace(p, peak=peak, bandwidth=bandwidth)) for p in points]
+
+
+def _kernels() -> Iterator[tuple[str, Callable[[], tuple[Any, dict[str, Any]]]]]:
+    functions = ("forward_kinematics", "inverse_dynamics", "mass_matrix", "forward_dynamics")
+    for robot in ("ur5", "laikago"):
+        for function in functions:
+            title = f"{robot}: {function.replace('_', ' ')}"
+            yield title, partial(_function, robot, function, False)
+            if function.endswith("dynamics"):
+                yield f"{title}, its VJP", partial(_function, robot, function, True)
+    yield "laikago: step with contact", partial(_step, False)
+    yield "laikago: step with contact, its VJP", partial(_step, True)
+
+
+def _function(robot: str, function: str, vjp: bool) -> tuple[Any, dict[str, Any]]:
+    from costate.robot import load_robot
+
+    kernel = load_robot(robot).kernel(function)
+    return (kernel.vjp() if vjp else kernel), {}
+
+
+def _step(vjp: bool) -> tuple[Any, dict[str, Any]]:
+    """50 sweeps, four feet; the state is that of a robot that stands."""
+    from costate import PGS, Static, World, shapes
+    from costate.robot import load_robot
+    from costate.sim.rollout import step_kernel
+
+    world = World(
+        robots=[load_robot("laikago")],
+        scenery=[Static("ground", shapes.plane())],
+        contact=PGS(sweeps=50, joint_limits=False),
+        dt=0.002,
+        integrator="implicit",
+        collide=lambda a, b: "ground" in (a, b) and ("toe" in a or "toe" in b),
+    )
+    kernel = step_kernel(world.setup)
+    return (kernel.vjp() if vjp else kernel), {"state": world.initial_state(BATCH)}
+
+
+def _seconds(kernel: Any, given: dict[str, Any], clock: Clock) -> float:
+    """Of a batch, one thread; inputs that are not given are random."""
+    import torch
+
+    random = torch.Generator().manual_seed(0)
+    inputs = [
+        given[s.name] if s.name in given else torch.rand(BATCH, *s.shape, dtype=torch.float64, generator=random)
+        for s in kernel.signature.inputs
+    ]
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        return _best(lambda: kernel.run(inputs), clock)
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _bandwidth(clock: Clock) -> float:
+    import torch
+
+    source, target = _buffers()
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        return 2 * 8 * source.numel() / _best(lambda: target.copy_(source), clock, 3)
+    finally:
+        torch.set_num_threads(threads)
+
+
+@cache
+def _buffers() -> tuple[Any, Any]:
+    """Far larger than any cache."""
+    import torch
+
+    return torch.ones(1 << 24, dtype=torch.float64), torch.zeros(1 << 24, dtype=torch.float64)
+
+
+def _best(run: Callable[[], Any], clock: Clock, rounds: int = ROUNDS) -> float:
+    run()
+    best = float("inf")
+    for _ in range(rounds):
+        start = clock()
+        run()
+        best = min(best, clock() - start)
+    return best
+
+
+def _count(shape: tuple[int, ...]) -> int:
+    n = 1
+    for k in shape:
+        n *= k
+    return n
+
+
+def table(points: list[dict[str, Any]]) -> Table:
+    rows = []
+    for p in (Point(**p) for p in points):
+        shares = 100 * p.rate / p.peak, 100 * p.rate / p.roof
+        rows.append((p.kernel, p.operations, p.intensity, p.nanoseconds, p.rate / 1e9, *shares))
+    peak = max((p["peak"] for p in points), default=0.0) / 1e9
+    bandwidth = max((p["bandwidth"] for p in points), default=0.0) / 1e9
+    note = (
+        f"One thread, float64, batch {BATCH}, called from torch. Operations per sample: a fused multiply-add is one, a "
+        "sine is one, loops count as often as they run. Peak: a loop of nothing but fused multiply-adds, measured in "
+        f"turns with the kernels, {peak:.1f} G operations per second (twice as many flops). Roof: the peak, or what "
+        "memory allows at that many operations per byte of inputs and outputs; one core copies "
+        f"{bandwidth:.1f} GB/s, read and written."
+    )
+    columns = ("kernel", "operations", "per byte", "ns per sample", "G operations/s", "% of peak", "% of roof")
+    return Table("Roofline", columns, tuple(rows), note)

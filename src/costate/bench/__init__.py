@@ -1,1 +1,0 @@
-"""Costate beside other libraries: each in an environment of its own, measured in turns in one run."""

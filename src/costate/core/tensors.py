@@ -1,0 +1,49 @@
+"""Tensors in safetensors files (never pickle), with a note and a checksum."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from costate.core.files import checksum, write_atomically
+
+
+def write_tensors(path: Path, tensors: Mapping[str, Tensor], note: Mapping[str, Any] | None = None) -> None:
+    """Write tensors, a note about them (as JSON in the header) and a checksum of both to one file, atomically."""
+    from safetensors.torch import save
+
+    plain = {name: t.detach().contiguous() for name, t in tensors.items()}
+    text = {} if note is None else {"note": json.dumps(note)}
+    data = save(plain, text | {"sha256": _checksum(plain, text.get("note", "{}"))})
+    write_atomically(path, lambda temporary: temporary.write_bytes(data))
+
+
+def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Return the tensors and the note of a file that `write_tensors` wrote."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load
+
+    data = path.read_bytes()
+    try:
+        tensors = load(data)  # checks the whole file
+        header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")]).get("__metadata__", {})
+        note = header.get("note", "{}")
+        if header.get("sha256", found := _checksum(tensors, note)) != found:  # older files have none
+            raise ValueError("its content is not what was written")
+        return tensors, json.loads(note)
+    except (SafetensorError, ValueError) as error:
+        raise ValueError(f"{path} is damaged: {error}") from error
+
+
+def _checksum(tensors: Mapping[str, Tensor], note: str) -> str:
+    """Return a checksum of tensors and note. The format itself has none: a changed bit would be a changed weight."""
+    parts = [note.encode()]
+    for name, tensor in sorted(tensors.items()):
+        parts.append(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        parts.append(tensor.cpu().reshape(-1).view(torch.uint8).numpy().tobytes())
+    return checksum(*parts)

@@ -1,0 +1,168 @@
+"""Docstrings are sentences: none begins with a dangling fragment, and those of functions begin with a verb.
+
+    python -m tests.test_language            # offences by package: what to put into the tables below
+    python -m tests.test_language sim        # the offences of a package
+
+The tables hold how many offences each package still has. They only ever get smaller.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+from tests.docstrings import Docstring, docstrings
+
+SOURCE = Path(__file__).parent.parent / "src" / "costate"
+
+_FRAGMENTS = """
+of what where whether how which who whose when why none those such than likewise per as with without or and then by to
+at in on from for until between along under within after about not
+"""
+_VERBS = """
+abandon accept accumulate add advance align allocate allow answer append apply approximate ask assemble assign attach
+average begin bind blend bound branch break bring build bundle cache call carry cast catch change check choose clamp
+clean clear clip close collapse collect colour combine commit compare compile complete compose compute concatenate
+connect constrain construct continue contract convert copy count cover create cross cut damp decide declare decode
+decompose decrease define delay delete derive describe design detach detect determine differentiate disable discard
+dispatch display distribute disturb divide do double draw drive drop dump embed emit enable encode end enforce enter
+erase estimate evaluate exchange excite execute expand explain export express extend extract extrapolate factor fall
+fetch fill filter find finish fit fix flatten flip fold follow force forget form format free fuse gather generate get
+give go greet group grow guess guide handle hash hide hold identify ignore import include increase index indicate
+infer initialise inline insert inspect install instantiate integrate interpolate intersect invert iterate join judge
+jump keep kill label launch lay lead learn leave let lift limit line linearise link list load locate lock log look
+lower make map mark mask match measure merge minimise mirror move multiply name narrow negate normalise note notice
+number observe offer open optimise order override pack pad parse partition pass paste pause perturb pick pin place
+plan play plot point pool pose prefer prepare present press print process produce project propagate propose prove
+provide prune publish pull push put query quote raise randomise rank read rebuild receive recompute record recover
+reduce refine refuse register reject release remember remove rename render reorder repeat replace report request require
+reserve reset reshape resolve restore resume return reuse reverse revise rewrite roll rotate round run sample save say
+scale scan scatter schedule search seed select send separate serve set shade shape share shift show shrink shut sign
+simplify simulate skip sleep slice slide smooth snap solve sort specialise spell split spread square stack standardise
+start state stay steer step stop store stream subtract succeed suggest sum supply suppress swap sweep switch take tell
+tend test tidy tile time touch trace track train transfer transform translate transmit transpose traverse trim try
+tune turn undo unfold unite unpack unwrap update upgrade use validate vary verify view visit wait walk warm warn watch
+weigh wire wrap write yield
+"""
+
+FRAGMENTS = frozenset(_FRAGMENTS.split())
+"""First words that leave a reader asking: of what? where what?"""
+
+VERBS = frozenset(_VERBS.split())
+"""What a function can do. A verb that is missing here is welcome."""
+
+
+def is_fragment(doc: Docstring) -> bool:
+    """Tell whether a docstring begins with a dangling word or a bare unit."""
+    return doc.first_word.lower() in FRAGMENTS or doc.text.lstrip().startswith("[")
+
+
+def lacks_verb(doc: Docstring) -> bool:
+    """Tell whether a function's docstring begins with something else than a verb in the imperative."""
+    return doc.kind == "function" and doc.first_word.lower() not in VERBS
+
+
+RULES: dict[str, Callable[[Docstring], bool]] = {"fragment": is_fragment, "no verb": lacks_verb}
+
+ALLOWED: dict[str, dict[str, int]] = {
+    "fragment": {
+        "cli": 25,
+        "collision": 52,
+        "compat": 13,
+        "core": 1,
+        "draw": 28,
+        "export": 4,
+        "identify": 38,
+        "kernel": 47,
+        "model": 56,
+        "optimise": 48,
+        "physics": 25,
+        "report": 9,
+        "robot": 22,
+        "sim": 144,
+        "tasks": 115,
+        "train": 41,
+        "viewer": 25,
+    },
+    "no verb": {
+        "cli": 10,
+        "collision": 123,
+        "compat": 59,
+        "core": 5,
+        "draw": 50,
+        "export": 8,
+        "identify": 61,
+        "kernel": 234,
+        "model": 63,
+        "optimise": 59,
+        "physics": 100,
+        "report": 29,
+        "robot": 59,
+        "sim": 214,
+        "tasks": 96,
+        "train": 32,
+        "viewer": 39,
+    },
+}
+"""Rule -> package -> number of docstrings that still break it."""
+
+
+@cache
+def offences(rule: str) -> tuple[tuple[str, str], ...]:
+    """Return (package, place and beginning) of every docstring that breaks a rule."""
+    return tuple(_offences(RULES[rule]))
+
+
+def _offences(breaks: Callable[[Docstring], bool]) -> Iterator[tuple[str, str]]:
+    for path in sorted(SOURCE.rglob("*.py")):
+        parts = path.relative_to(SOURCE).parts
+        for doc in docstrings(path):
+            if breaks(doc):
+                yield (
+                    parts[0] if len(parts) > 1 else "costate",
+                    f"{'/'.join(parts)}:{doc.line}: {doc.text.split('.')[0][:80]}",
+                )
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_no_package_gets_worse(rule: str) -> None:
+    found = offences(rule)
+    counts = Counter(package for package, _ in found)
+    worse = {p: n for p, n in counts.items() if n > ALLOWED[rule].get(p, 0)}
+    shown = "\n".join(line for package, line in found if package in worse)
+    assert not worse, f"more docstrings with {rule} than the table allows: {worse}\n{shown}"
+
+
+def test_the_tables_name_packages() -> None:
+    packages = {path.name for path in SOURCE.iterdir() if path.is_dir()} | {"costate"}
+    assert {p for table in ALLOWED.values() for p in table} <= packages
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "broken"),
+    [
+        ("field", "Of the spring [N/m].", {"fragment"}),
+        ("field", "[m].", {"fragment"}),
+        ("field", "Stiffness [N/m].", set()),
+        ("class", "A contact point between two links.", set()),
+        ("class", "What a solver found.", {"fragment"}),
+        ("property", "Number of coordinates.", set()),
+        ("function", "The inertia of a body.", {"no verb"}),
+        ("function", "Whether it is closed.", {"fragment", "no verb"}),
+        ("function", "Return the inertia of a body.", set()),
+    ],
+)
+def test_the_rules_find_what_they_are_for(kind: str, text: str, broken: set[str]) -> None:
+    assert {rule for rule, breaks in RULES.items() if breaks(Docstring(kind, "x", text, 1))} == broken
+
+
+if __name__ == "__main__":
+    for rule in RULES:
+        if len(sys.argv) > 1:
+            print(*(f"{rule}: {line}" for package, line in offences(rule) if package in sys.argv[1:]), sep="\n")
+        else:
+            print(f"{rule!r}:", dict(sorted(Counter(package for package, _ in offences(rule)).items())))
