@@ -28,6 +28,11 @@ TESTED_ELSEWHERE = {
     "compat/differentiable_robot_model": "compat/test_same_calls.py",
     "core": "kernel/machine/test_cache.py",
     "tasks/insertion": "tasks/test_insertion.py",
+    "tasks/insertion/least_time": "tasks/test_insertion_least_time.py",
+    "tasks/insertion/mujoco": "tasks/test_insertion_mujoco.py",
+    "tasks/insertion/play": "tasks/test_insertion_play.py",
+    "tasks/insertion/report": "tasks/test_insertion_report.py",
+    "train/solve": "tasks/test_solve.py",
 }
 """Folder of the package without a folder of tests -> the tests that exercise it."""
 
@@ -66,7 +71,7 @@ OF_A_PACKAGE = {
     "robot": ("learnable_gradients",),
     "sim": ("resting",),
     "sim/integrate": ("newton_integrators",),
-    "tasks": ("insertion_transfer", "solve"),
+    "tasks": ("solve",),
     "viewer": ("page", "speed"),
 }
 """Folder -> tests of it as a whole, or of a property that no single module has."""
