@@ -1,4 +1,4 @@
-"""What a task has to say so that a policy can be trained, judged, shown and exported for it.
+"""The protocol of a task: what it says so that a policy can be trained, judged, shown and exported for it.
 
 A task of your own gives a `world`, and four methods: `draw` random episodes, `observe` a state, the terms of the `loss` of what
 happened, and `judge` it. Everything else has a default. docs/own_task.md builds one.
