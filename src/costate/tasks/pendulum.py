@@ -80,7 +80,7 @@ class Pendulum(Solvable):
         stands[-self.balance :] = 1.0
 
         def upright(s: Any) -> ca.SX:
-            """Return residuals, zero for links that stand; they have no slope where links hang exactly, which random starts never do."""
+            """Return residuals, zero for links that stand, without slope where they hang exactly, which random starts never do."""
             absolute = ca.cumsum(s.q)
             return ca.vertcat(ca.sin(absolute), 1 + ca.cos(absolute))
 
