@@ -52,8 +52,9 @@ def tasks(chosen: list[str], starts: int, reference: int) -> tuple[Table, dict[s
         "search: solved", "iterations ", "seconds ",
     )  # fmt: skip
     note = (
-        f"Solved: of {starts} random starts, to the tolerance of the task, judged on a rollout of its own. Iterations and seconds: "
-        f"medians over what was solved, of one start by itself. Search: CMA-ES (racecar: random search) from the first {reference} "
+        f"Solved: starts of {starts} random ones that reached the tolerance of the task, judged on a separate roll-out. Iterations "
+        f"and seconds: medians over the solved starts, each run by itself. Search: CMA-ES (racecar: random search) from the first "
+        f"{reference} "
         "starts, at most 500 iterations (golf 1,500, identification 300, racecar 100); for pendulums over 20 knots per joint, "
         "without a drawing, and for `push` from the first contact alone."
     )

@@ -1,4 +1,4 @@
-"""Pages that are scripts run; the snippets of other pages are run here, from top to bottom; links lead somewhere."""
+"""Pages that are scripts run; so do the snippets of other pages and of the README, from top to bottom; links lead somewhere."""
 
 from __future__ import annotations
 
@@ -42,7 +42,17 @@ def test_snippets_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         torch.set_default_dtype(dtype)
 
 
-@pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda path: path.stem)
+@pytest.mark.slow
+def test_readme_can_be_pasted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All Python of the README runs in one interpreter, in its order; commands of a shell and the viewer's page are left out."""
+    monkeypatch.chdir(tmp_path)
+    lines = [line[4:] for line in (DOCS.parent / "README.md").read_text().splitlines() if line.startswith("    ")]
+    code = [line for line in lines if not re.match(r"(make|pip|costate) |cs\.view\(", line)]
+    assert len(code) > 15
+    exec(compile("\n".join(code), "README.md", "exec", dont_inherit=True), {})
+
+
+@pytest.mark.parametrize("page", [DOCS.parent / "README.md", *sorted(DOCS.glob("*.md"))], ids=lambda path: path.stem)
 def test_links_lead_somewhere(page: Path) -> None:
     missing = [link for link in LINK.findall(page.read_text()) if not (page.parent / link).exists()]
     assert not missing

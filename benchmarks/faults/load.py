@@ -182,10 +182,10 @@ def load(smoke: bool) -> tuple[list[Table], int]:
     table = tuple((what, found, "yes" if sound else "NO") for what, found, sound in rows)
     loops = [long_loop(each, 4 if smoke else SECONDS) for each in track(LOOPS, "loops")]
     note = (
-        "A day in short: what may pile up does so per call, iteration and kernel, not per second. A loop takes "
-        f"{SECONDS:.0f} s of processor time; its memory over that time, and the growth that a day's number of calls, iterations or "
-        "kernels would bring: from the slope after the first quarter, with its confidence interval of 95 %. Flat: the interval "
-        "includes no growth, or is below a tenth of the memory."
+        "A day is extrapolated, because memory that is not freed accumulates per call, iteration or kernel and not per second. "
+        f"Each loop takes {SECONDS:.0f} s of processor time. The table has its memory over that time, and the growth that a day's "
+        "number of calls, iterations or kernels would cause, computed from the slope after the first quarter, with a 95 % "
+        "confidence interval. Flat: the interval includes zero, or is below a tenth of the memory."
     )
     columns = ("loop", "in the loop", "in a day", "MB at 25 %", "50 %", "75 %", "100 %", "MB a day", "flat")
     tables = [

@@ -1,8 +1,9 @@
-"""Arguments of the wrong kind, said in the user's words before they fail somewhere inside."""
+"""Checks of arguments: errors in the user's words, before something fails deep inside."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,11 @@ import torch
 from costate.collision.shapes import Solid
 from costate.model import Model, Shape, Transform
 from costate.robot import Robot
+from costate.sim.integrate.table import INTEGRATORS
 
 
 def check_robots(robots: Any) -> None:
-    """A sequence of robots, or names and robots."""
+    """Raise an error unless robots are a sequence of robots, or names and robots."""
     if isinstance(robots, Robot | str | Model):
         raise TypeError(f"robots is {_given(robots)}; expected a list of robots: {_as_robot(robots, '[{}]')}")
     for robot in robots.values() if isinstance(robots, Mapping) else robots:
@@ -23,7 +25,7 @@ def check_robots(robots: Any) -> None:
 
 
 def check_parts(parts: Any, kind: type, name: str) -> None:
-    """Bodies and scenery."""
+    """Raise an error unless parts are bodies (or static geometry)."""
     if not isinstance(parts, Iterable):
         raise TypeError(f"{name} is {_given(parts)}; expected a list of cs.{kind.__name__}")
     for part in parts:
@@ -65,7 +67,7 @@ def check_tensor(name: str, value: Any) -> None:
 
 
 def check_controls(state: Any, controls: Any, nu: int) -> None:
-    """Of a rollout."""
+    """Raise an error unless controls fit a roll-out from these states."""
     check_tensor("state", state)
     check_tensor("controls", controls)
     if controls.dim() < 2 or controls.shape[-1] != nu:
@@ -76,6 +78,29 @@ def check_controls(state: Any, controls: Any, nu: int) -> None:
             f"controls have shape {tuple(controls.shape)} for a batch of {batch[0]} states; time comes first, (T, {batch[0]}, "
             f"{nu}): pass controls.movedim(0, 1) if they are (batch, T, nu)"
         )
+
+
+def named_robots(robots: Sequence[Robot] | Mapping[str, Robot]) -> dict[str, Robot]:
+    """Return name -> robot; robots of the same name get a number."""
+    if isinstance(robots, Mapping):
+        return dict(robots)
+    named: dict[str, Robot] = {}
+    for r in robots:
+        name, k = r.name, 2
+        while name in named:
+            name, k = f"{r.name}_{k}", k + 1
+        named[name] = r
+    return named
+
+
+def check_options(integrator: str, substeps: int, dt: float) -> None:
+    """Raise an error unless these are an integrator, a number of substeps and a control step."""
+    if integrator not in INTEGRATORS:
+        raise ValueError(f"unknown integrator '{integrator}': use one of {', '.join(INTEGRATORS)}")
+    if not isinstance(substeps, Integral) or not isinstance(dt, Real):
+        raise TypeError(f"substeps is {substeps!r} and dt is {dt!r}; expected a whole number, and a number of seconds")
+    if substeps < 1 or not dt > 0:
+        raise ValueError(f"dt must be positive and substeps at least 1, got dt={dt}, substeps={substeps}")
 
 
 def _given(value: Any) -> str:

@@ -38,7 +38,7 @@ def check_states(model: Model, states: Tensor, first_step: int) -> None:
 
 
 def owner_of(model: Model, element: int) -> str:
-    """Body and joint an entry of a state belongs to."""
+    """Return the body and joint that an entry of a state belongs to, in words."""
     is_q = element < model.nq
     index, at = (model.q_index, element) if is_q else (model.v_index, element - model.nq)
     for j, start in zip(model.joints, index, strict=True):

@@ -1,4 +1,4 @@
-"""What goes into a step beside state and control: parameters, learnable parameters of robots, and wrenches."""
+"""Inputs of a step beside state and control: parameters, learnable parameters of robots, and wrenches."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Inputs:
         self._default = cache(setup.default)
 
     def setup_for(self, wrenches: Wrenches) -> Setup:
-        """The setup with learnable parameters and wrenches as inputs."""
+        """Return the setup with learnable parameters and wrenches as inputs."""
         learnt = tuple(p for p in self.learnt() if p not in self.setup.parameters)
         if not learnt and not wrenches:
             return self.setup
@@ -38,7 +38,7 @@ class Inputs:
         return replace(self.setup, parameters=self.setup.parameters + learnt, wrenches=pushed)
 
     def learnt(self) -> dict[str, tuple[str, Learnable]]:
-        """Parameter of the world -> (robot, entry it comes from)."""
+        """Return parameter of the world -> (robot, entry it comes from)."""
         found = {}
         for name, robot in self.robots.items():
             for entry in robot.learnable():
@@ -55,12 +55,12 @@ class Inputs:
         return f"{kind}:{name}/{owner}"
 
     def depend_on_state(self) -> bool:
-        """Whether learnable parameters differ from step to step."""
+        """Return whether learnable parameters differ from step to step."""
         return any(entry.wants for _, entry in self.learnt().values())
 
     def values(self, state: Tensor, params: Params, coordinates) -> list[Tensor]:
-        """Of all parameters, in the order of the setup: those given, those learnt, defaults. coordinates: where a robot's q and v
-        are in a state."""
+        """Return the values of all parameters, in the order of the setup: those given, those learnt, defaults. coordinates: where
+        a robot's q and v are in a state."""
         given = dict(params or {})
         learnt = self.learnt()
         names = (*self.setup.parameters, *(p for p in learnt if p not in self.setup.parameters))
@@ -89,7 +89,7 @@ class Inputs:
         return found
 
     def _tensor(self, name: str, value: Tensor | float | None, dtype: torch.dtype) -> Tensor:
-        """Flat, as the step takes it: (..., n)."""
+        """Return a value flat, as the step takes it: (..., n)."""
         default = self._default(name)
         if value is None:
             return torch.tensor(default, dtype=dtype)
@@ -110,7 +110,7 @@ class Inputs:
         return [torch.as_tensor(w).to(dtype) for w in (wrenches or {}).values()]
 
     def _link(self, name: str) -> str:
-        """A link by name; a body by its own."""
+        """Return the full name of a link; a body also goes by its own name."""
         links = [link.name for link in self.setup.scene.model.links[1:]]
         if name in links:
             return name

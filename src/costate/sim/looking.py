@@ -1,4 +1,4 @@
-"""Kernels that look at a state: contacts, gaps and energy."""
+"""Looking at a world: kernels of contacts, gaps and energy, and a description in words."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from dataclasses import replace
 
 from costate.kernel import Kernel, ProgramBuilder
 from costate.physics.dynamics.energy import kinetic_energy, potential_energy
+from costate.sim.contact.detect import Contact
+from costate.sim.forces.equality import equations
 from costate.sim.forces.tendons import tendon_energy
 from costate.sim.setup import Setup, Symbols
 from costate.sim.step import first_substep, given_inputs, step_inputs
@@ -32,6 +34,21 @@ def gap_kernel(setup: Setup) -> Kernel:
     x, given = b.input("state", setup.nx), given_inputs(b, setup)
     b.output("gaps", setup.contact.gaps(b, replace(setup, wrenches=()), [x, b.zeros(setup.nu), *given]))
     return b.kernel()
+
+
+def described(setup: Setup, contacts: list[Contact]) -> str:
+    """Return what a world is made of, in words."""
+    s = Symbols(setup)
+    kinds = setup.contact.row_kinds(s, contacts)
+    kinds += ["equality" for e in equations(s, s.q) for _ in range(e.dim)]
+    counts = ", ".join(f"{kinds.count(k)} {k}" for k in dict.fromkeys(kinds)) or "none"
+    bodies = len([j for j in setup.scene.model.joints if j.nv])
+    return (
+        f"world: {bodies} joints, {setup.nq} coordinates, {setup.nv} velocities, {setup.nu} controls\n"
+        f"  {len(setup.scene.pairs)} pairs of shapes may touch, at {len(contacts)} contact points\n"
+        f"  {len(kinds)} constraint rows: {counts}\n"
+        f"  {setup.substeps} substeps of {1e3 * setup.dt:g} ms, {setup.integrator}, {setup.contact.name}"
+    )
 
 
 def energy_kernel(setup: Setup) -> Kernel:

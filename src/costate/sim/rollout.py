@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import torch
+
 from costate.kernel import Kernel, ProgramBuilder
 from costate.kernel.ir.program import DYNAMIC, Program
 from costate.sim.setup import Setup
 from costate.sim.step import given_inputs, step_inputs, step_program
+
+Tensor = torch.Tensor
 
 
 def step_kernel(setup: Setup) -> Kernel:
@@ -49,3 +53,17 @@ def _stretch(setup: Setup, every: int) -> Program:
     (final,), _, _ = b.scan(ordered, every, state, args[:sequences], args[sequences:])
     b.output("x", final)
     return b.program()
+
+
+def stretches(x: Tensor, every: int) -> Tensor:
+    """Return (T, ..., n) as (..., T / every, every n)."""
+    if every == 1:
+        return x.movedim(0, -2)
+    parts = x.reshape(x.shape[0] // every, every, *x.shape[1:])
+    return parts.movedim((0, 1), (-3, -2)).flatten(-2)
+
+
+def check_checkpoint(every: int, steps: int) -> None:
+    """Raise an error unless so many steps are a whole number of stretches."""
+    if every < 1 or steps % every:
+        raise ValueError(f"checkpoint={every} must be at least 1 and divide the number of steps, {steps}")

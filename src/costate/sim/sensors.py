@@ -34,7 +34,7 @@ Tensor = torch.Tensor
 
 @dataclass(frozen=True)
 class Noise:
-    """What a sensor adds to the truth, in the unit of the sensor: value + bias + white noise, rounded to the resolution."""
+    """Errors that a sensor adds to the truth, in the unit of the sensor: value + bias + white noise, rounded to the resolution."""
 
     gaussian: float = 0.0
     """Standard deviation of each reading."""
@@ -46,7 +46,7 @@ class Noise:
     """Readings are multiples of it; their gradient is that of the value (straight through)."""
 
     def apply(self, values: Tensor, generator: torch.Generator, dt: float | None = None) -> Tensor:
-        """values (..., n), independent of each other; with dt (T, ..., n), one row after the other in time."""
+        """Return values (..., n) with errors, independent of each other; with dt (T, ..., n), one row after the other in time."""
 
         def draw(*shape: int) -> Tensor:
             return torch.randn(shape, dtype=values.dtype, generator=generator)
@@ -72,14 +72,14 @@ class Sensor:
     def read(
         self, world: World, state: Tensor, control: Tensor | None = None, generator: torch.Generator | None = None
     ) -> Tensor:
-        """Readings (..., n) at states (..., nx); without a generator exact ones."""
+        """Return readings (..., n) at states (..., nx); without a generator exact ones."""
         values = self._values(world, state, control)
         return values if generator is None else self.noise.apply(values, generator)
 
     def record(
         self, world: World, states: Tensor, controls: Tensor | None, generator: torch.Generator | None = None
     ) -> Tensor:
-        """Readings (T, ..., n) along states (T, ..., nx), one per control step: biases stay and walk on."""
+        """Return readings (T, ..., n) along states (T, ..., nx), one per control step: biases stay and walk on."""
         values = self._values(world, states, controls)
         return values if generator is None else self.noise.apply(values, generator, world.dt)
 
@@ -157,7 +157,7 @@ class IMU(Sensor):
 
     link: str
     position: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    """Of the sensor in its link [m]."""
+    """Position of the sensor in its link [m]."""
     quaternion: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 1.0)
     """x, y, z, w of the sensor's axes in its link."""
 
@@ -222,11 +222,11 @@ class RangeFinder(Sensor):
     """
 
     link: str
-    """Or "world"."""
+    """Link that carries the sensor, or "world"."""
     position: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    """Where the rays begin, in the link [m]."""
+    """Origin of the rays, in the link [m]."""
     directions: tuple[tuple[float, float, float], ...] = ((0.0, 0.0, 1.0),)
-    """Of the rays, in the axes of the link."""
+    """Directions of the rays, in the axes of the link."""
     limit: float = 10.0
     """The reading where nothing nearer is hit [m]."""
     ignore: tuple[str, ...] = ()
@@ -271,7 +271,8 @@ class RangeFinder(Sensor):
 
 
 def _mean_acceleration(s: Symbols, after: SX) -> SX:
-    """Of the velocity coordinates over a substep, (nv,), from the state at its end: the way back through `advance`."""
+    """Return the mean acceleration of the velocity coordinates over a substep, (nv,), from the state at its end: the way back
+    through `advance`."""
     model, nq = s.setup.scene.model, s.setup.nq
     q, v = after[:nq], SX(after[nq:])
     for j, iq, iv in zip(model.joints, model.q_index, model.v_index, strict=True):
@@ -285,7 +286,7 @@ def _mean_acceleration(s: Symbols, after: SX) -> SX:
 
 
 def _places(model: Model, joints: Sequence[str]) -> list[tuple[int, int]]:
-    """Places in q and v."""
+    """Return the indices of a joint in q and v."""
     index = {j.name: (a, b) for j, a, b in zip(model.joints, model.q_index, model.v_index, strict=True) if j.nv == 1}
     for name in joints:
         if name not in index:
@@ -306,7 +307,6 @@ def _known(links: Sequence[str], name: str) -> str:
 
 __all__ = [
     "IMU",
-    "Contact",
     "ContactForce",
     "JointPosition",
     "JointVelocity",
@@ -315,4 +315,5 @@ __all__ = [
     "Noise",
     "RangeFinder",
     "Sensor",
+    "Touch",
 ]

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from numbers import Integral, Real
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -16,50 +15,32 @@ from costate.model.constraint import Constraint
 from costate.model.tendon import FixedTendon
 from costate.physics.integrate import neutral
 from costate.robot import Robot
-from costate.sim.arguments import check_actuators, check_controls, check_robots, check_tensor
+from costate.sim.arguments import (
+    check_actuators,
+    check_controls,
+    check_options,
+    check_robots,
+    check_tensor,
+    named_robots,
+)
 from costate.sim.contact.builtin import DEFAULT, contact_model
 from costate.sim.contact.detect import Contact
 from costate.sim.contact.model import ContactModel
+from costate.sim.contacts import Contacts
 from costate.sim.divergence import SimulationError, check_states
 from costate.sim.forces.drives import Actuators, drives, with_rotors
-from costate.sim.forces.equality import equations, resolve
+from costate.sim.forces.equality import resolve
 from costate.sim.forces.tendons import resolve_tendons
 from costate.sim.inputs import Inputs, Params, Wrenches
-from costate.sim.integrate.table import INTEGRATORS
 from costate.sim.linearize import linearization_kernel
-from costate.sim.looking import contact_kernel, energy_kernel, gap_kernel
-from costate.sim.rollout import rollout_kernel, step_kernel
+from costate.sim.looking import contact_kernel, described, energy_kernel, gap_kernel
+from costate.sim.rollout import check_checkpoint, rollout_kernel, step_kernel, stretches
 from costate.sim.scene.scene import Body, Collide, Static, make_scene
 from costate.sim.setup import Setup, Symbols
 
 Tensor = torch.Tensor
 Policy = Callable[[Tensor, int], Tensor]
-"""(state (..., nx), number of the step) -> control (..., nu)."""
-
-
-@dataclass(frozen=True)
-class Contacts:
-    """Where shapes may touch, for a batch of states."""
-
-    pairs: list[tuple[str, str]]
-    """Links of each contact point; "world" for scenery."""
-    shapes: list[tuple[str, str]]
-    """Names of the shapes of each contact point."""
-    points: Tensor
-    """World axes [m], (..., n, 3)."""
-    normals: Tensor
-    """From the second link to the first, (..., n, 3)."""
-    gaps: Tensor
-    """[m], (..., n)."""
-    forces: Tensor
-    """Normal forces [N] during the next substep, (..., n); along the normal on the first link, against it on the second."""
-    friction: Tensor
-    """Friction forces [N] on the first link, world axes, (..., n, 3)."""
-    torques: Tensor
-    """Torques of torsional and rolling friction [N m] on the first link, world axes, (..., n, 3); only `Newton` has them."""
-    residual: Tensor
-    """What the solver left, (...,). PGS: largest speed [m/s or rad/s] by which one more sweep would change a row; Newton: largest
-    generalised force [N or N m] that is not balanced; else 0."""
+"""A policy maps (state (..., nx), number of the step) -> control (..., nu)."""
 
 
 class World:
@@ -70,12 +51,13 @@ class World:
         state = world.initial_state(batch=64)               # (64, nx): all q, then all v
         states = world.rollout(state, controls)             # (T, 64, nu) -> (T + 1, 64, nx)
 
-    What robots learn (`robot.learn`) is an input of the world: gradients reach it, and new values count from the next call on.
+    Learnable parameters of robots (`robot.learn`) are inputs of the world: gradients reach them, and new values count from the next
+    call on.
 
     Args:
         robots: Robots, or name -> robot. Fixed-base robots stand at `poses`.
         bodies: Free rigid bodies.
-        scenery: Shapes that do not move.
+        scenery: Static geometry: shapes that do not move.
         actuators: One for all joints, or name of a joint ("robot/joint", or "joint"), tendon, robot or body -> actuator; joints
             without one are free. None: torques on all joints of the robots. "file": those that the robots' files list.
         contact: PGS(), Compliant(), Newton(), a ContactModel of your own, or None for no contact and no joint limits.
@@ -87,9 +69,9 @@ class World:
         poses: Robot name -> pose of its root.
         self_collision: True, or names of robots whose own links may touch.
         collide: Rule (link, link) -> whether they may touch, or the pairs of names that may, and no others.
-        constraints: Weld, Connect, Couple, Distance: what holds beside the joints, and beside the constraints of the robots' files.
-        tendons: FixedTendon: lengths over joints, beside those of the robots' files.
-        parameters: What else is an input of every step, given as params=: "friction", "restitution", "mass:LINK", "size:SHAPE", ...
+        constraints: Weld, Connect, Couple, Distance: equality constraints, in addition to those of the robots' files.
+        tendons: FixedTendon: lengths over joints, in addition to those of the robots' files.
+        parameters: Further inputs of every step, given as params=: "friction", "restitution", "mass:LINK", "size:SHAPE", ...
         check: Raise an error when a state is not finite or diverges.
     """
 
@@ -114,14 +96,14 @@ class World:
     ):
         check_robots(robots)
         check_actuators(actuators)
-        named = _named(robots)
+        named = named_robots(robots)
         model = contact_model(contact)
         files = [r.model.physics for r in named.values() if r.model.physics is not None]
         if dt is None:
             told = model.default_timestep(files)
             dt = 0.01 if told is None else substeps * told
         integrator = integrator or model.default_integrator(files) or "semi_implicit"
-        _check_options(integrator, substeps, dt)
+        check_options(integrator, substeps, dt)
         model.check(integrator)
         scene = make_scene(named, poses or {}, bodies, scenery, gravity, self_collision, collide)
         self.dt, self.check = dt, check
@@ -182,7 +164,7 @@ class World:
         return [c.name for c in self.setup.scene.colliders]
 
     def coordinates(self, name: str) -> tuple[slice, slice]:
-        """Where a robot's or body's q and v are in a state."""
+        """Return the slices of a state that hold q and v of a robot or body."""
         model = self.setup.scene.model
         own = [k for k, j in enumerate(model.joints) if j.name.split("/")[0] == name and j.nv]
         if not own:
@@ -193,7 +175,7 @@ class World:
         return slice(q, q + nq), slice(v, v + nv)
 
     def initial_state(self, batch: int | Sequence[int] | None = None, dtype: torch.dtype = torch.float64) -> Tensor:
-        """Robots at home, bodies at their poses, all at rest, shape (*batch, nx)."""
+        """Return a state with robots at home, bodies at their poses, all at rest, shape (*batch, nx)."""
         model = self.setup.scene.model
         q = neutral(model) if model.home is None else model.home
         state = torch.cat([torch.tensor(q, dtype=dtype), torch.zeros(self.nv, dtype=dtype)])
@@ -207,7 +189,7 @@ class World:
     def step(
         self, state: Tensor, control: Tensor | None = None, params: Params = None, wrenches: Wrenches = None
     ) -> Tensor:
-        """State (..., nx) after one control step.
+        """Return the state (..., nx) after one control step.
 
         control: (..., nu), default zero. params: parameter -> (..., n). wrenches: link or body -> (..., 6), force [N] at the link's
         origin and torque [N m], world axes.
@@ -226,7 +208,8 @@ class World:
         wrenches: Wrenches = None,
         checkpoint: int = 1,
     ) -> Tensor:
-        """States (T + 1, ..., nx) under controls (T, ..., nu), or under a policy called as policy(state, t) for `steps` steps.
+        """Return states (T + 1, ..., nx) under controls (T, ..., nu), or under a policy called as policy(state, t) for `steps`
+        steps.
 
         With given controls only the states are kept for the backward pass; it recomputes each step.
 
@@ -248,7 +231,7 @@ class World:
         return self._open_loop(state, controls, params, wrenches, checkpoint)
 
     def _closed_loop(self, state, policy: Policy, steps: int, params, wrenches, every: int) -> Tensor:
-        _check_checkpoint(every, steps)
+        check_checkpoint(every, steps)
         states = [state]
         for t in range(steps):
             now = {link: w[t] for link, w in (wrenches or {}).items()}
@@ -265,14 +248,14 @@ class World:
 
     def _open_loop(self, state, controls, params, wrenches, every: int) -> Tensor:
         steps = controls.shape[0]
-        _check_checkpoint(every, steps)
+        check_checkpoint(every, steps)
         setup = self._inputs.setup_for(wrenches)
         kernel = self._kernel(("rollout", every), setup, lambda s: rollout_kernel(s, every)).sized(steps // every)
         pushes = self._inputs.pushes(wrenches, state.dtype)
         for link, w in zip(setup.wrenches, pushes, strict=True):
             if w.dim() < 2 or w.shape[0] != steps or w.shape[-1] != 6:
                 raise ValueError(f"wrenches of '{link}' have shape {tuple(w.shape)}; expected ({steps}, ..., 6)")
-        rows = [_rows(x, every) for x in (controls, *pushes)]
+        rows = [stretches(x, every) for x in (controls, *pushes)]
         values = self._inputs.values(state, params, self.coordinates)
         states = kernel.apply([state, rows[0], *values, *rows[1:]])[0].movedim(-2, 0)
         if self.check:
@@ -282,7 +265,7 @@ class World:
     def linearize(
         self, state: Tensor, control: Tensor | None = None, params: Params = None, wrenches: Wrenches = None
     ) -> tuple[Tensor, Tensor]:
-        """A (..., 2nv, 2nv) and B (..., 2nv, nu) of the step in the tangent space: d x' = A d x + B d u."""
+        """Return A (..., 2nv, 2nv) and B (..., 2nv, nu) of the step in the tangent space: d x' = A d x + B d u."""
         after = self.step(state, control, params, wrenches)
         setup = self._inputs.setup_for(wrenches)
         kernel = self._kernel("linearize", setup, linearization_kernel)
@@ -295,7 +278,7 @@ class World:
     # --- looking --------------------------------------------------------------------------------------------------
 
     def energy(self, state: Tensor, params: Params = None) -> Tensor:
-        """Kinetic and potential energy [J], shape (...)."""
+        """Return kinetic and potential energy [J], shape (...)."""
         kernel = self._kernel("energy", self._inputs.setup_for(None), energy_kernel)
         values = self._inputs.values(state, params, self.coordinates)
         return kernel.apply([state, *values])[0].squeeze(-1)
@@ -303,7 +286,7 @@ class World:
     def contacts(
         self, state: Tensor, control: Tensor | None = None, params: Params = None, wrenches: Wrenches = None
     ) -> Contacts:
-        """Where shapes may touch, and the forces of the next substep."""
+        """Return all contact points, and the forces of the next substep."""
         contacts = self._some_contacts()
         found = self._call("contacts", contact_kernel, state, control, params, wrenches)
         points, normals, gaps, forces, friction, torques, residual = found
@@ -311,26 +294,15 @@ class World:
         return Contacts(links, shapes, points, normals, gaps, forces, friction, torques, residual.squeeze(-1))
 
     def gaps(self, state: Tensor, params: Params = None) -> Tensor:
-        """Distances of all contact points [m], negative where shapes overlap, (..., n); differentiable, also when apart."""
+        """Return distances of all contact points [m], negative where shapes overlap, (..., n); differentiable, also when apart."""
         self._some_contacts()
         kernel = self._kernel("gaps", self._inputs.setup_for(None), gap_kernel)
         return kernel.apply([state, *self._inputs.values(state, params, self.coordinates)])[0]
 
     def report(self) -> str:
         """Return what the world is made of and what a step costs, in words."""
-        s = Symbols(self.setup)
-        kinds = self.setup.contact.row_kinds(s, self._contacts)
-        kinds += ["equality" for e in equations(s, s.q) for _ in range(e.dim)]
-        counts = ", ".join(f"{kinds.count(k)} {k}" for k in dict.fromkeys(kinds)) or "none"
-        bodies = len([j for j in self.setup.scene.model.joints if j.nv])
         step = self._kernel("step", self._inputs.setup_for(None), step_kernel)
-        return (
-            f"world: {bodies} joints, {self.nq} coordinates, {self.nv} velocities, {self.nu} controls\n"
-            f"  {len(self.setup.scene.pairs)} pairs of shapes may touch, at {len(self._contacts)} contact points\n"
-            f"  {len(kinds)} constraint rows: {counts}\n"
-            f"  {self.setup.substeps} substeps of {1e3 * self.setup.dt:g} ms, {self.setup.integrator}, {self.setup.contact.name}\n"
-            f"{step.report()}"
-        )
+        return f"{described(self.setup, self._contacts)}\n{step.report()}"
 
     # --- inputs ---------------------------------------------------------------------------------------------------
 
@@ -359,40 +331,6 @@ class World:
         u = torch.zeros(self.nu, dtype=state.dtype) if control is None else control
         values = self._inputs.values(state, params, self.coordinates)
         return [state, u, *values, *self._inputs.pushes(wrenches, state.dtype)]
-
-
-def _rows(x: Tensor, every: int) -> Tensor:
-    """(T, ..., n) -> (..., T / every, every n)."""
-    if every == 1:
-        return x.movedim(0, -2)
-    stretches = x.reshape(x.shape[0] // every, every, *x.shape[1:])
-    return stretches.movedim((0, 1), (-3, -2)).flatten(-2)
-
-
-def _check_checkpoint(every: int, steps: int) -> None:
-    if every < 1 or steps % every:
-        raise ValueError(f"checkpoint={every} must be at least 1 and divide the number of steps, {steps}")
-
-
-def _named(robots: Sequence[Robot] | Mapping[str, Robot]) -> dict[str, Robot]:
-    if isinstance(robots, Mapping):
-        return dict(robots)
-    named: dict[str, Robot] = {}
-    for r in robots:
-        name, k = r.name, 2
-        while name in named:
-            name, k = f"{r.name}_{k}", k + 1
-        named[name] = r
-    return named
-
-
-def _check_options(integrator: str, substeps: int, dt: float) -> None:
-    if integrator not in INTEGRATORS:
-        raise ValueError(f"unknown integrator '{integrator}': use one of {', '.join(INTEGRATORS)}")
-    if not isinstance(substeps, Integral) or not isinstance(dt, Real):
-        raise TypeError(f"substeps is {substeps!r} and dt is {dt!r}; expected a whole number, and a number of seconds")
-    if substeps < 1 or not dt > 0:
-        raise ValueError(f"dt must be positive and substeps at least 1, got dt={dt}, substeps={substeps}")
 
 
 __all__ = ["Contacts", "SimulationError", "World"]

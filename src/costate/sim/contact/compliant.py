@@ -34,7 +34,7 @@ class Compliant(SmoothContact):
     friction_speed: float = 1e-2
     """Sliding speed at which friction reaches 71 % of its bound [m/s]."""
     joint_limits: bool = True
-    """Whether position limits of joints are enforced."""
+    """True to enforce position limits of joints."""
     limit_stiffness: float = 1e3
     """Stiffness of joint limits [N m/rad or N/m]."""
     limit_damping: float = 1.0

@@ -16,14 +16,15 @@ import numpy as np
 from casadi import SX
 
 from costate.collision.bounds import BOUND, bound, pruned
-from costate.collision.narrow import POINT, pair_program, point_count
+from costate.collision.narrow import POINT, POSE, pair_program, point_count
 from costate.collision.pairs import ContactPoint, Placed, by_program
+from costate.collision.shapes import size_symbols
 from costate.core.fork import cached_property
 from costate.kernel import ProgramBuilder
 from costate.kernel.ir.program import Var
 from costate.model.surface import Surface
 from costate.physics.kinematics import body_poses, link_pose
-from costate.sim.contact.pair_kinds import Kind, Pair, ShapeTable, pair_kinds
+from costate.sim.contact.pair_kinds import Kind, Pair, ShapeTable, pair_kinds, pose_numbers, side_tables, starts
 
 if TYPE_CHECKING:
     from costate.sim.setup import Symbols
@@ -126,11 +127,15 @@ class Searched:
 
     def call(self, b: ProgramBuilder, s: Symbols, args: Sequence[Var], prune: bool = True) -> Var:
         """Add the stages that find the values of the symbols, from the inputs of a step."""
-        table = ShapeTable(self.placed)
-        spheres = ca.densify(ca.vertcat(*(ca.vertcat(*bound(p.solid)) for p in self.placed.values())))
-        shapes = b.call(ca.Function("placed", s.inputs, [table.poses, table.sizes, spheres]), *args)
+        records = [[pose_numbers(p), size_symbols(p.solid), ca.vertcat(*bound(p.solid))] for p in self.placed.values()]
+        pose_at = starts(self.placed, (sum(x.numel() for x in record) for record in records))
+        size_at = {k: at + POSE for k, at in pose_at.items()}
+        sphere_at = {k: at + record[1].numel() for (k, at), record in zip(size_at.items(), records, strict=True)}
+        numbers = ca.densify(ca.vertcat(*(x for record in records for x in record)))
+        (shapes,) = b.call(ca.Function("placed", s.inputs, [numbers]), *args)
+        table = ShapeTable(pose_at, size_at)
         kinds = pair_kinds(self.pairs, self.placed, pair_program)
-        found = [self._find(b, table, kind, shapes, prune) for kind in kinds]
+        found = [self._find(b, table, kind, shapes, sphere_at if prune else None) for kind in kinds]
         whole = b.concat(*found) if found[1:] else found[0]
         order = np.concatenate([self._elements(kind) for kind in kinds])
         if np.array_equal(order, np.arange(len(order))):
@@ -139,16 +144,17 @@ class Searched:
         return b.call(ca.Function("ordered", [x], [x[np.argsort(order).tolist()]]), whole)[0]
 
     def _elements(self, kind: Kind) -> np.ndarray:
-        """Elements of the symbols that belong to the pairs of a kind."""
+        """Return the elements of the symbols that belong to the pairs of a kind."""
         width = np.arange(POINT * kind.points)
         return np.concatenate([POINT * self.starts[self.pairs[m]] + width for m in kind.members])
 
-    def _find(self, b: ProgramBuilder, table: ShapeTable, kind: Kind, shapes: Sequence[Var], prune: bool) -> Var:
+    def _find(
+        self, b: ProgramBuilder, table: ShapeTable, kind: Kind, shapes: Var, sphere_at: Mapping[int, int] | None
+    ) -> Var:
         """Add the map over the pairs of one kind. shapes: poses, sizes and bounding spheres of all shapes."""
-        poses, sizes, spheres = shapes
         pairs = [self.pairs[m] for m in kind.members]
-        reads = table.reads(pairs, kind.program, poses, sizes)
-        if not prune:
+        reads = table.reads(pairs, kind.program, shapes, shapes)
+        if sphere_at is None:
             return b.map(kind.program, reads, [None])[0]
-        reads += [(spheres, t) for t in table.sides(pairs, BOUND)]
+        reads += [(shapes, t) for t in side_tables(sphere_at, pairs, (BOUND, BOUND))]
         return b.map(pruned(kind.program), reads, [None])[0]

@@ -41,24 +41,24 @@ Axes = tuple[SX, ...]
 
 
 class ContactModel(ABC):
-    """How shapes that touch push each other."""
+    """A rule for how shapes that touch push each other."""
 
     integrators: ClassVar[tuple[str, ...]] = tuple(INTEGRATORS)
     """Names of the integrators it can be used with."""
     parameters: ClassVar[tuple[str, ...]] = ()
     """Names of its fields that may be inputs of a step: World(parameters=[...])."""
     acts: ClassVar[bool] = True
-    """Whether shapes that touch push each other at all."""
+    """True if shapes that touch push each other at all."""
     smooth: ClassVar[bool] = False
-    """Whether forces are smooth functions of the state, so that a step can be one expression."""
+    """True if forces are smooth functions of the state, so that a step can be one expression."""
     hard: ClassVar[bool] = False
-    """Whether shapes feel nothing of each other until they touch, and then do not overlap."""
+    """True if shapes feel nothing of each other until they touch, and then do not overlap."""
     friction: float = 0.0
     """Friction coefficient of shapes that have none of their own."""
     joint_limits: bool = False
-    """Whether limits of joints and tendons are rows."""
+    """True if limits of joints and tendons are rows."""
     joint_friction: bool = False
-    """Whether Coulomb friction of joints and tendons is rows; else it is a smooth force."""
+    """True if Coulomb friction of joints and tendons is rows; else it is a smooth force."""
 
     @property
     def name(self) -> str:

@@ -6,7 +6,7 @@ that hold those of all shapes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import casadi as ca
@@ -15,8 +15,7 @@ from casadi import SX
 
 from costate.collision.narrow import POINT, POSE, pair_key
 from costate.collision.pairs import Placed
-from costate.collision.shapes import Solid, size_symbols
-from costate.core.fork import cached_property
+from costate.collision.shapes import Solid
 from costate.kernel.ir.program import Program, Var
 
 Pair = tuple[int, int]
@@ -30,7 +29,7 @@ class Kind:
     """All pairs of one kind."""
 
     program: Program
-    """(pose of a, pose of b, sizes of a, sizes of b) -> POINT numbers for each contact point."""
+    """Program (pose of a, pose of b, sizes of a, sizes of b) -> POINT numbers for each contact point."""
     members: tuple[int, ...]
     """Numbers of the pairs, in the list of pairs they were taken from."""
 
@@ -54,43 +53,29 @@ def pair_kinds(
     return found
 
 
+def side_tables(at: Mapping[int, int], pairs: Sequence[Pair], widths: Sequence[int]) -> list[np.ndarray]:
+    """Return the tables of the first and of the second shape of some pairs. at: first element of every shape."""
+    return [np.array([at[p[side]] + np.arange(n) for p in pairs]) for side, n in enumerate(widths)]
+
+
 @dataclass(frozen=True, eq=False)
 class ShapeTable:
-    """Poses and sizes of shapes, one shape after the other."""
+    """A directory of the vectors that hold the poses and the sizes of all shapes: first element of every shape."""
 
-    placed: Mapping[int, Placed]
-    """Number of a collider -> the shape at its pose."""
-
-    @property
-    def poses(self) -> SX:
-        """POSE numbers per shape."""
-        rows = (ca.vertcat(ca.vec(ca.densify(p.rotation)), ca.densify(p.position)) for p in self.placed.values())
-        return ca.densify(ca.vertcat(*rows))
-
-    @property
-    def sizes(self) -> SX:
-        """Sizes of all shapes."""
-        return ca.densify(ca.vertcat(*(size_symbols(p.solid) for p in self.placed.values())))
-
-    @cached_property
-    def _number(self) -> dict[int, int]:
-        return {k: n for n, k in enumerate(self.placed)}
-
-    @cached_property
-    def _first_size(self) -> dict[int, int]:
-        lengths = [size_symbols(p.solid).numel() for p in self.placed.values()]
-        return dict(zip(self.placed, np.concatenate([[0], np.cumsum(lengths)]).astype(int).tolist(), strict=False))
-
-    def sides(self, pairs: Sequence[Pair], width: int) -> list[np.ndarray]:
-        """Tables of the first and of the second shape of some pairs, in a vector with `width` numbers per shape."""
-        numbers = np.array([[self._number[k] for k in pair] for pair in pairs])
-        return [numbers[:, side, None] * width + np.arange(width) for side in (0, 1)]
+    pose_at: Mapping[int, int]
+    size_at: Mapping[int, int]
 
     def reads(self, pairs: Sequence[Pair], program: Program, poses: Var, sizes: Var) -> list[Read]:
-        """Inputs of the program of a kind, for the pairs of that kind."""
-        a, b = self.sides(pairs, POSE)
-        lengths = [
-            np.array([self._first_size[p[side]] + np.arange(n) for p in pairs])
-            for side, n in enumerate(program.in_sizes[2:4])
-        ]
-        return [(poses, a), (poses, b), (sizes, lengths[0]), (sizes, lengths[1])]
+        """Return the inputs of the program of a kind, for the pairs of that kind."""
+        found = [(poses, t) for t in side_tables(self.pose_at, pairs, (POSE, POSE))]
+        return found + [(sizes, t) for t in side_tables(self.size_at, pairs, program.in_sizes[2:4])]
+
+
+def pose_numbers(placed: Placed) -> SX:
+    """Return the rotation, column by column, and the position (POSE,)."""
+    return ca.vertcat(ca.vec(placed.rotation), placed.position)
+
+
+def starts(keys: Iterable[int], sizes: Iterable[int]) -> dict[int, int]:
+    """Return the first element of every shape in a vector with so many numbers per shape."""
+    return dict(zip(keys, np.concatenate([[0], np.cumsum(list(sizes))]).astype(int).tolist(), strict=False))

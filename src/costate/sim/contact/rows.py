@@ -19,7 +19,7 @@ from costate.sim.setup import Symbols
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """One scalar constraint. Impulses are along J^T."""
+    """A scalar constraint. Impulses are along J^T."""
 
     kind: str
     """Kind: normal | tangent | limit | friction."""

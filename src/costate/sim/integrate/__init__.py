@@ -1,1 +1,1 @@
-"""From forces to the next state: free motion, integrators, and the advance of positions."""
+"""Free motion, integrators, and the advance of positions: the way from forces to the next state."""

@@ -1,4 +1,4 @@
-"""From velocities to the next state.
+"""The advance of a state: from velocities to the next state.
 
 Linear velocities of floating and planar joints are given in the axes of the moving body, which turn during the step. A step keeps
 these axes still until its end: velocities in between (v_free, and what impulses make of it) are in the axes of its start.
@@ -18,7 +18,8 @@ from costate.physics.joints import JOINTS
 
 
 def turning(model: Model, v: SX) -> SX:
-    """omega x v of joints with linear velocities in turning axes, (nv,); with their acceleration it is that in still ones."""
+    """Return omega x v of joints with linear velocities in turning axes, (nv,): added to their acceleration it gives that in axes
+    that stand still."""
     rows = SX(model.nv, 1)
     for kind, _, i, n in _turning(model):
         x, w = v[i : i + n], v[i + n : i + JOINTS[kind].nv]
@@ -27,7 +28,8 @@ def turning(model: Model, v: SX) -> SX:
 
 
 def advance(model: Model, q: SX, travelled: SX, after: SX, dt: float) -> SX:
-    """The next state (nx,). travelled: mean velocity of the step; after: velocity at its end; both in the axes of its start."""
+    """Return the next state (nx,). travelled: mean velocity of the step; after: velocity at its end; both in the axes of its
+    start."""
     moved = integrate(model, q, travelled, dt)
     velocity = SX(after)
     for kind, k, i, n in _turning(model):
@@ -40,7 +42,7 @@ def advance(model: Model, q: SX, travelled: SX, after: SX, dt: float) -> SX:
 
 
 def turned_back(model: Model, way: SX, x: SX) -> SX:
-    """Velocities or accelerations (nv,) in the axes after a way (velocity times time, (nv,)), in those before it."""
+    """Return velocities or accelerations (nv,), given in the axes after a way (velocity times time, (nv,)), in those before it."""
     rows = SX(x)
     for kind, _, i, n in _turning(model):
         turn = way[i + n : i + JOINTS[kind].nv]
@@ -55,7 +57,7 @@ def _turn(angle: SX) -> SX:
 
 
 def _turning(model: Model) -> list[tuple[str, int, int, int]]:
-    """(kind, first coordinate, first velocity, number of linear velocities) of joints that both slide and turn."""
+    """Return (kind, first coordinate, first velocity, number of linear velocities) of joints that both slide and turn."""
     return [
         (j.kind, iq, iv, len(JOINTS[j.kind].linear))
         for j, iq, iv in zip(model.joints, model.q_index, model.v_index, strict=True)

@@ -23,17 +23,17 @@ class Free:
     """The step as it would be without contact."""
 
     acceleration: SX
-    """Of the velocity coordinates, (nv,)."""
+    """Acceleration of the velocity coordinates, (nv,)."""
     velocity: SX
-    """After the step, in the axes of its start (see advance.py), (nv,)."""
+    """Velocity after the step, in the axes of its start (see advance.py), (nv,)."""
     torque: SX
-    """Of the actuators, (nv,)."""
+    """Torque of the actuators, (nv,)."""
     factor: Factor | Tied
-    """Of the mass matrix that impulses act on; motions keep to the constraints."""
+    """Factor of the mass matrix that impulses act on; motions keep to the constraints."""
 
 
 def free_motion(s: Symbols, q: SX, v: SX, u: SX, extra: SX | None = None, joint_friction: bool = True) -> Free:
-    """v + dt M^-1 (actuators + extra - bias forces). extra: further generalised forces (nv,)."""
+    """Return v + dt M^-1 (actuators + extra - bias forces). extra: further generalised forces (nv,)."""
     setup = s.setup
     model, dt = setup.scene.model, setup.dt
     M = crba(model, s.params, q)
@@ -58,7 +58,7 @@ def free_motion(s: Symbols, q: SX, v: SX, u: SX, extra: SX | None = None, joint_
 
 
 def per_velocity(s: Symbols, kind: str) -> SX:
-    """Damping or stiffness of every velocity coordinate, (nv,)."""
+    """Return damping or stiffness of every velocity coordinate, (nv,)."""
     model = s.setup.scene.model
     rows = SX.zeros(model.nv)
     for j, at in zip(model.joints, model.v_index, strict=True):

@@ -19,11 +19,11 @@ from costate.sim.integrate.advance import advance, turned_back
 from costate.sim.setup import Symbols
 
 TABLEAU = ((1 / 6, 0.5), (1 / 3, 0.5), (1 / 3, 1.0), (1 / 6, 0.0))
-"""Per stage its weight in the sums, and the part of the step to the next stage."""
+"""Weight of every stage in the sums, and the part of the step to the next stage."""
 
 
 def runge_kutta(b: ProgramBuilder, s: Symbols, acceleration: Program, args: list[Var]) -> Var:
-    """The state after a step. acceleration: (x, u, parameters, wrenches) -> a (nv,), in axes that stand still."""
+    """Add the state after a step. acceleration: (x, u, parameters, wrenches) -> a (nv,), in axes that stand still."""
     nv, nx = s.setup.nv, s.setup.nx
     body = ProgramBuilder("stage")
     x, carried = body.input("x", nx), body.input("carried", 4 * nv)
@@ -39,7 +39,7 @@ def runge_kutta(b: ProgramBuilder, s: Symbols, acceleration: Program, args: list
 
 
 def _stage(s: Symbols) -> ca.Function:
-    """(x0, carried, (weight, part), a) -> (x of the next stage, carried).
+    """Return (x0, carried, (weight, part), a) -> (x of the next stage, carried).
 
     carried: velocity of the stage, way from the start to it, sums of rates of the way and of accelerations, each (nv,).
     """
@@ -57,7 +57,7 @@ def _stage(s: Symbols) -> ca.Function:
 
 
 def _way_rate(model: Model, way: SX, v: SX) -> SX:
-    """Rate of the way from the start at velocities v, (nv,)."""
+    """Return the rate of the way from the start at velocities v, (nv,)."""
     rows = SX(v)
     for j, i in zip(model.joints, model.v_index, strict=True):
         if j.kind in ("floating", "spherical"):
@@ -67,7 +67,7 @@ def _way_rate(model: Model, way: SX, v: SX) -> SX:
 
 
 def _vector_rate(u: SX, w: SX) -> SX:
-    """w + u x w / 2 + c u x (u x w), c = (1 - |u|/2 cot(|u|/2)) / |u|^2, (3,)."""
+    """Return w + u x w / 2 + c u x (u x w), c = (1 - |u|/2 cot(|u|/2)) / |u|^2, (3,)."""
     n2 = ca.dot(u, u)
     small = n2 < 1e-4
     half = ca.sqrt(ca.if_else(small, 1, n2)) / 2

@@ -12,9 +12,9 @@ class Integrator:
     stages: int = 1
     """Number of times the accelerations of a substep are found."""
     travels_before: bool = False
-    """Whether positions move with the velocity of the substep's start; else with that of its end."""
+    """True if positions move with the velocity of the substep's start; else with that of its end."""
     implicit: bool = False
-    """Whether damping and springs act on the velocity and position of the substep's end."""
+    """True if damping and springs act on the velocity and position of the substep's end."""
 
 
 INTEGRATORS: dict[str, Integrator] = {

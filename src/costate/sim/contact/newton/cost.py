@@ -19,13 +19,13 @@ class Cost:
     """Derivatives of a block's cost, both signs and patterns known beforehand."""
 
     kind: str
-    """contact | limit | friction | equality."""
+    """Kind: contact | limit | friction | equality."""
     dim: int
     cone: str
     impratio: float
 
     def edges(self, x: Values, mu: Values) -> list[SX]:
-        """The scalars whose signs decide: x itself, or the edges of a pyramid."""
+        """Return the scalars whose signs decide: x itself, or the edges of a pyramid."""
         if self.dim == 1:
             return [x[0]]
         return [e for xk, m in zip(x[1:], mu, strict=True) for e in (x[0] + m * xk, x[0] - m * xk)]
@@ -48,7 +48,7 @@ class Cost:
         return ca.if_else(zone.middle, zone.Dm * zone.over**2 / 2, ca.if_else(zone.bottom, bottom, 0))
 
     def force(self, x: Values, D: SX, mu: Values) -> list[SX]:
-        """-d value / dx, (dim,)."""
+        """Return -d value / dx, (dim,)."""
         if self.kind == "equality":
             return [-D * xk for xk in x]
         if self.kind == "friction":
@@ -62,7 +62,7 @@ class Cost:
         return [_sum(pushes), *along]
 
     def hessian(self, x: Values, D: SX, mu: Values) -> SX:
-        """d^2 value / dx^2, (dim, dim)."""
+        """Return d^2 value / dx^2, (dim, dim)."""
         if self.kind == "equality":
             return D * SX.eye(self.dim)
         if self.kind == "friction":
@@ -80,7 +80,7 @@ class Cost:
         return H
 
     def along(self, x: Values, y: Values, step: SX, D: SX, mu: Values) -> tuple[SX, SX]:
-        """First and second derivative of the value at x + step y, in the step."""
+        """Return the first and second derivative of the value at x + step y, in the step."""
         if (self.kind == "contact" and not self.is_elliptic) or self.kind == "limit":
             first, second = SX(0), SX(0)
             for e, rate in zip(self.edges(x, mu), self.edges(y, mu), strict=True):
@@ -141,7 +141,7 @@ class Cost:
 
 @dataclass(frozen=True, eq=False)
 class _Zone:
-    """Where an elliptic contact is: sticking (bottom), sliding (middle) or free."""
+    """The state of an elliptic contact: sticking (bottom), sliding (middle) or free."""
 
     slope: SX
     U: list[SX]

@@ -56,11 +56,11 @@ class Newton(ContactModel):
     line_search: int = 20
     """Steps of the line search at most."""
     joint_limits: bool = True
-    """Whether position limits of joints are enforced."""
+    """True to enforce position limits of joints."""
     joint_friction: bool = True
-    """Whether Coulomb friction of joints is a bound; else it is smooth."""
+    """True if Coulomb friction of joints is a bound; else it is smooth."""
     implicit_damping: bool = True
-    """Whether velocities are advanced implicitly in joint damping, as MuJoCo's Euler method does."""
+    """True to advance velocities implicitly in joint damping, as MuJoCo's Euler method does."""
 
     integrators: ClassVar[tuple[str, ...]] = ("semi_implicit", "implicit", "rk4")
     parameters: ClassVar[tuple[str, ...]] = ("friction",)

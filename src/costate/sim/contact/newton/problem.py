@@ -18,19 +18,19 @@ class Data:
     """The numbers of a problem, as symbols or expressions."""
 
     M: SX
-    """(nv, nv), lower triangle."""
+    """Mass matrix (nv, nv), lower triangle."""
     f: SX
     J: tuple[SX, ...]
-    """Per group, (rows, nv)."""
+    """Jacobian of every group, (rows, nv)."""
     D: SX
     """Weight of every block, (blocks,)."""
     target: SX
-    """aref, (n,)."""
+    """Reference accelerations aref, (n,)."""
     mu: SX
     """Friction coefficients that are not constant, (any,)."""
 
     def flat(self) -> list[SX]:
-        """Dense columns."""
+        """Return all numbers as dense columns."""
         j = ca.vertcat(SX(0, 1), *map(nonzeros, self.J))
         return [ca.densify(x) for x in (nonzeros(self.M), self.f, j, self.D, self.target, self.mu)]
 
@@ -43,7 +43,7 @@ class Group:
     blocks: range
     rows: slice
     nz: slice
-    """Of the Jacobians' entries."""
+    """Range among the entries of all Jacobians."""
     always: bool
     """Limits and joint friction cost too little to be skipped."""
 
@@ -68,13 +68,13 @@ class Problem:
 
     M: ca.Sparsity
     J: tuple[ca.Sparsity, ...]
-    """Per group."""
+    """Pattern of the Jacobian of every group."""
     costs: tuple[Cost, ...]
     friction: tuple[tuple[float | int, ...], ...]
-    """Per block its coefficients: numbers (float), or places in Data.mu (int)."""
+    """Coefficients of every block: numbers (float), or indices into Data.mu (int)."""
     groups: tuple[Group, ...]
     order: tuple[int, ...]
-    """Where the rows of the constraints, as they were found, are among the rows here."""
+    """Number of every row here, in the order in which the constraints were found."""
 
     @property
     def nv(self) -> int:
@@ -82,7 +82,7 @@ class Problem:
 
     @property
     def n(self) -> int:
-        """Rows."""
+        """Number of rows."""
         return sum(pattern.size1() for pattern in self.J)
 
     @cached_property
@@ -103,7 +103,7 @@ class Problem:
         return Part(d.J[g.index], d.D[g.blocks.start : g.blocks.stop], d.target[g.rows], d.mu)
 
     def blocks(self, g: Group, x: SX, part: Part | None = None) -> Iterator[tuple[Cost, list[SX], SX, list[SX]]]:
-        """(cost, its x, weight, friction coefficients) for the rows x of a group."""
+        """Yield (cost, its x, weight, friction coefficients) for the rows x of a group."""
         own = part or self.part(g)
         at = 0
         for n, k in enumerate(g.blocks):
@@ -122,11 +122,11 @@ class Problem:
         return self.full_mass() @ a
 
     def deviations(self, a: SX) -> SX:
-        """x = J a - aref of all rows."""
+        """Return x = J a - aref of all rows."""
         return ca.densify(ca.vertcat(*self.symbols.J) @ a - self.symbols.target)
 
     def force(self, x: SX) -> SX:
-        """Of all rows, (n,)."""
+        """Return the forces of all rows, (n,)."""
         rows = [f for g in self.groups for c, v, D, mu in self.blocks(g, x[g.rows]) for f in c.force(v, D, mu)]
         return ca.vertcat(*rows)
 
@@ -134,7 +134,7 @@ class Problem:
         return self.mass_times(a) - self.symbols.f - ca.vertcat(*self.symbols.J).T @ self.force(x)
 
     def hessian(self, x: SX) -> SX:
-        """Lower triangle."""
+        """Return the lower triangle of the Hessian."""
         return sum((self._bend(g, x[g.rows]) for g in self.groups), self.symbols.M)
 
     def _bend(self, g: Group, x: SX) -> SX:
@@ -143,7 +143,8 @@ class Problem:
         return ca.tril(J.T @ (C @ J))
 
     def terms(self, g: Group) -> ca.Function:
-        """(Jacobian, weights, friction, x) of a group -> entries of its part of the Hessian and of its generalised forces."""
+        """Return (Jacobian, weights, friction, x) of a group -> entries of its part of the Hessian and of its generalised
+        forces."""
         own = self.part(g)
         x = SX.sym("x", g.rows.stop - g.rows.start)
         push = own.J.T @ ca.vertcat(*(f for c, v, D, mu in self.blocks(g, x) for f in c.force(v, D, mu)))
@@ -151,14 +152,14 @@ class Problem:
         return ca.Function("terms", [*own.inputs("jdm"), x], [nonzeros(bend), nonzeros(push)])
 
     def patterns(self, g: Group) -> tuple[ca.Sparsity, ca.Sparsity]:
-        """Of what `terms` returns."""
+        """Return the patterns of what `terms` returns."""
         x = SX.sym("x", g.rows.stop - g.rows.start)
         ones = SX.sym("f", x.numel())
         return self._bend(g, x).sparsity(), (self.symbols.J[g.index].T @ ones).sparsity()
 
 
 def make_groups(blocks: Sequence[Block]) -> tuple[list[int], list[Group]]:
-    """An order of the blocks by what they belong to, and the groups in that order."""
+    """Return an order of the blocks by what they belong to, and the groups in that order."""
     keys = [b.group for b in blocks]
     places = sorted(range(len(blocks)), key=lambda k: (keys[k] == "", keys[k], k))
     groups: list[Group] = []
@@ -175,7 +176,7 @@ def make_groups(blocks: Sequence[Block]) -> tuple[list[int], list[Group]]:
 
 
 def make_problem(M: SX, f: SX, found: Sequence[Block], cone: str, impratio: float) -> tuple[Data, Problem]:
-    """The numbers of a problem as expressions, and what is constant about it. M: (nv, nv)."""
+    """Return the numbers of a problem as expressions, and what is constant about it. M: (nv, nv)."""
     places, groups = make_groups(found)
     sorted_blocks = [found[k] for k in places]
     J = tuple(ca.vertcat(*(sorted_blocks[k].J for k in g.blocks)) for g in groups)
@@ -189,7 +190,7 @@ def make_problem(M: SX, f: SX, found: Sequence[Block], cone: str, impratio: floa
 
 
 def _rows(found: Sequence[Block], places: Sequence[int]) -> list[int]:
-    """Row in the new order of every row in the old one."""
+    """Return the row in the new order of every row in the old one."""
     start: dict[int, int] = {}
     at = 0
     for k in places:
@@ -199,12 +200,12 @@ def _rows(found: Sequence[Block], places: Sequence[int]) -> list[int]:
 
 
 def nonzeros(A: SX) -> SX:
-    """As a column; of a row CasADi makes a row."""
+    """Return the nonzeros as a column; CasADi makes a row of those of a row."""
     return ca.vec(SX(A.nz[:])) if A.nnz() else SX(0, 1)
 
 
 def _pack(values: Sequence[Sequence[SX]]) -> tuple[tuple[tuple[float | int, ...], ...], SX]:
-    """Friction coefficients as numbers, or as places in the vector of those that are not constant."""
+    """Return friction coefficients as numbers, or as indices into the vector of those that are not constant."""
     variable: list[SX] = []
     rows = []
     for own in values:

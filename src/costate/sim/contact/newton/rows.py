@@ -34,7 +34,7 @@ IMPEDANCES = (1e-4, 0.9999)
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """One contact, limit, friction of a joint or tendon, or equality."""
+    """A contact, limit, friction of a joint or tendon, or equality."""
 
     kind: str
     """Kind: contact | limit | friction | equality."""

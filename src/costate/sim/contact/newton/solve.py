@@ -24,7 +24,8 @@ from costate.sim.contact.newton.problem import Group, Problem
 LINE_TOLERANCE = 0.1
 """Slope at which a line search stops, relative to the slope at its start."""
 EXACT = 1e-13
-"""How well the slope after a full step, and its change, are what one quadratic makes them, if it was one; relative."""
+"""Relative accuracy to which the slope after a full step, and its change, must be those of one quadratic for the step to be
+exact."""
 SINGLE = 1e-12
 """Tolerance that float32 can reach."""
 FAR = 1e10
@@ -41,7 +42,7 @@ class Solver:
     line_search: int
 
     def program(self) -> Program:
-        """(flat data) -> a."""
+        """Build (flat data) -> a."""
         p = self.problem
         b = ProgramBuilder("newton")
         data = [b.input(f"d{k}", s.numel()) for k, s in enumerate(p.inputs)]
@@ -64,7 +65,7 @@ class Solver:
     # --- groups ---------------------------------------------------------------------------------------------------
 
     def _flags(self) -> ca.Function:
-        """Whether anything of a group acts, per group."""
+        """Return the flags of the groups: 1 where anything of a group acts."""
         D = self.problem.symbols.D
         rows = []
         for g in self.problem.groups:
@@ -75,7 +76,7 @@ class Solver:
         return ca.Function("flags", [D], [ca.vertcat(*rows)])
 
     def _per_group(self, b: ProgramBuilder, g: Group, flags: Var, fn: ca.Function, args: list[Var]) -> list[Var]:
-        """fn(args), or zeros where nothing of the group acts."""
+        """Add fn(args), or zeros where nothing of the group acts."""
         if g.always:
             return b.call(fn, *args)
         inputs = [SX.sym(f"i{k}", fn.numel_in(k)) for k in range(fn.n_in())]
@@ -83,7 +84,7 @@ class Solver:
         return b.cond(b.slice(flags, g.index, 1), fn, none, *args)
 
     def _parts(self, b: ProgramBuilder, data: list[Var], g: Group, which: str, *more: Var) -> list[Var]:
-        """A group's part of the data (j: Jacobian, d: weights, t: targets, m: friction coefficients), then more."""
+        """Return a group's part of the data (j: Jacobian, d: weights, t: targets, m: friction coefficients), then more."""
         _, _, j, d, t, mu = data
         parts = {
             "j": lambda: b.slice(j, g.nz.start, g.nz.stop - g.nz.start),
@@ -94,7 +95,7 @@ class Solver:
         return [*(parts[c]() for c in which), *more]
 
     def _deviation(self, g: Group) -> ca.Function:
-        """(Jacobian, weights, targets, friction, a) -> deviations x = J a - aref of a group, and their cost."""
+        """Return (Jacobian, weights, targets, friction, a) -> deviations x = J a - aref of a group, and their cost."""
         own = self.problem.part(g)
         a = SX.sym("a", self.problem.nv)
         x = ca.densify(own.J @ a - own.target)
@@ -102,7 +103,7 @@ class Solver:
         return ca.Function("first", [*own.inputs("jdtm"), a], [x, cost])
 
     def _scale(self, groups: int) -> ca.Function:
-        """Decrease of the cost that is negligible, and whether there is anything to do."""
+        """Return the decrease of the cost that is negligible, and whether there is anything to do."""
         p = self.problem
         f, a, costs, probe = SX.sym("f", p.nv), SX.sym("a", p.nv), SX.sym("costs", groups), SX.sym("probe")
         cost = ca.sum1(costs)
@@ -113,7 +114,7 @@ class Solver:
     # --- an iteration ---------------------------------------------------------------------------------------------
 
     def _iteration(self) -> Program:
-        """(a, x, busy, least, flags, data) -> (a, x, busy)."""
+        """Build (a, x, busy, least, flags, data) -> (a, x, busy)."""
         p = self.problem
         b = ProgramBuilder("iteration")
         a, x = b.input("a", p.nv), b.input("x", p.n)
@@ -135,8 +136,8 @@ class Solver:
         return b.program()
 
     def _direction(self) -> ca.Function:
-        """(a, M, f, per group its part of the Hessian and its forces) -> Newton's step, and along it the slope of the smooth part
-        at 0, its change, and the slope of the whole cost at 0."""
+        """Return (a, M, f, per group its part of the Hessian and its forces) -> Newton's step, and along it the slope of the
+        smooth part at 0, its change, and the slope of the whole cost at 0."""
         p = self.problem
         a, d = SX.sym("a", p.nv), p.symbols
         inputs, H, forces = [], d.M, SX(p.nv, 1)
@@ -156,8 +157,8 @@ class Solver:
         return ca.Function("along", [*own.inputs("j"), step], [ca.densify(own.J @ step)])
 
     def _line_search(self, b: ProgramBuilder, data: list[Var], flags: Var, x: Var, y: Var, smooth: Var) -> Var:
-        """Newton's method in one dimension, kept in a bracket. State: step, bracket (2), whether to look on, whether the slope at
-        the step and its change are those of one quadratic."""
+        """Add Newton's method in one dimension, kept in a bracket. State: step, bracket (2), whether to look on, whether the
+        slope at the step and its change are those of one quadratic."""
         p = self.problem
         (start,) = b.call(ca.Function("one", [], [SX([1.0, 0.0, FAR, 1.0, 0.0])]))
         body = ProgramBuilder("line")
@@ -180,7 +181,7 @@ class Solver:
         return end
 
     def _slopes(self, g: Group) -> ca.Function:
-        """(weights, friction, x, y, state) of a group -> slope of its cost at the step, and its change."""
+        """Return (weights, friction, x, y, state) of a group -> slope of its cost at the step, and its change."""
         p, own = self.problem, self.problem.part(g)
         n = g.rows.stop - g.rows.start
         x, y, state = SX.sym("x", n), SX.sym("y", n), SX.sym("state", 5)
@@ -223,7 +224,7 @@ def _rows(b: ProgramBuilder, x: Var, g: Group) -> Var:
 
 
 def derivatives(problem: Problem) -> tuple[ca.Function, ca.Function]:
-    """Tangent and adjoint of the solution, by the implicit function theorem: H da = -d(gradient) at constant a."""
+    """Return tangent and adjoint of the solution, by the implicit function theorem: H da = -d(gradient) at constant a."""
     a, seed = SX.sym("a", problem.nv), SX.sym("seed", problem.nv)
     x = problem.deviations(a)
     factored = factor(problem.hessian(x))

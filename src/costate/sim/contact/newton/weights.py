@@ -24,9 +24,9 @@ class InverseWeights:
     links: dict[str, tuple[float, float]]
     """Link -> inverse of mass [1/kg] and of inertia [1/(kg m^2)] at its centre of mass, mean of three axes; 0 if it is fixed."""
     coordinates: np.ndarray
-    """Of every velocity coordinate; the mean of the axes for joints with several, (nv,)."""
+    """Inverse weight of every velocity coordinate; the mean of the axes for joints with several, (nv,)."""
     lengths: dict[str, float]
-    """Of joints with one coordinate and of tendons."""
+    """Inverse weight of joints with one coordinate and of tendons."""
 
 
 def inverse_weights(model: Model, links: Sequence[str], tendons: Sequence[Tendon] = ()) -> InverseWeights:
@@ -51,8 +51,8 @@ def inverse_weights(model: Model, links: Sequence[str], tendons: Sequence[Tendon
 
 
 def _slides_alone(model: Model, link: str) -> bool:
-    """Whether nothing but slides along its own axes moves a link in the world, and it carries no other: MuJoCo takes its whole
-    inverse mass then, not the mean of three axes of which some do not move."""
+    """Return whether nothing but slides along its own axes moves a link in the world, and it carries no other: MuJoCo takes its
+    whole inverse mass then, not the mean of three axes of which some do not move."""
     body = model.link(link).inertia
     turned = np.any(body.matrix - np.diag(np.diag(body.matrix)))
     if not body.mass or np.any(body.com) or turned or any(j.parent == link for j in model.joints):

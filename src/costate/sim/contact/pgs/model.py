@@ -11,8 +11,8 @@ from costate.kernel.ir.program import Program, Var
 from costate.sim.contact.detect import Contact
 from costate.sim.contact.model import ContactModel
 from costate.sim.contact.pgs.dense import dense_substep
-from costate.sim.contact.pgs.pairwise.choice import is_pairwise
-from costate.sim.contact.pgs.pairwise.step import pairwise_gaps, pairwise_seen, pairwise_substep
+from costate.sim.contact.pgs.pairwise.choice import is_pairwise, pairwise_gaps, pairwise_seen, pairwise_substep
+from costate.sim.contact.rows import constraint_rows
 from costate.sim.setup import Setup, Symbols
 
 CONES = ("pyramid", "cone")
@@ -49,15 +49,15 @@ class PGS(ContactModel):
     cfm: float = 1e-8
     """Regularisation, relative to each row's own inverse mass."""
     joint_limits: bool = True
-    """Whether position limits of joints are enforced: one row per limited joint."""
+    """True to enforce position limits of joints: one row per limited joint."""
     joint_friction: bool = True
-    """Whether Coulomb friction of joints is a bound (one row per joint that has some); else it is smooth."""
+    """True if Coulomb friction of joints is a bound (one row per joint that has some); else it is smooth."""
     warm_start: bool = False
-    """Whether a substep starts from the impulses of the one before. The first substep of a step starts from zero: a state does not
+    """True to start a substep from the impulses of the one before. The first substep of a step starts from zero: a state does not
     hold impulses."""
     mapped: bool | None = None
-    """Whether contacts are solved pair by pair, by one program for all pairs of a kind, instead of by rows of one system: for many
-    free bodies, without robots. The impulses are the same. None: where that is possible and there are more than 24 pairs."""
+    """True to solve contacts pair by pair, by one program for all pairs of a kind, instead of by rows of one system: for
+    worlds with many pairs. The impulses are the same. None: for free bodies without robots, from 25 pairs on."""
 
     integrators: ClassVar[tuple[str, ...]] = ("semi_implicit", "explicit", "implicit")
     parameters: ClassVar[tuple[str, ...]] = ("friction", "restitution")
@@ -75,7 +75,8 @@ class PGS(ContactModel):
 
     def row_kinds(self, s: Symbols, contacts: list[Contact]) -> list[str]:
         if is_pairwise(self, s.setup):
-            return ["normal", "tangent", "tangent"] * len(contacts)
+            joints = [row.kind for row in constraint_rows(s, s.q, [], s.setup.dt)]
+            return ["normal", "tangent", "tangent"] * len(contacts) + joints
         return super().row_kinds(s, contacts)
 
     def substep(self, setup: Setup) -> Program:

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Sweep:
-    """One pass, ready to be repeated."""
+    """A pass over all rows, ready to be repeated."""
 
     function: ca.Function
-    """(carry, system, c, bounds) -> carry; the impulses are the first elements of the carry, which starts as zeros."""
+    """Function (carry, system, c, bounds) -> carry; the impulses are the first elements of the carry, which starts as zeros."""
     system: SX
-    """What a pass reads of the contact problem, the same for all right-hand sides c."""
+    """Numbers of the contact problem that a pass reads, the same for all right-hand sides c."""
 
     @property
     def carry_size(self) -> int:
@@ -34,7 +34,8 @@ class Sweep:
 
 
 def make_sweep(rows: Sequence[Row], J: SX, W: SX, options: PGS, form: str | None = None) -> Sweep:
-    """form: "impulses" or "velocities"; None: the one of fewer operations. J (n, nv), W = M^-1 J^T (nv, n)."""
+    """Return the sweep of a problem. form: "impulses" or "velocities"; None: the one of fewer operations. J (n, nv), W = M^-1 J^T
+    (nv, n)."""
     A = J @ W
     if form is None:
         # Velocities pass from row to row in one chain of dependent operations: measured, they pay from 2.5 times fewer on.
@@ -94,7 +95,7 @@ def _over_velocities(rows: Sequence[Row], J: SX, W: SX, steps: SX, options: PGS)
 
 
 def _tree_sum(row: SX, v: SX) -> SX:
-    """row @ v in pairs: a short chain of dependent operations."""
+    """Return row @ v, summed in pairs: a short chain of dependent operations."""
     terms = [row[0, i] * v[i] for i in row.sparsity().get_col()]
     while len(terms) > 1:
         terms = [sum(terms[i : i + 2], SX(0)) for i in range(0, len(terms), 2)]
@@ -102,7 +103,7 @@ def _tree_sum(row: SX, v: SX) -> SX:
 
 
 def blocks(rows: Sequence[Row], options: PGS) -> list[tuple[int, ...]]:
-    """Rows that change together: every row by itself, but both tangents of a contact with a friction cone."""
+    """Return the rows that change together: every row by itself, but both tangents of a contact with a friction cone."""
     if options.cone != "cone":
         return [(k,) for k in range(len(rows))]
     second = [
@@ -115,29 +116,30 @@ def blocks(rows: Sequence[Row], options: PGS) -> list[tuple[int, ...]]:
 def projected(
     rows: Sequence[Row], block: tuple[int, ...], aims: list[SX], impulse: list[SX], step: SX, bounds: SX
 ) -> list[SX]:
-    """What the rows of a block may be where they would like to be `aims`."""
+    """Return what the rows of a block may be where they would like to be `aims`."""
     k = block[0]
     row = rows[k]
     if row.kind in ("normal", "limit"):
         return [ca.fmax(aims[0], 0)]
     most = bounds[k] * impulse[row.contact] if row.kind == "tangent" else bounds[k]
     if len(block) == 1:
-        return [_within(aims[0], most)]
+        return [within(aims[0], most)]
     # Both directions take the shorter of their steps: then friction that is at its bound points against the sliding.
     short = ca.fmin(step[block[0]], step[block[1]])
     x, y = (impulse[i] + (aim - impulse[i]) * (short / step[i]) for i, aim in zip(block, aims, strict=True))
     return list(_onto_disk(x, y, most))
 
 
-def _within(x: SX, most: SX) -> SX:
-    """x, or the bound that it is beyond. A bound of zero holds whatever x does, so there is no derivative: shapes that are apart
-    and do not move sideways feel no friction in their gradient (minimum and maximum would share it among equal arguments)."""
+def within(x: SX, most: SX) -> SX:
+    """Return x, or the bound that it is beyond. A bound of zero holds whatever x does, so there is no derivative: shapes that are
+    apart and do not move sideways feel no friction in their gradient (minimum and maximum would share it among equal
+    arguments)."""
     free = ca.if_else(most > 0, x, 0)
     return ca.if_else(x > most, most, ca.if_else(x < -most, -most, free))
 
 
 def _onto_disk(x: SX, y: SX, radius: SX) -> tuple[SX, SX]:
-    """Scale a tangential impulse back to the friction disk; where that is a point, as in `_within`."""
+    """Scale a tangential impulse back to the friction disk; where that is a point, as in `within`."""
     size2 = x * x + y * y
     inside = size2 < radius * radius
     scale = ca.if_else(inside, 1, radius / ca.sqrt(ca.if_else(size2 > 0, size2, 1)))

@@ -1,4 +1,4 @@
-"""What hard contact asks of a row: the velocity it must reach, and when within the step."""
+"""Targets of hard contact: the velocity a row must reach, and when within the step."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def target_of(row: Row, speed: SX, before: SX, restitution: SX, options: PGS, dt: float) -> tuple[SX, SX, SX]:
-    """(velocity the row must reach, velocity that undoes overlap, part of the step after the impact).
+    """Return (velocity the row must reach, velocity that undoes overlap, part of the step after the impact).
 
     speed: along the row without impulses; before: at the start of the step, which tells an impact from rest under gravity.
     """

@@ -1,4 +1,4 @@
-"""Free bodies of a mapped world: one function for all of them, from a body's state and constants.
+"""Free bodies of a world that is solved pair by pair: one function for all of them, from a body's state and constants.
 
 It is the step of a world of one body whose constants are inputs, so that many bodies move exactly as few do. Impulses act in world
 axes at the centre of mass, where the mass matrix falls into a mass and an inertia.
@@ -30,7 +30,7 @@ JOINT_NUMBERS = {"rotation": 9, "translation": 3}
 CONSTANTS = 32
 """Numbers of a body: those of its link and its joint, its wrench (6), its radius about the centre of mass (1)."""
 INERTIA = 7
-"""Inverse mass, and the inverse inertia in world axes: xx, xy, xz, yy, yz, zz."""
+"""Numbers of a body's inertia: inverse mass, and the inverse inertia in world axes: xx, xy, xz, yy, yz, zz."""
 RECORD = 3 + INERTIA + 2 * NV
 """Centre of mass; INERTIA; its velocity and the angular velocity without contact; the same before the step. World axes."""
 
@@ -43,7 +43,7 @@ class Moving:
 
     @cached_property
     def names(self) -> list[str]:
-        """Of their links."""
+        """Names of their links."""
         return [j.child for j in self.setup.scene.model.joints]
 
     @property
@@ -51,17 +51,17 @@ class Moving:
         return len(self.names)
 
     def number(self, link: str) -> int:
-        """Of a body, or one after the last where the link does not move."""
+        """Return the number of a body, or one after the last where the link does not move."""
         return self.names.index(link) if link in self.names else self.count
 
     def coordinates(self) -> np.ndarray:
-        """Where q and v of every body are in a state, (count, NQ + NV)."""
+        """Return the table of q and v of every body in a state, (count, NQ + NV)."""
         model = self.setup.scene.model
         q = np.array(model.q_index)[:, None] + np.arange(NQ)
         return np.concatenate([q, self.setup.nq + np.array(model.v_index)[:, None] + np.arange(NV)], axis=1)
 
     def constants(self, s: Symbols) -> SX:
-        """CONSTANTS of every body, one after the other."""
+        """Return CONSTANTS of every body, one after the other."""
         rows = [self._of(s, j.name, j.child) for j in self.setup.scene.model.joints]
         return ca.densify(ca.vertcat(*rows))
 
@@ -72,7 +72,7 @@ class Moving:
         return ca.vertcat(*flat, wrench, self._radius(s, link))
 
     def _radius(self, s: Symbols, link: str) -> SX:
-        """Of a sphere about the centre of mass that holds all shapes that touch."""
+        """Return the radius of a sphere about the centre of mass that holds all shapes that touch."""
         com, most = s.params["com", link], SX(0)
         for k, c in enumerate(self.setup.scene.colliders):
             if c.link == link and k in s.used:
@@ -99,7 +99,7 @@ class OneBody:
         self.R, self.p = link_pose(s.tree, body_poses(s.tree, s.q), link)
 
     def _function(self, name: str, more: Sequence[SX], outputs: Sequence[SX]) -> ca.Function:
-        """Of the state, the constants and gravity, and more."""
+        """Return a function of the state, the constants and gravity, and more."""
         s = self.symbols
         return ca.Function(
             name,
@@ -108,11 +108,11 @@ class OneBody:
         )
 
     def _twist(self, v: SX) -> SX:
-        """World velocity of the centre of mass, and angular velocity."""
+        """Return the world velocity of the centre of mass, and angular velocity."""
         return ca.vertcat(self.R @ (v[:3] + ca.cross(v[3:], self.com)), self.R @ v[3:])
 
     def free(self) -> ca.Function:
-        """(state, constants, gravity) -> (velocity without contact, POSE, RECORD, how fast its points move at most)."""
+        """Return (state, constants, gravity) -> (velocity without contact, POSE, RECORD, largest speed of its points)."""
         s = self.symbols
         velocity = free_motion(s, s.q, s.v, s.u).velocity
         I = self.R @ _inverse(s.params["inertia", self.link]) @ self.R.T
@@ -123,7 +123,8 @@ class OneBody:
         return self._function("free", [], [velocity, ca.vertcat(ca.vec(self.R), self.p), record, speed])
 
     def finish(self) -> ca.Function:
-        """(state, constants, gravity, velocity without contact, changes of the twist at the end and on the mean) -> next state."""
+        """Return (state, constants, gravity, velocity without contact, changes of the twist at the end and on the mean) -> next
+        state."""
         s = self.symbols
         velocity, change, mean = SX.sym("v", NV), SX.sym("change", NV), SX.sym("mean", NV)
         after, travelled = (velocity + self._local(x) for x in (change, mean))
@@ -131,13 +132,13 @@ class OneBody:
         return self._function("finish", [velocity, change, mean], [x])
 
     def _local(self, twist: SX) -> SX:
-        """A change of the twist as one of the body's velocity."""
+        """Return a change of the twist as one of the body's velocity."""
         turn = self.R.T @ twist[3:]
         return ca.vertcat(self.R.T @ twist[:3] - ca.cross(turn, self.com), turn)
 
 
 def _inverse(A: SX) -> SX:
-    """Of a symmetric matrix (3, 3)."""
+    """Return the inverse of a symmetric matrix (3, 3)."""
     A = ca.densify(A)
     rows = [A[:, k] for k in range(3)]
     sides = [ca.cross(rows[(k + 1) % 3], rows[(k + 2) % 3]) for k in range(3)]
@@ -145,7 +146,7 @@ def _inverse(A: SX) -> SX:
 
 
 def _length(v: SX) -> SX:
-    """Its derivative is not asked for."""
+    """Return the length of a vector whose derivative is not asked for."""
     return ca.sqrt(ca.sumsqr(v) + 1e-300)
 
 

@@ -18,11 +18,12 @@ from casadi import SX
 from costate.collision.bounds import BOX, bounding_box, boxes_apart
 from costate.collision.narrow import POINT, POSE, point_program
 from costate.collision.pairs import Placed
+from costate.collision.shapes import size_symbols
 from costate.core.fork import cached_property
 from costate.kernel import ProgramBuilder
 from costate.kernel.ir.program import Var
 from costate.kernel.ir.straight import as_program
-from costate.sim.contact.pair_kinds import Kind, Pair, Read, ShapeTable, pair_kinds
+from costate.sim.contact.pair_kinds import Kind, Pair, Read, ShapeTable, pair_kinds, pose_numbers, side_tables, starts
 from costate.sim.setup import Setup, Symbols
 
 
@@ -40,7 +41,12 @@ class Pairs:
 
     @cached_property
     def shapes(self) -> ShapeTable:
-        return ShapeTable(self.placed)
+        sizes = (size_symbols(p.solid).numel() for p in self.placed.values())
+        return ShapeTable(self._at(POSE), starts(self.placed, sizes))
+
+    def _at(self, width: int) -> dict[int, int]:
+        """Return the first element of every shape in a vector with `width` numbers per shape."""
+        return {k: n * width for n, k in enumerate(self.placed)}
 
     @cached_property
     def kinds(self) -> list[Kind]:
@@ -89,8 +95,10 @@ class Pairs:
 
     def shape_constants(self) -> list[SX]:
         """Return poses in their links, sizes and bounding boxes of all shapes."""
-        boxes = ca.vertcat(*(bounding_box(p.solid) for p in self.placed.values()))
-        return [self.shapes.poses, self.shapes.sizes, ca.densify(boxes)]
+        placed = self.placed.values()
+        poses = [ca.densify(pose_numbers(p)) for p in placed]
+        sizes, boxes = [size_symbols(p.solid) for p in placed], [bounding_box(p.solid) for p in placed]
+        return [ca.densify(ca.vertcat(*x)) for x in (poses, sizes, boxes)]
 
     def links(self) -> list[str]:
         """Return the link of every shape."""
@@ -109,8 +117,8 @@ class Pairs:
     def near(self, b: ProgramBuilder, kind: Kind, poses: Var, boxes: Var, reach: Var) -> Var:
         """Add the flags of the pairs of a kind whose bounding boxes are within reach."""
         members = self.members(kind)
-        tables = [(poses, t) for t in self.shapes.sides(members, POSE)]
-        tables += [(boxes, t) for t in self.shapes.sides(members, BOX)]
+        tables = [(poses, t) for t in side_tables(self._at(POSE), members, (POSE, POSE))]
+        tables += [(boxes, t) for t in side_tables(self._at(BOX), members, (BOX, BOX))]
         return b.map(_within(), [*tables, (reach, np.zeros((len(members), 1), int))], [None])[0]
 
     def all_points(self, b: ProgramBuilder, poses: Var, sizes: Var) -> Var:

@@ -10,7 +10,7 @@ from tests.kernel import programs
 from tests.kernel.programs import same_bits, spring_inputs, spring_torch
 
 from costate.kernel import Kernel, ProgramBuilder
-from costate.kernel import kernel as kernel_module
+from costate.kernel.calls import general
 from costate.kernel.calls.descriptors import describe
 
 Tensor = torch.Tensor
@@ -164,7 +164,7 @@ def test_shared_inputs_are_not_copied(spring: Kernel, monkeypatch: pytest.Monkey
         seen.append((t.data_ptr(), held))
         return words, held
 
-    monkeypatch.setattr(kernel_module, "describe", spy)
+    monkeypatch.setattr(general, "describe", spy)
     x, p, M = spring_inputs(6, 5)[0], spring_inputs()[1], spring_inputs(5)[2]
     spring.run([x, p, M])
     for given, (address, held) in zip((x, p, M), seen, strict=False):
