@@ -17,7 +17,10 @@ from costate.cli import commands
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 SCRIPTS = sorted(DOCS.glob("*.py"))
-PAGES = [DOCS / f"{name}.md" for name in ("gradients", "kernel", "optimisation", "robot", "simulation", "viewing")]
+PAGES = [
+    DOCS / f"{name}.md"
+    for name in ("gradients", "kernel", "optimisation", "own_task", "robot", "simulation", "viewing")
+]
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
 TEXTS = sorted([*DOCS.glob("*.md"), *ROOT.glob("*.md"), *ROOT.glob("*/README.md"), *ROOT.glob(".github/*.md")])
 COMMANDS = {

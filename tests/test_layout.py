@@ -32,6 +32,11 @@ TESTED_ELSEWHERE = {
     "kernel/passes": "kernel/ir/test_derivatives.py",
     "robot/params": "robot/test_learnable.py",
     "tasks/insertion": "tasks/test_insertion.py",
+    "tasks/insertion/least_time": "tasks/test_insertion_least_time.py",
+    "tasks/insertion/mujoco": "tasks/test_insertion_mujoco.py",
+    "tasks/insertion/play": "tasks/test_insertion_play.py",
+    "tasks/insertion/report": "tasks/test_insertion_report.py",
+    "train/solve": "tasks/test_solve.py",
 }
 """Folder of the package without a folder of tests -> the tests that exercise it."""
 
@@ -77,7 +82,7 @@ OF_A_PACKAGE = {
     "sim": ("resting",),
     "sim/contact": ("own_model",),
     "sim/integrate": ("newton_integrators",),
-    "tasks": ("insertion_transfer", "solve"),
+    "tasks": ("solve",),
     "viewer": ("page", "speed"),
 }
 """Folder -> tests of it as a whole, or of a property that no single module has."""

@@ -49,7 +49,7 @@ def test_on_a_terminal_it_shows_the_terms_too(folder: Run) -> None:
     screen.console = Console(file=out, force_terminal=True, color_system=None, width=100)
     with screen:
         screen(ROW)
-    for shown in ("50/100", "position 0.750  funnel 0.500", "87.5 %", "30 steps"):
+    for shown in ("50/100", "position 0.750  funnel 0.500", "87.5 %", "insertion, 40 steps"):
         assert shown in out.getvalue()
 
 

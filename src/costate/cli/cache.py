@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Show:
-    """Where the cache is and how full."""
+    """Place of the cache, and how full it is."""
 
 
 @dataclass(frozen=True)

@@ -39,21 +39,25 @@ COMMANDS: dict[str, Command] = {
     "bench": Command("costate.cli.bench:run", "measure the functions of a robot and their gradients on this machine"),
     "cache": Command("costate.cli.cache:run", "show or clear the cache of compiled kernels"),
     "evaluate": Command(
-        "costate.cli.evaluate:run",
+        "costate.cli.runs.evaluate:run",
         "judge a trained controller on episodes it has never seen",
-        "costate.cli.evaluate:chosen",
+        "costate.cli.runs.evaluate:chosen",
     ),
-    "export": Command("costate.cli.runs:export", "write a trained controller as an ONNX file and a C header"),
+    "export": Command("costate.cli.runs.use:export", "write a trained controller as an ONNX file and a C header"),
     "gradcheck": Command("costate.cli.gradcheck:run", "check every gradient of a robot or world"),
     "identify": Command("costate.cli.identify:run", "find a robot's parameters from logged motion"),
-    "play": Command("costate.cli.runs:play", "watch a trained controller at work in the browser, and disturb it"),
+    "play": Command("costate.cli.runs.use:play", "watch a trained controller at work in the browser, and disturb it"),
     "render": Command("costate.cli.render:run", "draw a robot or a recording into a picture or film"),
-    "report": Command("costate.cli.report:run", "write a training or a recording as one HTML file"),
+    "report": Command("costate.cli.runs.report:run", "write a training or a recording as one HTML file"),
     "robots": Command("costate.cli.robots:run", "list the built-in robots"),
-    "robustness": Command("costate.cli.runs:robustness", "try a trained controller in worlds that differ from its own"),
+    "robustness": Command(
+        "costate.cli.runs.use:robustness", "try a trained controller in worlds that differ from its own"
+    ),
     "solve": Command("costate.cli.solve:run", "solve a task with gradients, and report it"),
-    "train": Command("costate.cli.train:run", "train a controller through the simulator", "costate.cli.train:chosen"),
-    "transfer": Command("costate.cli.runs:transfer", "try a trained controller in another engine"),
+    "train": Command(
+        "costate.cli.runs.train:run", "train a controller through the simulator", "costate.cli.runs.train:chosen"
+    ),
+    "transfer": Command("costate.cli.runs.use:transfer", "try a trained controller in another engine"),
     "version": Command("costate.cli.version:run", "versions, processor and vector width"),
     "view": Command("costate.cli.view:run", "look at robots and recordings in the browser"),
 }

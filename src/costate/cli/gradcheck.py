@@ -19,7 +19,7 @@ class Options:
     """Built-in robot, URDF or MJCF file; or a Python file that sets `world` (and maybe `state` and `control`), or `functions`,
     name -> (function, inputs)."""
     functions: tuple[str, ...] = ()
-    """Of a robot; default: all."""
+    """Functions of a robot; default: all."""
     second_order: bool | None = None
     """Check second derivatives; default: not for worlds."""
     float32: bool | None = None
@@ -60,7 +60,7 @@ def _of_file(options: Options) -> Audit:
 
 
 def watch(names: Sequence[str], doing: str) -> Iterable[str]:
-    """A progress bar; nothing where the output is no terminal."""
+    """Show a progress bar; nothing where the output is no terminal."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())

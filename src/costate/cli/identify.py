@@ -18,23 +18,23 @@ class Options:
     out: Path = Path("identified")
     """Folder for the identified URDF, a report and plots."""
     terms: tuple[str, ...] = ("inertial", "damping", "friction", "armature")
-    """Which parameters to find."""
+    """Parameters to find."""
     method: Literal["gauss_newton", "adam"] = "gauss_newton"
     """gauss_newton: exact, on the dynamics regressor. adam: stochastic gradients."""
     physical: bool = True
-    """Whether masses, inertias, damping, friction and armature must be possible ones."""
+    """True: masses, inertias, damping, friction and armature must be physically possible."""
     held_out: float = 0.2
     """Fraction of the log to test on."""
     period: float | None = None
-    """Of the motion [s], if it is periodic."""
+    """Period of the motion [s], if it is periodic."""
     drop_bad_rows: bool = False
     """Leave out rows without numbers, and say so, instead of refusing them."""
     check: bool = True
     """Refuse logs whose units or signs contradict themselves or the robot."""
     epochs: int = 200
-    """Of Adam."""
+    """Epochs of Adam."""
     learning_rate: float = 1e-2
-    """Of Adam."""
+    """Learning rate of Adam."""
     plots: bool = True
     """Write plots."""
 

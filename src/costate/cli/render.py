@@ -22,7 +22,7 @@ class Options:
     fps: float = 30.0
     """Frames per second of a film."""
     frame: int = -1
-    """Which state of a recording a picture shows."""
+    """State of a recording that a picture shows."""
     package_dirs: tuple[Path, ...] = ()
     """Folders in which the packages of package://... meshes are looked for."""
 

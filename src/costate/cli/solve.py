@@ -20,19 +20,19 @@ WATCHED = 2.0
 @dataclass(frozen=True)
 class Options:
     task: Annotated[str, tyro.conf.Positional] = "list"
-    """throw, golf, racecar, pendulum1 to pendulum7, push, identify_contact, reach, insertion_bound, ...; "list" shows all."""
+    """Task to solve: throw, golf, racecar, pendulum1 to pendulum7, push, identify_contact, reach, ...; "list" shows all."""
     starts: Annotated[int, tyro.conf.arg(aliases=["--episodes"])] = 20
-    """How many random problems."""
+    """Number of random problems."""
     first: int = 0
     """Number of the first one."""
     method: str | None = None
     """gauss_newton, ilqr, search or direct; default: what suits the task."""
     iterations: int | None = None
-    """At most; default: as the task says."""
+    """Largest number of iterations; default: as the task says."""
     out: Path = Path("out")
     """Folder for the report."""
     show: int = 3
-    """How many motions the replay shows."""
+    """Number of motions that the replay shows."""
 
 
 def run(options: Options) -> None:
@@ -55,7 +55,7 @@ def run(options: Options) -> None:
 
 
 def report(name: str, outcome: Outcome, show: int = 3) -> Report:
-    """Numbers, losses over iterations, the motions found, and a table of all problems."""
+    """Return a page with numbers, losses over iterations, the motions found, and a table of all problems."""
     from costate.report import Report
 
     task = outcome.task
@@ -79,7 +79,7 @@ def report(name: str, outcome: Outcome, show: int = 3) -> Report:
 
 
 def _replay(page: Report, outcome: Outcome, show: int) -> None:
-    """Some motions side by side; slow enough to be watched."""
+    """Show some motions side by side, slowly enough to be watched."""
     from costate.draw.recording import record
     from costate.report.replay import SPEEDS
 
@@ -120,7 +120,7 @@ def _losses(outcome: Outcome, show: int) -> dict[str, Any]:
 
 
 def _landscape(page: Report, task: Any) -> None:
-    """Loss over the unknown, for tasks with a single one."""
+    """Plot the loss over the unknown, for tasks with a single one."""
     if not hasattr(task, "landscape"):
         return
     import torch

@@ -33,7 +33,7 @@ def _version(package: str) -> str:
 
 
 def cpu_name() -> str:
-    """The processor as its maker calls it, where the system says so."""
+    """Return the processor as its maker calls it, where the system says so."""
     cpuinfo = Path("/proc/cpuinfo")
     lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
@@ -41,7 +41,7 @@ def cpu_name() -> str:
 
 
 def _vectors() -> str:
-    """As the compiler uses them."""
+    """Return the vectors that the compiler uses."""
     from costate.kernel.machine.target import host
 
     target = host()

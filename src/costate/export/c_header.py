@@ -125,8 +125,8 @@ TEMPLATE = """\
 #ifndef COSTATE_REAL
 #define COSTATE_REAL float
 #endif
-#define COSTATE_BY_SIZE(f, x) \\
-  (sizeof(COSTATE_REAL) == sizeof(float) ? (COSTATE_REAL)f##f((float)(x)) : (COSTATE_REAL)f((double)(x)))
+#define COSTATE_BY_SIZE(name, x) \\
+  (sizeof(COSTATE_REAL) == sizeof(float) ? (COSTATE_REAL)name##f((float)(x)) : (COSTATE_REAL)name((double)(x)))
 #define COSTATE_TANH(x) COSTATE_BY_SIZE(tanh, x)
 #define COSTATE_EXP(x) COSTATE_BY_SIZE(exp, x)
 #define COSTATE_LOG(x) COSTATE_BY_SIZE(log, x)

@@ -1,4 +1,4 @@
-"""How errors are spread: a histogram with two colours, what is allowed and what is not."""
+"""The spread of errors: a histogram with two colours, what is allowed and what is not."""
 
 from __future__ import annotations
 

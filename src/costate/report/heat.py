@@ -16,7 +16,7 @@ COLUMNS = 600
 
 
 def strip_source(values: np.ndarray) -> str:
-    """One row of values in [-1, 1] as the source of an image."""
+    """Return one row of values in [-1, 1] as the source of an image."""
     from PIL import Image
 
     buffer = io.BytesIO()
@@ -32,7 +32,7 @@ def _thinned(values: np.ndarray) -> np.ndarray:
 
 
 def strips_html(values: np.ndarray, names: Sequence[str]) -> str:
-    """Rows (rows, steps), each scaled by its own largest value, which is written beside it."""
+    """Return rows (rows, steps) as HTML, each scaled by its own largest value, which is written beside it."""
     if values.ndim != 2 or len(values) != len(names):
         raise ValueError(
             f"a heat strip needs one name per row: values have shape {values.shape}, {len(names)} names given"

@@ -7,5 +7,5 @@ from typing import Any
 
 
 def inline_json(data: Any) -> str:
-    """As the text of a <script type="application/json">: nothing in it can end or nest that element."""
+    """Return a value as the text of a <script type="application/json">: nothing in it can end or nest that element."""
     return json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")

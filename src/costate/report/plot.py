@@ -123,7 +123,7 @@ def _padded(low: float, high: float) -> tuple[float, float]:
 
 
 def _log_range(values: np.ndarray) -> tuple[float, float]:
-    """Exponents of the decades around the values; those that are not positive have no place."""
+    """Return exponents of the decades around the values; those that are not positive have no place."""
     positive = values[np.isfinite(values) & (values > 0)]
     low, high = (np.log10(positive.min()), np.log10(positive.max())) if len(positive) else (0.0, 1.0)
     return float(np.floor(low)), float(max(np.ceil(high), np.floor(low) + 1))
@@ -159,7 +159,7 @@ def _axes(plot: Plot, xs: tuple[float, float], ys: tuple[float, float], to_x: An
 
 
 def _line(x: np.ndarray, y: np.ndarray, k: int, markers: bool) -> str:
-    """A path with gaps where a value is not finite."""
+    """Return a path with gaps where a value is not finite."""
     color = f"var(--c{k % COLORS})"
     path, pen = [], "M"
     for px, py in zip(x, y, strict=True):
@@ -176,7 +176,7 @@ def _line(x: np.ndarray, y: np.ndarray, k: int, markers: bool) -> str:
 
 
 def _bars(x: np.ndarray, y: np.ndarray, k: int) -> str:
-    """Down to the bottom of the plot, as wide as x is apart."""
+    """Return bars down to the bottom of the plot, as wide as x is apart."""
     width = float(np.diff(x).min()) if len(x) > 1 else 20.0
     boxes = (
         f'<rect x="{px - width / 2 + 0.5:.1f}" y="{py:.1f}" width="{max(width - 1, 0.5):.1f}" height="{HEIGHT - BOTTOM - py:.1f}"/>'

@@ -37,7 +37,7 @@ def recording_html(
     play: bool = False,
     box: tuple[Any, Any] | None = None,
 ) -> str:
-    """A replay of a recording as HTML. box: corners of what the camera sees at first [m]; None: everything."""
+    """Return a replay of a recording as HTML. box: corners of what the camera sees at first [m]; None: everything."""
     if speed not in SPEEDS:
         raise ValueError(f"a replay starts with a speed out of {', '.join(map(str, SPEEDS))}; {speed} given")
     motion, trails = recording.motion, recording.trails
@@ -61,7 +61,7 @@ def recording_html(
 
 
 def _together(recording: Recording) -> list[list[np.ndarray]]:
-    """Per frame, the arrows of all titles."""
+    """Return the arrows of all titles, per frame."""
     return [[frames[k] for frames in recording.arrows.values()] for k in range(recording.motion.frames)]
 
 

@@ -36,11 +36,11 @@ class Report:
         self._blocks.append(f"<h2>{escape(title)}</h2>")
 
     def text(self, text: str) -> None:
-        """Paragraphs, separated by empty lines."""
+        """Add paragraphs, separated by empty lines."""
         self._blocks += [f"<p>{escape(p.strip())}</p>" for p in text.split("\n\n") if p.strip()]
 
     def facts(self, facts: Mapping[str, Any]) -> None:
-        """The few numbers that matter, large."""
+        """Add the few numbers that matter, in large type."""
         tiles = (f"<div><b>{escape(cell(v))}</b><span>{escape(k)}</span></div>" for k, v in facts.items())
         self._blocks.append(f'<div class="facts">{"".join(tiles)}</div>')
 
@@ -50,7 +50,7 @@ class Report:
         columns: Sequence[str] = (),
         caption: str = "",
     ) -> None:
-        """Rows as mappings, or as sequences under the given columns."""
+        """Add a table: rows as mappings, or as sequences under the given columns."""
         self._blocks.append(table_html(rows, columns, caption))
 
     def plot(
@@ -67,7 +67,7 @@ class Report:
         levels: Mapping[str, float] | None = None,
         bars: bool = False,
     ) -> None:
-        """Lines over x (default: 0, 1, 2, ...), or bars. Gaps where a value is not finite.
+        """Add a plot: lines over x (default: 0, 1, 2, ...), or bars. Gaps where a value is not finite.
 
         follow: a replay whose time is shown. levels: name -> height of a dashed line, such as a limit.
         """
@@ -75,11 +75,11 @@ class Report:
         self._blocks.append(plot_html(plot))
 
     def heat(self, values: Any, names: Sequence[str], title: str = "", legend: str = "") -> None:
-        """Signed values (rows, steps) as strips of colour, blue below zero, red above; each row has its own scale."""
+        """Add signed values (rows, steps) as strips of colour, blue below zero, red above; each row has its own scale."""
         self._blocks.append(heat_html(np.asarray(values, float), names, title, legend))
 
     def figure(self, figure: Figure, caption: str = "") -> None:
-        """A matplotlib figure, as it is."""
+        """Add a matplotlib figure, unchanged."""
         buffer = io.StringIO()
         figure.savefig(buffer, format="svg", bbox_inches="tight")
         svg = buffer.getvalue()
@@ -87,7 +87,7 @@ class Report:
         self._blocks.append(f'<figure class="figure">{svg}<figcaption>{escape(caption)}</figcaption></figure>')
 
     def picture(self, picture: str | Path | np.ndarray, caption: str = "") -> None:
-        """An image file, or RGB bytes (height, width, 3)."""
+        """Add a picture: an image file, or RGB bytes (height, width, 3)."""
         data, kind = _image(picture)
         source = f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
         alt = escape(caption, quote=True)
@@ -96,7 +96,7 @@ class Report:
         )
 
     def replay(self, source: Any, states: Any, caption: str = "", **options: Any) -> str:
-        """An interactive 3D replay of a world, robot or model; returns its name, for `plot(follow=...)`.
+        """Add an interactive 3D replay of a world, robot or model; returns its name, for `plot(follow=...)`.
 
         options: controls, gradient, contacts, energy, trails, dt, samples, spacing, as in `costate.view`.
         """
@@ -113,7 +113,7 @@ class Report:
         play: bool = False,
         box: tuple[Any, Any] | None = None,
     ) -> str:
-        """An interactive 3D replay of a recording; returns its name, for `plot(follow=...)`.
+        """Add an interactive 3D replay of a recording; returns its name, for `plot(follow=...)`.
 
         speed, play: how it starts. box: lowest and highest corner of what the camera sees at first [m]; None: everything.
         """
@@ -125,7 +125,7 @@ class Report:
         return name
 
     def row(self, width: int = 420) -> AbstractContextManager[None]:
-        """Blocks added inside stand beside each other where there is room. width: of the narrowest [pixels]."""
+        """Begin a row: blocks added inside stand beside each other where there is room. width: of the narrowest [pixels]."""
         return self._row(width)
 
     @contextmanager
@@ -135,7 +135,7 @@ class Report:
         self._blocks = [*before, f'<div class="row" style="--narrowest:{width}px">{"".join(self._blocks)}</div>']
 
     def html(self) -> str:
-        """The whole page."""
+        """Return the whole page."""
         own = files("costate.report")
         scripts = ["page.js"] + ["replay.js"] * bool(self._replays)
         code = "\n".join(own.joinpath(name).read_text() for name in scripts)

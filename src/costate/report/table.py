@@ -9,7 +9,7 @@ from typing import Any
 
 
 def cell(value: Any) -> str:
-    """A value as it is read: floats with four digits, true and false as yes and no."""
+    """Return a value as it is read: floats with four digits, true and false as yes and no."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -20,7 +20,7 @@ def cell(value: Any) -> str:
 
 
 def table_html(rows: Sequence[Any], columns: Sequence[str] = (), caption: str = "") -> str:
-    """Numbers are aligned to the right. Columns of mappings are their keys, in order of appearance."""
+    """Return a table as HTML; numbers are aligned to the right. Columns of mappings are their keys, in order of appearance."""
     if rows and isinstance(rows[0], Mapping):
         columns = columns or list(dict.fromkeys(key for row in rows for key in row))
         rows = [[row.get(c) for c in columns] for row in rows]

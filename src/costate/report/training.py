@@ -1,4 +1,4 @@
-"""How a run was trained: its curves; and numbers as one says them."""
+"""The curves of a training, and numbers as one says them."""
 
 from __future__ import annotations
 

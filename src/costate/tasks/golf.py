@@ -41,7 +41,7 @@ from costate.train.solve.problems import Problems, Solvable
 Tensor = torch.Tensor
 
 RADIUS, MASS = 0.03, 0.1
-"""Of the ball [m, kg]."""
+"""Radius and mass of the ball [m, kg]."""
 UPPER, LOWER = 0.5, 0.5
 """Lengths of the linkage [m]."""
 ROLLING = 0.02
@@ -49,7 +49,7 @@ ROLLING = 0.02
 GRASS = 0.4
 """Friction between ball and ground."""
 UNITS = (2.0, 5.0, 3.0)
-"""What one unit of an unknown is [N m]."""
+"""Size of one unit of an unknown [N m]."""
 HOME = (0.0, -1.0, -0.6)
 """The linkage drawn back [rad]."""
 
@@ -74,7 +74,7 @@ def linkage() -> Model:
 
 
 def rolling_ball(friction: float = ROLLING) -> Model:
-    """A ball whose spin is resisted by a torque."""
+    """Return a ball whose spin is resisted by a torque."""
     links = [link("ground"), link("along"), link("across"), link("up")]
     links.append(link("ball", MASS, inertia=0.4 * MASS * RADIUS**2, shapes=[sphere(RADIUS, color=ORANGE)]))
     joints = [
@@ -97,7 +97,7 @@ class Golf(Solvable):
     tolerance: float = 0.02
     """Distance from the target [m]."""
     goal: tuple[float, float] = (2.0, 0.3)
-    """Where the ball has to rest [m]."""
+    """Place where the ball has to rest [m]."""
     swing: int = 30
     """Steps with torques."""
     steps: int = 220
@@ -130,7 +130,7 @@ class Golf(Solvable):
         return state
 
     def controls(self, x: Tensor) -> Tensor:
-        """(B, n) -> (T, B, 3)."""
+        """Return controls (T, B, 3) of unknowns (B, n)."""
         torques = x.unflatten(-1, (self.swing, 3)).movedim(-2, 0) * x.new_tensor(UNITS)
         return torch.cat([torques, x.new_zeros(self.steps - self.swing, *x.shape[:-1], 3)])
 
@@ -138,12 +138,12 @@ class Golf(Solvable):
         return self.world.rollout(self.start, self.controls(x))
 
     def residuals(self, x: Tensor) -> Tensor:
-        """From the target to the ball at the end [m], (B, 2)."""
+        """Return the way from the target to the ball at the end [m], (B, 2)."""
         q, _ = self.world.coordinates("ball")
         return self.states(x)[-1][..., q][..., :2] - x.new_tensor(self.goal)
 
     def error(self, x: Tensor) -> Tensor:
-        """Distance from the target; infinite if the ball still rolls, (B,)."""
+        """Return distance from the target; infinite if the ball still rolls, (B,)."""
         q, v = self.world.coordinates("ball")
         last = self.states(x)[-1]
         missed = (last[..., q][..., :2] - x.new_tensor(self.goal)).norm(dim=-1)

@@ -34,23 +34,23 @@ class Unknown:
 
     label: str
     name: str
-    """As `World(parameters=...)` calls it."""
+    """Name as in `World(parameters=...)` calls it."""
     truth: float
     low: float
     """First guesses are between low and high."""
     high: float
     share: bool = False
-    """Whether it is between 0 and 1; else it is positive."""
+    """True: it is between 0 and 1; else it is positive."""
 
     def encode(self, value: Tensor) -> Tensor:
-        """To a number without bounds."""
+        """Return a number without bounds."""
         return torch.logit(value) if self.share else value.log()
 
     def decode(self, x: Tensor) -> Tensor:
         return torch.sigmoid(x) if self.share else x.exp()
 
     def slope(self, x: Tensor) -> Tensor:
-        """d decode / dx."""
+        """Return d decode / dx."""
         p = self.decode(x)
         return p * (1 - p) if self.share else p
 
@@ -62,7 +62,7 @@ class System:
     world: Callable[[], World]
     unknowns: tuple[Unknown, ...]
     state0: tuple[tuple[float, ...], ...]
-    """Of each record, (K, nx)."""
+    """State at the start of each record, (K, nx)."""
     forces: Callable[[Tensor], Tensor]
     """Times (T,) -> known forces (T, K, nu)."""
     observed: tuple[int, ...]
@@ -93,7 +93,7 @@ def _bouncing() -> World:
 
 
 def cart_pole() -> Model:
-    """A cart on a rail with a pole on a free hinge; at q = 0 the pole hangs."""
+    """Return a cart on a rail with a pole on a free hinge; at q = 0 the pole hangs."""
     rod = cylinder(0.02, (0, 0, 0), (0, 0, -0.8), BLUE)
     links = [
         link("rail", shapes=[cylinder(0.015, (-1.5, 0, 0), (1.5, 0, 0), GREY)]),
@@ -121,7 +121,7 @@ def _double_pendulum() -> World:
 
 
 def _push(t: Tensor) -> Tensor:
-    """Known pushes along x [N] during the first 0.4 s."""
+    """Return known pushes along x [N] during the first 0.4 s."""
     return (t < 0.4)[:, None, None] * t.new_tensor([0.0, 0.0, 3.0, 4.0])[:, None]
 
 
@@ -210,14 +210,14 @@ class IdentifyContact(Solvable):
         return torch.tensor([u.truth for u in self.setup.unknowns], dtype=torch.float64)
 
     def decode(self, x: Tensor) -> Tensor:
-        """Unbounded numbers (..., n) -> parameters."""
+        """Return unbounded numbers (..., n) -> parameters."""
         return torch.stack([u.decode(x[..., k]) for k, u in enumerate(self.setup.unknowns)], -1)
 
     def encode(self, parameters: Tensor) -> Tensor:
         return torch.stack([u.encode(parameters[..., k]) for k, u in enumerate(self.setup.unknowns)], -1)
 
     def records(self, x: Tensor, steps: int | None = None) -> Tensor:
-        """Motions of all records under parameters x (B, n): (T + 1, B, K, nx)."""
+        """Return motions of all records under parameters x (B, n): (T + 1, B, K, nx)."""
         own, steps = self.setup, steps or self.setup.steps
         state0 = x.new_tensor(own.state0).expand(x.shape[0], -1, -1)
         forces = own.forces(torch.arange(steps, dtype=x.dtype) * self.world.dt)
@@ -227,7 +227,7 @@ class IdentifyContact(Solvable):
         return self.world.rollout(state0, controls, params=params)
 
     def measured(self, numbers: Sequence[int]) -> Tensor:
-        """What was recorded, with noise, (T + 1, B, K, observed)."""
+        """Return what was recorded, with noise, (T + 1, B, K, observed)."""
         own = self.setup
         clean = self.records(self.encode(self.truth)[None])[..., own.observed].detach()
         shape = clean.shape[0], *clean.shape[2:]
@@ -255,7 +255,7 @@ class IdentifyContact(Solvable):
         )
 
     def confidence(self, residuals: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
-        """Half widths of the 95 % confidence intervals of the parameters at a minimum x (B, n): (B, n).
+        """Return half widths of the 95 % confidence intervals of the parameters at a minimum x (B, n): (B, n).
 
         With J of the residuals, which have unit variance, the covariance of x is (J^T J)^-1.
         """

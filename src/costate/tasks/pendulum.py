@@ -42,7 +42,7 @@ class Pendulum(Solvable):
     knots: int = 20
     """Torques per joint for search, interpolated."""
     drawn: bool = True
-    """Whether the guess is a drawing of the motion, the first joint turned evenly, which torques do not follow yet (multiple
+    """True: the guess is a drawing of the motion, the first joint turned evenly, which torques do not follow yet (multiple
     shooting); else it is what the first torques do, from which long chains end in local minima."""
 
     @property
@@ -64,12 +64,12 @@ class Pendulum(Solvable):
         return self.strength * MASS * 9.81 * LENGTH * below.square() / 2
 
     def angles(self, states: Tensor) -> Tensor:
-        """Of the links against upright [rad], between -pi and pi, (..., n)."""
+        """Return the angles of the links against upright [rad], between -pi and pi, (..., n)."""
         absolute = states[..., : self.links].cumsum(-1)
         return torch.atan2(-absolute.sin(), -absolute.cos())
 
     def missed(self, states: Tensor) -> Tensor:
-        """Largest angle against upright while balancing [rad], (B,)."""
+        """Return largest angle against upright while balancing [rad], (B,)."""
         return self.angles(states[-self.balance :]).abs().amax((0, -1))
 
     def motions(self, numbers: Sequence[int]) -> Motions:
@@ -80,7 +80,7 @@ class Pendulum(Solvable):
         stands[-self.balance :] = 1.0
 
         def upright(s: Any) -> ca.SX:
-            """Zero for links that stand: it has no slope where they hang exactly, which random starts never do."""
+            """Return residuals, zero for links that stand, without slope where they hang exactly, which random starts never do."""
             absolute = ca.cumsum(s.q)
             return ca.vertcat(ca.sin(absolute), 1 + ca.cos(absolute))
 
@@ -104,7 +104,7 @@ class Pendulum(Solvable):
         )
 
     def _drawing(self, state0: Tensor) -> Tensor:
-        """The chain straightens while its first joint turns by half a turn, (T + 1, B, nx)."""
+        """Return a guess: the chain straightens while its first joint turns by half a turn, (T + 1, B, nx)."""
         n, moving = self.links, self.steps + 1 - self.balance
         part = torch.cat(
             [(1 - torch.linspace(0, torch.pi, moving).double().cos()) / 2, torch.ones(self.balance).double()]
@@ -117,7 +117,7 @@ class Pendulum(Solvable):
         return torch.cat([q, v], -1)
 
     def problems(self, numbers: Sequence[int], attempt: int = 0) -> Problems:
-        """For search: torques between knots, and nothing but the balance in the end to tell how good they are."""
+        """Return problems for search: torques between knots, and nothing but the balance in the end to tell how good they are."""
         drawn = self.spread * normal(numbers, self.knots + 1, self.links)
         state0 = torch.cat([drawn[:, 0], torch.zeros_like(drawn[:, 0])], -1)
 

@@ -29,11 +29,11 @@ from costate.train.solve.problems import Motions, Problems, Solvable
 Tensor = torch.Tensor
 
 SIZE, RADIUS = 0.2, 0.03
-"""Of the box and of the finger [m]."""
+"""Sizes of the box and of the finger [m]."""
 FOOT = 0.01
 """The box stands on four round feet in its corners [m]."""
 HEIGHT = 0.05
-"""Of the finger above the table [m]."""
+"""Height of the finger above the table [m]."""
 CONTACTS: tuple[tuple[int, float], ...] = ((0, 0.0), (0, 0.05), (0, -0.05), (1, 0.0))
 """First contacts to try: which side, counted from the one most directly opposite the goal, and how far from its middle [m]."""
 SPEED = 0.5
@@ -43,7 +43,7 @@ LEVER = 0.1
 
 
 def footed_box() -> Body:
-    """A box of 1 kg; feet make its friction on the table that of four points, the same in every direction."""
+    """Return a box of 1 kg; feet make its friction on the table that of four points, the same in every direction."""
     reach = SIZE / 2 - FOOT
     feet = [sphere(FOOT, (x, y, -reach), color=GREY) for x in (-reach, reach) for y in (-reach, reach)]
     return Body("box", [box((SIZE, SIZE, SIZE), color=ORANGE), *feet], 1.0)
@@ -66,20 +66,20 @@ class Push(Solvable):
     attempts: ClassVar[int] = len(CONTACTS)
 
     tolerance: float = 0.005
-    """Distance of the box from its goal [m]; 0.05 rad count as 5 mm."""
+    """Return distance of the box from its goal [m]; 0.05 rad count as 5 mm."""
     steps: int = 50
     knots: int = 20
     """Unknown velocities per direction for Gauss-Newton, interpolated."""
     distance: tuple[float, float] = (0.15, 0.35)
-    """How far goals are [m]."""
+    """Distances of goals [m]."""
     turn: float = 0.3
-    """How much the box must turn at most [rad]."""
+    """Largest turn of the box [rad]."""
     effort: float = 0.5
     """Weight of the controls in iLQR."""
     precision: float = 100.0
     """Weight of the final pose in iLQR."""
     marks: tuple[Static, ...] = ()
-    """To be looked at; nothing touches them."""
+    """Marks for pictures; nothing touches them."""
 
     @cached_property
     def world(self) -> World:
@@ -96,7 +96,7 @@ class Push(Solvable):
         )
 
     def shown(self, number: int) -> World:
-        """With a mark on the table where the box has to go."""
+        """Return a world with a mark on the table where the box has to go."""
         x, y, turn = self._goals([number])[0].tolist()
         across = [[np.cos(turn), -np.sin(turn), 0], [np.sin(turn), np.cos(turn), 0], [0, 0, 1]]
         place = Transform(np.array(across), np.array([x, y, 0.0]))
@@ -104,13 +104,13 @@ class Push(Solvable):
         return replace(self, marks=(mark,)).world
 
     def _goals(self, numbers: Sequence[int]) -> Tensor:
-        """x, y, angle of the box, (B, 3)."""
+        """Return x, y, angle of the box, (B, 3)."""
         near, far = self.distance
         r, way, turn = uniform(numbers, (near, -pi, -self.turn), (far, pi, self.turn)).unbind(-1)
         return torch.stack([r * way.cos(), r * way.sin(), turn], -1)
 
     def _contact(self, goals: Tensor, number: int) -> tuple[Tensor, Tensor]:
-        """A first contact for each goal: states with the finger at a side (B, nx), and commands that push straight (B, 2)."""
+        """Return a first contact for each goal: states with the finger at a side (B, nx), and commands to push straight (B, 2)."""
         rank, offset = CONTACTS[number]
         ways = goals.new_tensor([[1, 0], [0, 1], [-1, 0], [0, -1]])
         facing = goals[:, :2] @ ways.T  # how far the goal is in the direction that each side is pushed in
@@ -122,12 +122,12 @@ class Push(Solvable):
         return state, way * (far / (self.steps * self.world.dt)).clamp(0.02, SPEED / 2)
 
     def away(self, state: Tensor, goals: Tensor) -> Tensor:
-        """From the goal to the box: x, y [m], angle [rad times LEVER], (..., 3)."""
+        """Return the way from the goal to the box: x, y [m], angle [rad times LEVER], (..., 3)."""
         angle = 2 * torch.atan2(state[..., 7], state[..., 8])
         return torch.cat([state[..., 2:4] - goals[..., :2], LEVER * (angle - goals[..., 2])[..., None]], -1)
 
     def missed(self, states: Tensor, goals: Tensor) -> Tensor:
-        """Distance of the box from its goal [m] in the end, (B,)."""
+        """Return distance of the box from its goal [m] in the end, (B,)."""
         away = self.away(states[-1], goals)
         return torch.maximum(away[..., :2].norm(dim=-1), away[..., 2].abs())
 
@@ -159,7 +159,7 @@ class Push(Solvable):
         )
 
     def problems(self, numbers: Sequence[int], attempt: int = 0) -> Problems:
-        """From one first contact, the one of number `attempt`."""
+        """Return problems that start from the first contact of number `attempt`."""
         goals = self._goals(numbers)
         start, command = self._contact(goals, attempt % len(CONTACTS))
 

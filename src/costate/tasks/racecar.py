@@ -37,9 +37,9 @@ class Racecar(Solvable):
     tolerance: float = 0.001
     """Distance from the target [m]."""
     goal: float = 0.8
-    """Where the car has to stop [m]."""
+    """Place where the car has to stop [m]."""
     speed: float = 2.0
-    """At the start [m/s]."""
+    """Speed at the start [m/s]."""
     steps: int = 200
     guesses: tuple[float, float] = (0.03, 0.8)
     """First guesses of the friction are between these, evenly on a logarithmic scale."""
@@ -74,12 +74,12 @@ class Racecar(Solvable):
         return state
 
     def states(self, x: Tensor) -> Tensor:
-        """Motion under friction exp(x), x (B, 1)."""
+        """Return the motion under friction exp(x), x (B, 1)."""
         controls = x.new_zeros(self.steps, *x.shape[:-1], self.world.nu)
         return self.world.rollout(self.start, controls, params={"friction": x.exp()})
 
     def residuals(self, x: Tensor) -> Tensor:
-        """How far behind the target the car stops [m], (B, 1)."""
+        """Return how far behind the target the car stops [m], (B, 1)."""
         return self.states(x)[-1][..., :1] - self.goal
 
     def problems(self, numbers: Sequence[int], attempt: int = 0) -> Problems:
@@ -97,7 +97,7 @@ class Racecar(Solvable):
         )
 
     def landscape(self, frictions: Tensor) -> tuple[Tensor, Tensor]:
-        """Loss [m^2] and its derivative by friction for frictions (n,): each (n,)."""
+        """Return the loss [m^2] and its derivative by friction for frictions (n,): each (n,)."""
         mu = frictions.detach().clone().requires_grad_()
         loss = self.residuals(mu.log()[:, None]).square().sum(-1) / 2
         (slope,) = torch.autograd.grad(loss.sum(), mu)

@@ -45,11 +45,11 @@ class Scenes:
     """Problems: where obstacles, start and goal are."""
 
     params: dict[str, Tensor]
-    """Of the world, (B, 3) each."""
+    """Parameters of the world, (B, 3) each."""
     start: Tensor
     """(B, 8)."""
     goal: Pose
-    """Of the hand, (B, ...)."""
+    """Pose of the hand at the goal, (B, ...)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,10 +63,10 @@ class Reach(Solvable):
     attempts: ClassVar[int] = 6
 
     tolerance: float = 0.001
-    """Of the hand's position [m] and orientation [rad]; a path that touches has failed."""
+    """Largest error of the hand's position [m] and orientation [rad]; a path that touches has failed."""
     waypoints: int = 5
     points: int = 4
-    """Where distances are looked at, per stretch between waypoints."""
+    """Number of points where distances are looked at, per stretch between waypoints."""
     margin: float = 0.04
     """Distance to keep [m]."""
     smooth: float = 0.002
@@ -102,7 +102,7 @@ class Reach(Solvable):
     # --- problems -------------------------------------------------------------------------------------------------
 
     def scenes(self, numbers: Sequence[int]) -> Scenes:
-        """Random scenes whose start and goal are free: those that are not are drawn again."""
+        """Draw random scenes whose start and goal are free: those that are not are drawn again."""
         drawn = uniform(numbers, LOW, HIGH)
         for again in range(1, 50):
             scenes = self._placed(drawn)
@@ -122,7 +122,7 @@ class Reach(Solvable):
         return Scenes(params, start, Pose(goal, _turn(turn) @ down))
 
     def _possible(self, scenes: Scenes) -> Tensor:
-        """Whether the start is free and some configuration at the goal is, (B,)."""
+        """Return whether the start is free and some configuration at the goal is, (B,)."""
         found = self._goals(scenes, 8, 0)
         reached = self._pose_error(found, _repeat(scenes.goal, 8)).norm(dim=-1) < 1e-6
         free = self._clearance(found, _repeat_params(scenes.params, 8)) > self.margin
@@ -130,7 +130,7 @@ class Reach(Solvable):
         return start_free & (reached & free).unflatten(0, (-1, 8)).any(-1)
 
     def _goals(self, scenes: Scenes, tries: int, seed: int) -> Tensor:
-        """Configurations that bring the hand to its goal, from random starts, (B tries, 8)."""
+        """Return configurations that bring the hand to its goal, from random starts, (B tries, 8)."""
         source = torch.Generator().manual_seed(seed)
         count = scenes.start.shape[0]
         q0 = self.robot.random_configuration(count, tries, generator=source)
@@ -140,7 +140,7 @@ class Reach(Solvable):
         return self.robot.inverse_kinematics(goal, HAND, q0.flatten(0, 1), attempts=0)
 
     def guess(self, scenes: Scenes, attempt: int) -> Tensor:
-        """Straight lines to configurations at the goal: to the nearest free one first, (B, waypoints * 7)."""
+        """Return straight lines to configurations at the goal: to the nearest free one first, (B, waypoints * 7)."""
         tries = 8
         found = self._goals(scenes, tries, attempt // 2)
         wrong = self._pose_error(found, _repeat(scenes.goal, tries)).norm(dim=-1) > 1e-6
@@ -156,7 +156,7 @@ class Reach(Solvable):
     # --- residuals ------------------------------------------------------------------------------------------------
 
     def path(self, x: Tensor, start: Tensor, points: int | None = None) -> Tensor:
-        """Configurations along the way, (B, waypoints * points + 1, 8)."""
+        """Return configurations along the way, (B, waypoints * points + 1, 8)."""
         corners = torch.cat([start[:, None, :ARM], x.unflatten(-1, (self.waypoints, ARM))], 1)
         part = torch.arange(points or self.points, dtype=x.dtype) / (points or self.points)
         between = corners[:, :-1, None] + part[:, None] * (corners[:, 1:] - corners[:, :-1])[:, :, None]
@@ -164,7 +164,7 @@ class Reach(Solvable):
         return torch.cat([arm, start[:, None, ARM:].expand(-1, arm.shape[1], -1)], -1)
 
     def gaps(self, q: Tensor, params: dict[str, Tensor]) -> Tensor:
-        """Distances of links to obstacles [m] at configurations (B, ..., 8)."""
+        """Return distances of links to obstacles [m] at configurations (B, ..., 8)."""
         state = torch.cat([q, torch.zeros_like(q)], -1)
         shaped = {k: p.reshape(p.shape[0], *[1] * (q.dim() - 2), 3) for k, p in params.items()}
         return self.world.gaps(state, params=shaped)
@@ -173,7 +173,7 @@ class Reach(Solvable):
         return self.gaps(q, params).amin(-1)
 
     def _pose_error(self, q: Tensor, goal: Pose) -> Tensor:
-        """Position [m] and orientation [rad, small angles] of the hand against its goal, (B, 6)."""
+        """Return position [m] and orientation [rad, small angles] of the hand against its goal, (B, 6)."""
         hand = self.robot.forward_kinematics(q, HAND)
         R = hand.rotation @ goal.rotation.mT
         turn = torch.stack([R[..., 2, 1] - R[..., 1, 2], R[..., 0, 2] - R[..., 2, 0], R[..., 1, 0] - R[..., 0, 1]], -1)
@@ -218,7 +218,7 @@ class Reach(Solvable):
 
 
 def _turn(v: Tensor) -> Tensor:
-    """Rotation vectors (..., 3) to matrices."""
+    """Turn rotation vectors (..., 3) to matrices."""
     zero = torch.zeros_like(v[..., 0])
     x, y, z = v.unbind(-1)
     return torch.linalg.matrix_exp(torch.stack([zero, -z, y, z, zero, -x, -y, x, zero], -1).unflatten(-1, (3, 3)))

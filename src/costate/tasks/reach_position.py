@@ -9,14 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
 import torch
+from torch import nn
 
 from costate.core.fork import cached_property
 from costate.robot import Robot, load_robot
 from costate.sim import VelocityServo, World
 from costate.train import episode
 from costate.train.episode import Trajectory, Verdict
-from costate.train.network import Names
+from costate.train.network import Names, Network, Scaling
 from costate.train.plan import Iteration, TrainOptions
 from costate.train.trainable import Trainable
 
@@ -149,6 +151,14 @@ class ReachPosition(Trainable):
         joints = [j.name for j in self.arm.model.joints if j.nv]
         seen = [f"position of {j}" for j in joints] + [f"velocity of {j}" for j in joints]
         return tuple((name, "1") for name in [*seen, *(f"way to the goal, {axis}" for axis in "xyz")])
+
+    def exported(self, policy: nn.Module) -> Network:
+        """Return the network that takes measurements in SI units: joints, and the way to the goal in the frame of the base."""
+        gain = np.repeat([1.0, 0.5, 4.0], (6, 6, 3))
+        middle = np.concatenate([self.home.numpy(), np.zeros(9)])
+        units = ["rad"] * 6 + ["rad/s"] * 6 + ["m"] * 3
+        names = tuple((name, unit) for (name, _), unit in zip(self.inputs, units, strict=True))
+        return self.network(policy).measured(names, Scaling(middle, gain, np.full(15, np.inf)), self.summary)
 
     @cached_property
     def outputs(self) -> Names:

@@ -26,16 +26,16 @@ from costate.train.solve.problems import Problems, Solvable
 Tensor = torch.Tensor
 
 RADIUS, MASS = 0.03, 0.1
-"""Of the ball [m, kg]."""
+"""Radius and mass of the ball [m, kg]."""
 FINGERS = ("panda_leftfinger", "panda_rightfinger")
 GRIP_DEPTH = 0.0884
-"""From the hand's frame to the ball held [m]."""
+"""Distance from the hand's frame to the ball held [m]."""
 HELD = RADIUS - 0.001
 """Finger position at which the pads touch the ball [m]."""
 SQUEEZE, OPEN = HELD - 0.015, 0.04
 """Finger targets while holding (15 N) and after the release [m]."""
 UNITS = (10.0, 10.0, 10.0, 10.0, 3.0, 3.0, 3.0, 0.001, 0.001)
-"""What one unit of an unknown is: torques [N m], finger positions [m]."""
+"""Size of one unit of an unknown: torques [N m], finger positions [m]."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +50,7 @@ class Throw(Solvable):
     tolerance: float = 0.01
     """Distance from the target [m]."""
     goal: tuple[float, float, float] = (1.2, 0.3, 0.1)
-    """Where the ball has to be in the end [m]."""
+    """Place where the ball has to be in the end [m]."""
     swing: int = 40
     """Steps until the fingers open."""
     flight: int = 40
@@ -93,7 +93,7 @@ class Throw(Solvable):
         return state
 
     def controls(self, x: Tensor) -> Tensor:
-        """(B, n) -> (T, B, 9): torques around those that hold the arm, until the release."""
+        """Return controls (T, B, 9) of unknowns (B, n): torques around those that hold the arm, until the release."""
         held, free = (self._rest(at) for at in (SQUEEZE, OPEN))
         knots = x.unflatten(-1, (-1, 9)).movedim(-2, 0) * x.new_tensor(UNITS)
         moves = knots if self.knots is None else interpolate(knots, self.swing)
@@ -107,7 +107,7 @@ class Throw(Solvable):
         return self.world.rollout(self.start, self.controls(x))
 
     def residuals(self, x: Tensor) -> Tensor:
-        """From the target to the ball at the end [m], (B, 3)."""
+        """Return the way from the target to the ball at the end [m], (B, 3)."""
         q, _ = self.world.coordinates("ball")
         return self.states(x)[-1][..., q][..., :3] - x.new_tensor(self.goal)
 

@@ -40,7 +40,7 @@ class Episodes:
 
 @dataclass(frozen=True)
 class Trajectory:
-    """What happened in B episodes."""
+    """The course of B episodes."""
 
     states: Tensor
     """States, (T + 1, B, nx)."""

@@ -217,7 +217,7 @@ def _module(layer: Layer) -> nn.Module:
 
 
 def _single(parameter: torch.Tensor) -> Floats:
-    return parameter.detach().to(torch.float32).numpy()
+    return parameter.detach().to(torch.float32, copy=True).numpy()  # a copy: the parameter may be trained on
 
 
 def _array(value: Any) -> Floats:

@@ -1,4 +1,4 @@
-"""What a task is: something a robot is to do in a world.
+"""The idea of a task: something a robot is to do in a world.
 
 A task offers what it can: a `Solvable` task (costate.train.solve.problems) has numbered problems for optimisers, a `Trainable` one
 (trainable.py) has random episodes for a policy. Tasks know neither the optimisers nor the trainer.

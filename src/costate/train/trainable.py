@@ -1,4 +1,4 @@
-"""What a task has to say so that a policy can be trained, judged, shown and exported for it.
+"""The protocol of a task: what it says so that a policy can be trained, judged, shown and exported for it.
 
 A task of your own gives a `world`, and four methods: `draw` random episodes, `observe` a state, the terms of the `loss` of what
 happened, and `judge` it. Everything else has a default. docs/own_task.md builds one.
@@ -216,7 +216,7 @@ class Trainable(Task):
 
     def story(self) -> str:
         """Return a paragraph for the report: what is to be done, and when it has succeeded."""
-        return f"{self.summary}.".capitalize()
+        return f"{self.summary[:1].upper()}{self.summary[1:]}."
 
 
 def percent(share: float) -> str:

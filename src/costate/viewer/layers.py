@@ -1,4 +1,4 @@
-"""What can be shown besides the shapes of a model: collision shapes, centres of mass, inertias, frames, names."""
+"""Layers that can be shown besides the shapes of a model: collision shapes, centres of mass, inertias, frames, names."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CENTRE = (0.95, 0.75, 0.10, 1.0)
 
 
 def inertia_drawing(model: Model) -> Drawing:
-    """An even ellipsoid with the mass and inertia of each link."""
+    """Return an even ellipsoid with the mass and inertia of each link."""
     parts = []
     for k, link in enumerate(model.links):
         if found := inertia_ellipsoid(link):
@@ -30,7 +30,7 @@ def inertia_drawing(model: Model) -> Drawing:
 
 
 def centre_drawing(model: Model, radius: float) -> Drawing:
-    """A ball at the centre of mass of each link; its volume follows the mass."""
+    """Return a ball at the centre of mass of each link; its volume follows the mass."""
     heaviest = max((link.inertia.mass for link in model.links), default=0.0) or 1.0
     parts = []
     for k, link in enumerate(model.links):
@@ -129,7 +129,7 @@ class Layers:
         self.shapes.on_click(self._tell)
 
     def check_boxes(self) -> None:
-        """Into the folder that is open on the page."""
+        """Add check boxes to the folder that is open on the page."""
         for title, layer in self._layers.items():
             box = self.server.gui.add_checkbox(title, layer is self.shapes)
             box.on_update(lambda event, layer=layer: self._show(layer, event.target.value))
@@ -139,7 +139,7 @@ class Layers:
         layer.visible = shown
 
     def _tell(self, touched: Any, event: Any) -> None:
-        """The name of the link that was clicked, until it is clicked again."""
+        """Show the name of the link that was clicked, until it is clicked again."""
         again = self._told_at == (touched.sample, touched.link)
         self._told_at = None if again else (touched.sample, touched.link)
         self._told.text = self.shapes.drawing.links[touched.link]
@@ -147,7 +147,7 @@ class Layers:
         self._told.visible = not again
 
     def move(self, links: Floats) -> None:
-        """To poses (samples, links, 3, 4)."""
+        """Move to poses (samples, links, 3, 4)."""
         self.links = links
         with self.server.atomic():
             for layer in self._layers.values():

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 FPS = 60.0
 """Frames sent per second, at most. A world that is stepped more often is shown at this rate; nothing is queued."""
 BEHIND = 0.25
-"""When a world cannot keep up with time, it is let fall behind rather than hurried after more than this [s]."""
+"""Longest delay that a world makes up for [s]; one that is slower is left to fall behind."""
 
 Policy = Callable[[torch.Tensor, int], torch.Tensor]
 
@@ -51,7 +51,8 @@ class Live:
         on_step: Callable[[Live], None] | None = None,
         dark: bool = False,
     ):
-        """
+        """Show a world on a page.
+
         policy: (state (nx,), number of the step) -> control (nu,); None: no control.
         options: Name -> start value: a bool, a sequence of strings to choose from, or (value, low, high).
         on_step: Called after every step.
@@ -96,7 +97,7 @@ class Live:
         self._pause.label = "pause" if self.running else "go on"
 
     def reset(self) -> None:
-        """Back to the start."""
+        """Go back to the start."""
         with self._turn:  # not in the middle of a step, whose result would undo it
             self._restart()
 
@@ -107,7 +108,7 @@ class Live:
         self._stopped.set()
 
     def step(self) -> None:
-        """One control step, with what the user's hand does."""
+        """Do one control step, with what the user's hand does."""
         with self._turn:
             try:
                 control = None if self.policy is None else self.policy(self.state, self.step_number).detach()
@@ -122,7 +123,7 @@ class Live:
             self.on_step(self)
 
     def links(self) -> Floats:
-        """Poses of the links now, (1, links, 3, 4)."""
+        """Return the poses of the links now, (1, links, 3, 4)."""
         return self._kinematics(self.state[None])
 
     def show(self) -> None:
@@ -179,18 +180,18 @@ class Grip:
 
     link: int
     at: Floats
-    """In the link frame, shape (3,)."""
+    """Point in the link frame, shape (3,)."""
     goal: Floats
-    """Where the pointer is, world axes, shape (3,)."""
+    """Position of the pointer, world axes, shape (3,)."""
 
 
 class Hand:
-    """What the user does to bodies: a damped spring to the pointer, and pushes."""
+    """The hand of the user on bodies: a damped spring to the pointer, and pushes."""
 
     FREQUENCY = 10.0
-    """Of the spring with what it drags [rad/s]; less where steps are long, to stay stable."""
+    """Frequency of the spring with what it drags [rad/s]; less where steps are long, to stay stable."""
     PUSH_TIME = 0.1
-    """How long a push lasts [s]."""
+    """Duration of a push [s]."""
 
     def __init__(self, server: viser.ViserServer, world: World, layers: Layers, size: float):
         self.server, self.world, self.layers = server, world, layers
@@ -218,7 +219,7 @@ class Hand:
         push.on_click(lambda _: self.push(body.value, _direction(way.value) * speed.value))
 
     def push(self, link: str, change: Floats) -> None:
-        """A force for a moment that would change the velocity of the link, were it alone, by so much [m/s]."""
+        """Apply a force for a moment that would change the velocity of the link, were it alone, by so much [m/s]."""
         mass = self.model.link(link).inertia.mass
         steps = max(1, round(self.PUSH_TIME / self.world.dt))
         self._push = link, np.asarray(change, float) * mass / (steps * self.world.dt), steps
@@ -235,7 +236,7 @@ class Hand:
         self.grip = replace(held, goal=goal)
 
     def show(self, links: Floats) -> None:
-        """The line from the grip to the pointer."""
+        """Show the line from the grip to the pointer."""
         if (grip := self.grip) is not None:
             self._line.points = np.stack([_point(grip, links), grip.goal])[None].astype(np.float32)
             self._line.visible = True
@@ -260,7 +261,7 @@ class Hand:
         return found
 
     def _spring(self, grip: Grip, p: Floats) -> Floats:
-        """Critically damped, for the mass that hangs on the link."""
+        """Return the force of a critically damped spring, for the mass that hangs on the link."""
         known = self._last is not None and self._last[0] == grip.link
         velocity = (p - self._last[1]) / self.world.dt if known and self._last else np.zeros(3)
         self._last = grip.link, p
@@ -268,7 +269,7 @@ class Hand:
         return self._mass(grip.link) * (w**2 * (grip.goal - p) - 2 * w * velocity)
 
     def _mass(self, k: int) -> float:
-        """Of all links the joint of this one carries, so that a spring on a light fingertip moves an arm."""
+        """Return the mass of all links the joint of this one carries, so that a spring on a light fingertip moves an arm."""
         carried = {k}
         for i, parent in enumerate(self.model.parents):
             if parent + 1 in carried:
@@ -287,7 +288,7 @@ def _direction(name: str) -> Floats:
 
 
 def _moving(model: Any) -> list[int]:
-    """Links with a mass that some joint moves."""
+    """Return the links with a mass that some joint moves."""
     moving = {0: False}
     for i, joint in enumerate(model.joints):
         moving[i + 1] = moving[model.parents[i] + 1] or joint.kind != "fixed"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 FPS = 60.0
 """Frames sent per second while playing, at most."""
 CLOCK = 0.1
-"""How often the time slider and the cursor of the strips follow while playing [s]."""
+"""Time between two moves of the time slider and of the cursor of the strips while playing [s]."""
 SPEEDS = ("0.1", "0.25", "0.5", "1", "2", "4")
 COLORS = ("#2a63b8", "#d9731a", "#2f8f4e", "#c0392f", "#7a57ad", "#8a6d3b", "#c2569b", "#4c8f9c")
 
@@ -106,7 +106,7 @@ class Player:
                 self._marks.show(frame)
 
     def _run(self) -> None:
-        """Sends the frame of the moment, never the ones in between: a slow page skips, it does not lag."""
+        """Send the frame of the moment, never the ones in between: a slow page skips, it does not lag."""
         last, told = time.monotonic(), 0.0
         while not self._ended.wait(1 / FPS):
             now = time.monotonic()
@@ -219,7 +219,7 @@ class _Heat:
 
 
 def add_curves(server: viser.ViserServer, times: Floats, curves: Curves) -> Any:
-    """A plot of curves over time, into the folder that is open on the page."""
+    """Add a plot of curves over time to the folder that is open on the page."""
     import viser.uplot as uplot
 
     count = len(curves.values)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import viser
 
 BEYOND = {"revolute": np.pi, "continuous": np.pi, "prismatic": 1.0}
-"""How far a slider goes where a joint has no limits [rad or m]."""
+"""Range of a slider where a joint has no limits [rad or m]."""
 
 
 class Robots:
@@ -46,7 +46,7 @@ def _start(model: Model) -> Floats:
 
 
 def _in_a_row(motions: Sequence[Motion]) -> list[Floats]:
-    """Offsets along y that keep the robots apart."""
+    """Return offsets along y that keep the robots apart."""
     offsets, y = [], 0.0
     for k, motion in enumerate(motions):
         low, high = motion.bounds

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 HOST = "127.0.0.1"
 PORT = 8080
 TRIES = 100
-"""How many ports after a taken one are tried."""
+"""Number of ports after a taken one that are tried."""
 
 
 def free_port(port: int = PORT) -> int:
-    """The port, or the next one that is free, which is then said."""
+    """Return the port, or the next one that is free, which is then said."""
     for tried in range(port, min(port + TRIES, 65536)):
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -38,7 +38,7 @@ def free_port(port: int = PORT) -> int:
 
 
 def start(port: int = PORT, label: str = "costate", dark: bool = False) -> viser.ViserServer:
-    """A server with an empty, lit scene."""
+    """Return a server with an empty, lit scene."""
     try:
         import viser
     except ImportError as error:
@@ -53,7 +53,7 @@ def start(port: int = PORT, label: str = "costate", dark: bool = False) -> viser
 
 
 def _light(server: viser.ViserServer) -> None:
-    """The light of the pictures: a sun with shadows, and a sky."""
+    """Add the light of the pictures: a sun with shadows, and a sky."""
     server.scene.configure_environment_map(None)
     server.scene.configure_default_lights(enabled=False)
     server.scene.add_light_hemisphere("/sky", sky_color=(235, 245, 255), ground_color=(150, 148, 145), intensity=1.9)
@@ -68,7 +68,7 @@ def _light(server: viser.ViserServer) -> None:
 
 
 def add_ground(server: viser.ViserServer, height: float, extent: float, dark: bool = False) -> None:
-    """A grid that fades, with squares that fit what stands on it."""
+    """Add a grid that fades, with squares that fit what stands on it."""
     step = 10.0 ** np.floor(np.log10(max(extent, 1e-3)))
     plane, line, section = (
         ((38, 43, 50), (58, 66, 76), (84, 95, 109)) if dark else ((238, 240, 242), (216, 220, 226), (176, 184, 194))
@@ -89,7 +89,7 @@ def add_ground(server: viser.ViserServer, height: float, extent: float, dark: bo
 
 
 def look(server: viser.ViserServer, low: Floats, high: Floats) -> None:
-    """Where new tabs look from: they see the whole box."""
+    """Set the camera of new tabs: they see the whole box."""
     camera = framing(low, high, 1.3)
     server.initial_camera.position = tuple(map(float, camera.position))  # pyright: ignore[reportAttributeAccessIssue]
     server.initial_camera.look_at = tuple(map(float, camera.target))  # pyright: ignore[reportAttributeAccessIssue]

@@ -25,7 +25,7 @@ class Touched:
 
 
 def quaternions(rotations: Floats) -> Floats:
-    """wxyz of rotations (..., 3, 3): of the four ways to compute one, that with the largest divisor."""
+    """Return wxyz of rotations (..., 3, 3): of the four ways to compute one, that with the largest divisor."""
     R = np.asarray(rotations)
     xx, yy, zz = R[..., 0, 0], R[..., 1, 1], R[..., 2, 2]
     a, b, c = R[..., 2, 1] - R[..., 1, 2], R[..., 0, 2] - R[..., 2, 0], R[..., 1, 0] - R[..., 0, 1]
@@ -57,7 +57,7 @@ class Stage:
         visible: bool = True,
         shadow: bool = True,
     ):
-        """links: poses (samples, links, 3, 4)."""
+        """Add the instances of a drawing. links: poses (samples, links, 3, 4)."""
         self.drawing, self.samples = drawing, len(links)
         self._groups: list[tuple[Any, np.ndarray]] = []
         placed = drawing.place(links)
@@ -85,7 +85,7 @@ class Stage:
             self._groups.append((node, own))
 
     def move(self, links: Floats) -> None:
-        """To poses (samples, links, 3, 4)."""
+        """Move to poses (samples, links, 3, 4)."""
         placed = self.drawing.place(links)
         for node, own in self._groups:
             node.batched_positions, node.batched_wxyzs = _flat(placed, own)
@@ -117,7 +117,7 @@ class Stage:
 
 
 def _flat(placed: Floats, own: np.ndarray) -> tuple[Floats, Floats]:
-    """Positions (samples * instances, 3) and wxyz (samples * instances, 4), float32."""
+    """Return positions (samples * instances, 3) and wxyz (samples * instances, 4), float32."""
     part = placed[:, own].reshape(-1, 3, 4)
     return part[..., 3].astype(np.float32), quaternions(part[..., :3]).astype(np.float32)
 

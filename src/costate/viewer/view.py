@@ -31,7 +31,7 @@ class Page:
         return f"http://{self.server.get_host()}:{self.server.get_port()}"
 
     def wait(self) -> None:
-        """Until the user interrupts; a world that runs is run here."""
+        """Wait until the user interrupts; a world that runs is run here."""
         try:
             if isinstance(self.content, Live):
                 self.content.run()

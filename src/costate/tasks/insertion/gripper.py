@@ -20,7 +20,7 @@ from costate.tasks.insertion.scene import TOUCHING, arm_with_bottle, socket_body
 from costate.tasks.insertion.task import Insertion
 
 FINGER_MASS = 0.05
-"""Of the gripper's mass, each [kg]."""
+"""Part of the gripper's mass that each finger has [kg]."""
 SIDES = {"left_finger": 1.0, "right_finger": -1.0}
 """Way along x in which a finger closes; its joint's coordinate grows with it."""
 CLOSED: tuple[Constraint, ...] = (
@@ -28,11 +28,11 @@ CLOSED: tuple[Constraint, ...] = (
     Weld("ur5/left_finger", "ur5/bottle"),
     Weld("ur5/right_finger", "ur5/bottle"),
 )
-"""What makes gripper and bottle one: both fingers move alike, and the bottle with both of them, so none moves."""
+"""Constraints that make gripper and bottle one: both fingers move alike, and the bottle with both of them, so none moves."""
 
 
 def arm_with_fingers() -> Model:
-    """The task's arm, with its gripper in three parts that weigh as much as the one, and a bottle that slides in it."""
+    """Return the task's arm, with its gripper in three parts that weigh as much as the one, and a bottle that slides in it."""
     arm = arm_with_bottle()
     links = {link.name: link for link in arm.links}
     palm, *pads = links["gripper"].visuals
@@ -51,7 +51,7 @@ def arm_with_fingers() -> Model:
 
 
 def _without(whole: Inertia, parts: list[Inertia]) -> Inertia:
-    """What is left of a mass distribution; all in the same axes."""
+    """Return what is left of a mass distribution; all in the same axes."""
     mass = whole.mass - sum(p.mass for p in parts)
     com = (whole.mass * whole.com - sum(p.mass * p.com for p in parts)) / mass
     about = whole.matrix + _apart(whole, com) - sum(p.matrix + _apart(p, com) for p in parts)
@@ -59,13 +59,13 @@ def _without(whole: Inertia, parts: list[Inertia]) -> Inertia:
 
 
 def _apart(inertia: Inertia, point: np.ndarray) -> np.ndarray:
-    """What a mass adds to an inertia about another point."""
+    """Return what a mass adds to an inertia about another point."""
     r = inertia.com - point
     return inertia.mass * (r @ r * np.eye(3) - np.outer(r, r))
 
 
 def gripper_world(task: Insertion) -> World:
-    """The task's world with contact. q = arm joints (6), bottle, left finger, right finger, socket x, y, angle."""
+    """Return the task's world with contact. q = arm joints (6), bottle, left finger, right finger, socket x, y, angle."""
     o = task.options
     own = VelocityServo(gravity_compensation="nominal") if o.actuation == "velocity" else Torque()
     arm = [f"ur5/{j.name}" for j in task.arm.model.joints if j.nv]

@@ -28,25 +28,25 @@ SETTLED = 0.05
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What came of solving problems of a task, B of them."""
+    """The result of solving B problems of a task."""
 
     task: Solvable
     method: str
     numbers: tuple[int, ...]
     solution: Solution
-    """Of the first attempt, or of the whole if there was only one."""
+    """Solution of the first attempt, or of the whole if there was only one."""
     x: Tensor
     """(B, n), or controls (T, B, nu)."""
     error: Tensor
-    """What the task is judged by, (B,)."""
+    """Error that the task is judged by, (B,)."""
     iterations: Tensor
-    """Until the target was met, or (iLQR) the cost stayed within 5 % of its last value, or until the end, (B,)."""
+    """Iterations until the target was met, or (iLQR) the cost stayed within 5 % of its last value, or until the end, (B,)."""
     seconds: Tensor
-    """Likewise, of all problems together where they are solved side by side, (B,)."""
+    """Seconds until then, of all problems together where they are solved side by side, (B,)."""
     states: Tensor
     """(T + 1, B, nx)."""
     facts: Mapping[str, Any]
-    """About the first problem."""
+    """Facts about the first problem."""
     columns: Mapping[str, Tensor] = field(default_factory=dict)
     """More numbers about each problem, (B,)."""
 
@@ -56,7 +56,7 @@ class Outcome:
 
     @property
     def total_seconds(self) -> float:
-        """Of all problems, side by side or one after the other."""
+        """Time of all problems, side by side or one after the other."""
         one_by_one = self.method in ("search", "direct")
         return float(self.seconds.sum()) if one_by_one else self.solution.seconds
 
@@ -100,7 +100,7 @@ def solve(
 
 
 def _by_function(task: Solvable, method: str, numbers: Sequence[int], options: Any, to_the_end: bool) -> Outcome:
-    """All problems side by side; then those left unsolved again, from further starts if the task has some."""
+    """Solve all problems side by side; then those left unsolved again, from further starts if the task has some."""
     left, found = list(range(len(numbers))), None
     for attempt in range(task.attempts):
         now = _attempt(task, method, [numbers[k] for k in left], options, to_the_end, attempt)
@@ -133,7 +133,7 @@ def _attempt(
 
 
 def _updated(old: Outcome, new: Outcome, rows: list[int]) -> Outcome:
-    """With what another attempt found for some problems; iterations and seconds add up."""
+    """Return an outcome with what another attempt found for some problems; iterations and seconds add up."""
     x, states, iterations, seconds = (v.clone() for v in (old.x, old.states, old.iterations, old.seconds))
     better = [(k, row) for k, row in enumerate(rows) if new.error[k] < old.error[row]]
     error = old.error.clone()
@@ -153,7 +153,7 @@ def _minimise(method: str, residuals: Callable[[Tensor], Tensor], x: Tensor, opt
 
 
 def _by_search(task: Solvable, numbers: Sequence[int], options: SearchOptions) -> Outcome:
-    """One problem after the other, each with a whole population at once."""
+    """Solve one problem after the other, each with a whole population at once."""
     problems = task.problems(numbers)
     found = []
     for k, number in enumerate(numbers):
@@ -176,7 +176,7 @@ def _by_search(task: Solvable, numbers: Sequence[int], options: SearchOptions) -
 
 
 def _until(solution: Solution, target: float | None) -> tuple[Tensor, Tensor]:
-    """Iterations and seconds until the loss was at the target, or until the end, each (B,)."""
+    """Return iterations and seconds until the loss was at the target, or until the end, each (B,)."""
     losses = solution.losses()
     met = losses <= target if target is not None else torch.zeros_like(losses, dtype=torch.bool)
     last = len(losses) - 1
@@ -186,7 +186,7 @@ def _until(solution: Solution, target: float | None) -> tuple[Tensor, Tensor]:
 
 
 def _until_settled(solution: Solution) -> tuple[Tensor, Tensor]:
-    """Iterations and seconds from which on the loss stays near its last value, each (B,).
+    """Return iterations and seconds from which on the loss stays near its last value, each (B,).
 
     With multiple shooting the first losses may lie below the last one: that motion has gaps.
     """
@@ -198,7 +198,7 @@ def _until_settled(solution: Solution) -> tuple[Tensor, Tensor]:
 
 
 def _by_ilqr(task: Solvable, numbers: Sequence[int], options: ILQROptions) -> Outcome:
-    """All problems, and all tries at each, side by side; the try with the least error counts."""
+    """Solve all problems, and all tries at each, side by side; the try with the least error counts."""
     motions = task.motions(numbers)
     cost = Cost(task.world, motions.stage, motions.final, {k: v.shape[-1] for k, v in motions.inputs.items()})
     wanted = replace(options, bounds=motions.bounds)
@@ -217,7 +217,7 @@ def _by_ilqr(task: Solvable, numbers: Sequence[int], options: ILQROptions) -> Ou
 
 
 def _by_direct(task: Solvable, numbers: Sequence[int], options: DirectOptions) -> Outcome:
-    """One motion of least time after the other; then all are played in the task's world."""
+    """Find one motion of least time after the other; then play all of them in the task's world."""
     timed = task.least_times(numbers)
     found = least_times(timed, options)
     times, controls = torch.stack([s.extra["times"] for s in found], 1), torch.stack([s.x for s in found], 1)

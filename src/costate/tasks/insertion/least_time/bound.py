@@ -50,7 +50,7 @@ from costate.train.streams import CHUNK, generator
 Tensor = torch.Tensor
 
 VELOCITY_SLACK = 1.001
-"""Of the velocity limits, as in judging."""
+"""Factor of the velocity limits, as in judging."""
 PLAY_STEP = 2.5e-4
 """Physics steps when a motion is played [s]."""
 
@@ -68,9 +68,9 @@ class InsertionBound(Solvable):
     moving: bool = False
     """The socket rides on a conveyor."""
     seed: int = 0
-    """Of the held-out episodes: number k is the k-th that `costate evaluate --seed` judges a policy on."""
+    """Seed of the held-out episodes: number k is the k-th that `costate evaluate --seed` judges a policy on."""
     tolerance: float = 2 * MAX_ERROR
-    """How far from its seat the bottle may end when the motion is played [m]."""
+    """Largest distance from its seat at which the bottle may end when the motion is played [m]."""
     steps: tuple[int, int, int] = (16, 16, 4)
     """Intervals above the mouth, below, and in the control step in which the bottle comes to rest."""
 
@@ -84,12 +84,12 @@ class InsertionBound(Solvable):
 
     @cached_property
     def world(self) -> World:
-        """With contact: for overlaps, and to be looked at."""
+        """World with contact, for overlaps and pictures."""
         return self._world(PGS(friction=self.options.friction))
 
     @cached_property
     def free(self) -> World:
-        """What motions are played in: the task's arm and socket, in short steps, without contact."""
+        """World that motions are played in: the task's arm and socket, in short steps, without contact."""
         return self._world(None)
 
     def _world(self, contact: PGS | None) -> World:
@@ -112,13 +112,13 @@ class InsertionBound(Solvable):
         return World(robots={"ur5": self.task.arm}, actuators=self._actuator, contact=None, dt=self.options.dt)
 
     def episodes(self, numbers: Sequence[int]) -> Tensor:
-        """States at the start, (B, 18)."""
+        """Return states at the start, (B, 18)."""
         chunks = {k // CHUNK: None for k in numbers}
         drawn = {c: draw(self.task, CHUNK, generator("held out", self.seed, c), dtype=torch.float64) for c in chunks}
         return torch.stack([drawn[k // CHUNK].state[k % CHUNK] for k in numbers])
 
     def least_times(self, numbers: Sequence[int], rest: bool = True) -> Timed:
-        """rest: the bottle comes to rest by the arm's motors; else it only has to arrive, in two even movements."""
+        """Return the problems. rest: the motors bring the bottle to rest; else it only has to arrive, in two even movements."""
         start, dt = self.episodes(numbers), self.options.dt
         phases = self.steps if rest else (1, 1)
         above, seated = phases[0], phases[0] + phases[1]
@@ -148,7 +148,7 @@ class InsertionBound(Solvable):
         )
 
     def _guess(self, start: Tensor, phases: Sequence[int]) -> Tensor:
-        """Straight over the mouth, straight down; joint velocities as they follow, (T + 1, B, 12)."""
+        """Return a guess: straight over the mouth, then straight down, with the joint velocities that follow, (T + 1, B, 12)."""
         seconds = self.options.seconds
         places = [start[:, SOCKET_XY] + part * seconds * start[:, SOCKET_V] for part in (0.5, 1.0)]
         knots = [start[:, ARM_Q], self.task.seats(places[0], DEPTH), *[self.task.seats(places[1])] * 2]
@@ -162,7 +162,7 @@ class InsertionBound(Solvable):
         return torch.cat([q, v], -1)
 
     def play(self, start: Tensor, times: Tensor, controls: Tensor) -> Tensor:
-        """States (T + 1, B, 18) in the world without contact, up to the longest of the times.
+        """Return states (T + 1, B, 18) in the world without contact, up to the longest of the times.
 
         times (T' + 1, B), controls (T', B, 6), constant between the times. Each motion ends when its time is up, and stands
         still from then on.
@@ -186,7 +186,7 @@ class InsertionBound(Solvable):
 
 
 def _interpolate(at: Tensor, times: Tensor, values: Tensor) -> Tensor:
-    """Piecewise linear, constant after the end; (K,), (T,), (T, n) -> (K, n)."""
+    """Interpolate linearly, constant after the end; (K,), (T,), (T, n) -> (K, n)."""
     at = at.clamp(max=float(times[-1]))
     right = torch.searchsorted(times.contiguous(), at).clamp(1, len(times) - 1)
     part = (at - times[right - 1]) / (times[right] - times[right - 1])
@@ -197,7 +197,7 @@ def _interpolate(at: Tensor, times: Tensor, values: Tensor) -> Tensor:
 
 
 def _foot(s: Any) -> tuple[ca.SX, ca.SX]:
-    """Middle of the bottle's foot against its seat [m], and the bottle's axis."""
+    """Return the middle of the bottle's foot against its seat [m], and the bottle's axis."""
     axis = s.rotation("ur5/bottle")[:, 2]
     foot = s.position("ur5/bottle") - axis * (BOTTLE_LENGTH / 2)
     socket = s["socket"]
@@ -205,12 +205,12 @@ def _foot(s: Any) -> tuple[ca.SX, ca.SX]:
 
 
 def _at_the_mouth(s: Any) -> ca.SX:
-    """Not below the mouth yet."""
+    """Return what is positive if the foot is below the mouth."""
     return 1e2 * (MOUTH_HEIGHT - SEAT_HEIGHT - _foot(s)[0][2])
 
 
 def _in_the_bore(s: Any) -> ca.SX:
-    """The middle of the foot, and the axis where it passes the mouth."""
+    """Return what is positive if the middle of the foot, or the axis where it passes the mouth, leaves the bore."""
     foot, axis = _foot(s)
     room = CLEARANCE + MAX_PENETRATION
     mouth = foot + axis * (DEPTH - foot[2]) / axis[2]
@@ -219,12 +219,13 @@ def _in_the_bore(s: Any) -> ca.SX:
 
 
 def _seated(s: Any) -> ca.SX:
+    """Return what is positive if the bottle is too far from its seat, or too tilted."""
     foot, axis = _foot(s)
     return ca.vertcat(ca.sumsqr(foot) / MAX_ERROR**2 - 1, (cos(MAX_TILT) - axis[2]) / (1 - cos(MAX_TILT)))
 
 
 def _at_rest(s: Any) -> ca.SX:
-    """The foot's speed against the socket."""
+    """Return what is positive if the foot is too fast against the socket."""
     twist, (_, axis) = s.velocity("ur5/bottle"), _foot(s)
     velocity = twist[:3] - ca.cross(twist[3:], axis * (BOTTLE_LENGTH / 2))
     return ca.sumsqr(velocity - ca.vertcat(s["socket"][2:], 0)) / MAX_SPEED**2 - 1

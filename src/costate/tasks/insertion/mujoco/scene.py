@@ -43,13 +43,13 @@ from costate.train.episode import Controller, Trajectory
 Tensor = torch.Tensor
 
 FACETS = 96
-"""Of the bore."""
+"""Number of facets of the bore."""
 SEEN, TOUCHED = {"contype": "0", "conaffinity": "0", "group": "1"}, {"contype": "0", "conaffinity": "1"}
 GREY = "0.72 0.73 0.77 1"
 
 
 def mjcf(task: Insertion, substeps: int | None = None, facets: int = FACETS) -> str:
-    """The scene as MJCF: arm with gripper and bottle, the socket on a carriage with two slides, a table to look at."""
+    """Return the scene as MJCF: arm with gripper and bottle, the socket on a carriage with two slides, a table to look at."""
     dt = task.options.dt / (substeps or task.options.substeps)
     root = ET.Element("mujoco", model="insertion")
     ET.SubElement(root, "compiler", angle="radian", autolimits="true", inertiafromgeom="false")
@@ -80,7 +80,7 @@ def _add_arm(world: ET.Element) -> None:
 
 
 def _add_socket(world: ET.Element, facets: int) -> None:
-    """A floor and a ring of boxes whose inner faces touch the bore from outside: it is nowhere narrower than the bore."""
+    """Add a floor and a ring of boxes whose inner faces touch the bore from outside: it is nowhere narrower than the bore."""
     carriage = ET.SubElement(world, "body", name="socket", pos=numbers((0, 0, MOUTH_HEIGHT)))
     for name, axis in (("socket_x", "1 0 0"), ("socket_y", "0 1 0")):
         ET.SubElement(carriage, "joint", name=name, type="slide", axis=axis)
@@ -125,7 +125,7 @@ class MujocoScene:
     # --- the face of a world --------------------------------------------------------------------------------------
 
     def step(self, state: Tensor, control: Tensor, params: Mapping[str, Tensor] | None = None) -> Tensor:
-        """States (B, 18) after one control period, one after the other."""
+        """Return the states (B, 18) after one control period, one after the other."""
         after = np.zeros((state.shape[0], 18))
         controls = control.detach().double().numpy()
         given = {k: v.double().expand(state.shape[0], 1).numpy() for k, v in (self._usual | dict(params or {})).items()}
@@ -138,7 +138,7 @@ class MujocoScene:
         return torch.from_numpy(after).to(state.dtype)
 
     def penetration(self, states: Tensor) -> Tensor:
-        """Deepest overlap of bottle and socket that MuJoCo's collision detection finds at any of states (T, B, 18), (B,) [m]."""
+        """Return the deepest overlap of bottle and socket that MuJoCo finds at any of states (T, B, 18), (B,) [m]."""
         flat = states.detach().double().flatten(0, -2).numpy()
         deepest = torch.tensor([self._overlap(x) for x in flat], dtype=states.dtype)
         return deepest.reshape(states.shape[:-1]).amax(0)
@@ -151,7 +151,7 @@ class MujocoScene:
         self._mj.mj_step2(self.model, self.data)
 
     def _torques(self, u: np.ndarray) -> np.ndarray:
-        """As `VelocityServo`: gain (u - v') + gravity compensation, where v' is the velocity it brings about; then clamped."""
+        """Return the torques of `VelocityServo`: gain (u - v') + gravity compensation, clamped; v' is the velocity they lead to."""
         if self._is_torque:
             return np.clip(u, -self._limit, self._limit)
         d, dt = self.data, self.model.opt.timestep
@@ -161,7 +161,7 @@ class MujocoScene:
         return np.clip(pull - self._gain * ahead, -self._limit, self._limit)
 
     def _weight(self) -> np.ndarray:
-        """Torques that carry the arm and a bottle of the usual mass, whatever it weighs now, (6,)."""
+        """Return the torques that carry the arm and a bottle of the usual mass, whatever it weighs now, (6,)."""
         m, d, g = self.model, self.data, self.model.opt.gravity
         self._mj.mj_jacSubtreeCom(m, d, self._J, self._root)
         weight = -m.body_subtreemass[self._root] * (g @ self._J)
@@ -172,7 +172,7 @@ class MujocoScene:
         return weight[:6]
 
     def _mass_matrix(self) -> np.ndarray:
-        """Of the arm, (6, 6)."""
+        """Return the arm's mass matrix, (6, 6)."""
         try:
             self._mj.mj_fullM(self.model, self.data, self._M)
         except TypeError:  # before MuJoCo 4
@@ -185,27 +185,27 @@ class MujocoScene:
         return max(0.0, -float(self.data.contact.dist.min())) if self.data.ncon else 0.0
 
     def _set_params(self, params: Mapping[str, float]) -> None:
-        """Payload and friction of the episode at hand."""
+        """Set payload and friction of the episode at hand."""
         self.model.geom_friction[:, 0] = params["friction"]
         if self.model.body_mass[self._bottle] != params["mass:ur5/bottle"]:
             self.model.body_mass[self._bottle] = params["mass:ur5/bottle"]
             self._mj.mj_setConst(self.model, self.data)
 
     def _set(self, x: np.ndarray) -> None:
-        """Nothing is left of what happened before: not even where the solver starts."""
+        """Set the state; nothing is left of what happened before: not even where the solver starts."""
         d = self.data
         d.qpos[:6], d.qpos[6:] = x[ARM_Q], x[SOCKET_XY]
         d.qvel[:6], d.qvel[6:] = x[ARM_V], x[SOCKET_V]
         d.qacc_warmstart[:] = 0
 
     def _get(self) -> np.ndarray:
-        """The socket's angle, on slides, stays zero."""
+        """Return the state; the socket's angle, on slides, stays zero."""
         d = self.data
         return np.concatenate([d.qpos, [0.0], d.qvel, [0.0]])
 
 
 def run_in_mujoco(task: Insertion, scene: MujocoScene, controller: Controller, episodes: Episodes) -> Trajectory:
-    """The controller in these episodes, in MuJoCo; overlaps are those MuJoCo measures."""
+    """Run the controller in these episodes, in MuJoCo; overlaps are those MuJoCo measures."""
     with torch.no_grad():
         trajectory = run(task, scene, controller, episodes)
     return replace(trajectory, measured={"penetration": scene.penetration(trajectory.states)})

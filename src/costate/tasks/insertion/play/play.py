@@ -79,7 +79,7 @@ class Play(play.Play):
         }
 
     def push(self, force: float | None = None) -> None:
-        """Knock on the wrist for a tenth of a second, in a random direction of the plane [N]; None: as strong as chosen."""
+        """Push the wrist for a tenth of a second, in a random direction of the plane [N]; None: as strong as chosen."""
         angle = 2 * np.pi * float(torch.rand(1, generator=self.random))
         hand = self.live.hand
         strength: float = self.option(FORCE) if force is None else force

@@ -24,7 +24,7 @@ class Options:
 
 def chosen(arguments: Sequence[str]) -> Options | None:
     """Return the default options for the run that the arguments name: with the variants and disturbances of its task."""
-    from costate.cli.train import variant_flag
+    from costate.cli.runs.train import variant_flag
     from costate.train.run import Run
 
     named = [a for a in arguments if not a.startswith("-") and (Path(a) / "run.json").is_file()]

@@ -1,4 +1,4 @@
-"""The network that is exported is the policy, in SI units."""
+"""The network that the insertion exports is the policy, in SI units."""
 
 from __future__ import annotations
 
@@ -9,6 +9,21 @@ import torch
 from costate.export import network_of
 from costate.tasks.insertion import Insertion, InsertionOptions, Policy
 from costate.tasks.insertion.described import raw_observation
+
+
+@pytest.fixture(scope="module")
+def task() -> Insertion:
+    return Insertion()
+
+
+@pytest.fixture(scope="module")
+def policy() -> Policy:
+    """A policy whose outputs reach the whole range: an untrained one hardly moves the arm."""
+    generator = torch.Generator().manual_seed(1)
+    policy = Policy(generator=generator)
+    with torch.no_grad():
+        policy.outer.weight.normal_(0.0, 0.15, generator=generator)
+    return policy
 
 
 @pytest.fixture(scope="module", params=["velocity", "torque"])

@@ -1,0 +1,111 @@
+"""Tasks are found by name or in a file, and a run folder of a file's task stands on its own."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+
+from costate.cli.main import main
+from costate.train.registry import TASKS, find_task
+from costate.train.run import Run
+from costate.train.trainable import Trainable
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "13_own_task.py"
+QUICK = ["--iterations", "4", "--batch", "8", "--interval", "2", "--watch-interval", "0", "--no-tensorboard"]
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_built_in_tasks_are_found_and_complete(name: str) -> None:
+    task = find_task(name)
+    assert issubclass(task, Trainable) and task.name == name and task.summary
+    made = task()
+    drawn = made.draw(3, torch.Generator().manual_seed(0))
+    seen = made.observe(drawn.state, 0, drawn)
+    assert seen.shape == (3, len(made.inputs)) and len(made.outputs) == made.world.nu
+    assert float(seen.abs().max()) < 10  # scaled to order one
+
+
+FILES = {
+    "empty": ("", "no class that extends"),
+    "incomplete": (
+        "from costate.train import Trainable\nclass Half(Trainable):\n    name = 'half'\n",
+        "Half lacks draw, judge, loss, observe",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_files_without_a_task_are_refused(kind: str, tmp_path: Path) -> None:
+    text, said = FILES[kind]
+    path = tmp_path / "task.py"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=said):
+        find_task(path)
+
+
+def test_of_several_tasks_one_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "tasks.py"
+    path.write_text(EXAMPLE.read_text() + "\n\nclass Other(StandUp):\n    name = 'other'\n")
+    with pytest.raises(ValueError, match=r"several tasks.*:StandUp or .*:Other"):
+        find_task(path)
+    assert find_task(f"{path}:Other").name == "other"
+
+
+def test_unknown_names_are_met_with_the_nearest() -> None:
+    with pytest.raises(ValueError, match="did you mean 'reach'"):
+        find_task("reech")
+    with pytest.raises(ValueError, match="not a file"):
+        find_task("nowhere.py")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of a task in a file that is gone when the run is opened."""
+    place = tmp_path_factory.mktemp("own")
+    source = Path(shutil.copy(EXAMPLE, place / "mine.py"))
+    assert main(["train", str(source), "--out", str(place / "run"), "--task.strength", "9.0", *QUICK]) == 0
+    source.unlink()
+    return place / "run"
+
+
+def test_a_run_of_a_file_stands_on_its_own(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = Run.open(folder)
+    assert run.task.name == "stand_up" and run.task.options.strength == 9.0 and run.options.batch == 8
+    assert main(["evaluate", str(folder), "--episodes", "5", "--threads", "1"]) == 0
+    assert "error: mean" in capsys.readouterr().out
+    assert main(["report", str(folder), "--episodes", "5"]) == 0
+    assert "A pendulum with a motor stands up." in (folder / "report.html").read_text()
+    assert main(["export", str(folder), "--no-onnx"]) == 0
+    assert "3 numbers" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("command", "said"), [("robustness", "has no cases"), ("transfer", "no other engine")])
+def test_what_a_task_does_not_offer_is_said(
+    command: str, said: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([command, str(folder)]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_training_goes_on_with_its_own_task_only(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "reach", "--resume", str(folder)]) == 2
+    assert "is a training of 'stand_up'" in capsys.readouterr().err
+    assert main(["train", "--resume", str(folder), "--no-tensorboard"]) == 0
+
+
+def test_tasks_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "list"]) == 0
+    shown = capsys.readouterr().out
+    assert all(name in shown and find_task(name).summary in shown for name in TASKS)
+
+
+def test_no_package_but_tasks_and_the_register_knows_a_task_by_name() -> None:
+    """A second task must cost nothing anywhere else."""
+    package = Path(__file__).parents[2] / "src" / "costate"
+    known = {package / "train" / "registry.py", package / "train" / "solve" / "recipes.py"}
+    files = [p for p in package.rglob("*.py") if package / "tasks" not in p.parents and p not in known]
+    naming = [str(p.relative_to(package)) for p in files if "insertion" in p.read_text().lower()]
+    assert naming == []
