@@ -281,7 +281,7 @@ def linearize_table(chosen: Options) -> list[Table]:
         )
         ours = [m[0].numpy() for m in world.linearize(x, u)]
         apart = max(np.abs(ours[0] - A).max() / np.abs(A).max(), np.abs(ours[1] - B).max() / np.abs(B).max())
-        smooth = world.setup.contact is None
+        smooth = not world.setup.contact.acts
         rows.append(
             (name, batch, 1e6 * best["ours"] / batch, 1e6 * best["theirs"], apart if smooth else "soft contact")
         )

@@ -21,8 +21,8 @@ from benchmarks.measure.harness import Report, Table, machine, options, publish,
 from benchmarks.optimise.plots import landscape, losses, useless
 from costate.tasks.identify_contact import IdentifyContact
 from costate.tasks.reach import HAND, Reach
-from costate.tasks.task import Task
 from costate.train.solve import RECIPES, Outcome, recipe, solve
+from costate.train.solve.problems import Solvable
 
 TABLES = ("tasks", "many", "intervals", "gradients")
 WARM = 777
@@ -71,7 +71,7 @@ def _judged(runs: list[Outcome]) -> tuple[str, float, float]:
     )
 
 
-def _without(name: str, task: Task, starts: int, kept: dict[str, Outcome]) -> tuple[str | float, ...]:
+def _without(name: str, task: Solvable, starts: int, kept: dict[str, Outcome]) -> tuple[str | float, ...]:
     if "search" not in recipe(name).options or starts == 0:
         return "", "", ""
     runs = [solve(name, [k], "search", task=task) for k in range(starts)]
@@ -91,7 +91,7 @@ def _seconds(o: Outcome) -> float:
     return float(o.seconds.max())
 
 
-def _unknowns(task: Task, outcome: Outcome) -> int:
+def _unknowns(task: Solvable, outcome: Outcome) -> int:
     return outcome.x[:, 0].numel() if outcome.method == "ilqr" else outcome.x.shape[-1]
 
 

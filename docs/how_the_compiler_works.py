@@ -16,24 +16,27 @@ import numpy as np
 import torch
 
 from costate.kernel import Kernel, ProgramBuilder
-from costate.kernel.call import WORDS_BEFORE, describe
-from costate.kernel.call import workspace as aligned_workspace
-from costate.kernel.codegen import trace
+from costate.kernel.calls.descriptors import describe
+from costate.kernel.calls.native import workspace as aligned_workspace
+from costate.kernel.codegen import from_casadi
 from costate.kernel.codegen.chunks import cut
 from costate.kernel.codegen.driver import Layout
-from costate.kernel.codegen.emit import Unit
-from costate.kernel.codegen.lower import ChunkWriter, Names
+from costate.kernel.codegen.emit import WORDS_BEFORE
+from costate.kernel.codegen.lower import ChunkWriter
+from costate.kernel.codegen.names import Names
 from costate.kernel.codegen.tape import Tape
+from costate.kernel.codegen.unit import Unit
 from costate.kernel.compile import lower_program, main_text
 from costate.kernel.ir.derive import vjp
-from costate.kernel.ir.passes import optimize, prune
 from costate.kernel.ir.program import Program
+from costate.kernel.ir.prune import prune
+from costate.kernel.ir.straight import Straight
+from costate.kernel.link import math_library
 from costate.kernel.machine.jit import Library, assembly, object_code
-from costate.kernel.machine.link import math_library
 from costate.kernel.machine.target import Target, host
 from costate.kernel.machine.worker import job_text
 from costate.kernel.machine.workers import make_jobs
-from costate.kernel.ops.straight import Straight
+from costate.kernel.passes.optimize import optimize
 from costate.kernel.vecmath import symbol
 
 LENGTH, GRAVITY = 0.5, 9.81  # m, m/s^2
@@ -143,22 +146,24 @@ def the_tape(fused: Program) -> Tape:
     say(
         """CasADi's instructions become a tape of single assignments: instruction k defines value k. Five small passes:"""
     )
-    instructions, outputs = trace._number_values(fn)
+    instructions, outputs = from_casadi._number_values(fn)
     rows = [("CasADi's instructions", fn.n_instructions()), ("equal computations get one number", len(instructions))]
     passes = {
-        "if_else(c, a, b), in CasADi a sum, becomes one select": lambda: trace._fold_selects(instructions),
-        "a b + c in one rounding, where a b has no other use": lambda: trace._fuse_multiply_adds(instructions, outputs),
-        "sin and cos of one angle share their range reduction": lambda: trace._pair_sines(instructions),
+        "if_else(c, a, b), in CasADi a sum, becomes one select": lambda: from_casadi._fold_selects(instructions),
+        "a b + c in one rounding, where a b has no other use": lambda: from_casadi._fuse_multiply_adds(
+            instructions, outputs
+        ),
+        "sin and cos of one angle share their range reduction": lambda: from_casadi._pair_sines(instructions),
     }
     for what, run in passes.items():
         run()
-        rows.append((what, len(trace._drop_unused(list(instructions), outputs).instructions)))
-    tape = trace._drop_unused(instructions, outputs)
+        rows.append((what, len(from_casadi._drop_unused(list(instructions), outputs).instructions)))
+    tape = from_casadi._drop_unused(instructions, outputs)
     show("\n".join(f"{n:4} left: {what}" for what, n in rows))
     say(f"""Multiply-adds are formed here because LLVM may not: which ones are fused decides the bits of a result. The whole
         tape, {tape.n_ops} of which are arithmetic:""")
     show(tape_as_text(tape))
-    assert tape == trace.tape_of(fn)
+    assert tape == from_casadi.tape_of(fn)
     return tape
 
 

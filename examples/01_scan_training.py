@@ -1,6 +1,6 @@
 """Swing up a cart-pole: train a neural controller through 4 seconds of physics, compiled as one differentiable loop.
 
-Physics and network are one symbolic step, a scan repeats it. All samples share the weights: their gradients are summed."""
+Physics and network form one symbolic step, which a scan repeats. All samples share the weights, so gradients are summed."""
 
 import os
 from pathlib import Path
@@ -20,7 +20,7 @@ CART, POLE, LENGTH, GRAVITY, MAX_FORCE = 1.0, 0.2, 0.5, 9.81, 20.0  # kg, kg (at
 
 
 def step() -> ca.Function:
-    """(x, W1, b1, W2, b2) -> (x after DT, cost). x: cart position, pole angle from upright, their velocities."""
+    """Write (x, W1, b1, W2, b2) -> (x after DT, cost). x: cart position, pole angle from upright, their velocities."""
     x, b1, b2 = ca.SX.sym("x", 4), ca.SX.sym("b1", HIDDEN), ca.SX.sym("b2", 1)
     W1, W2 = ca.SX.sym("W1", 5, HIDDEN), ca.SX.sym("W2", HIDDEN, 1)  # transposed: CasADi is column-major
     p, angle, v, w = ca.vertsplit(x)
@@ -37,14 +37,14 @@ def rollout() -> Kernel:
     b = ProgramBuilder("cart_pole")
     x = b.input("x", 4)
     weights = [b.input("W1", (HIDDEN, 5)), b.input("b1", HIDDEN), b.input("W2", (1, HIDDEN)), b.input("b2", 1)]
-    _, (cost,), (states,) = b.scan(step(), STEPS, x, shared=weights, keep=True)  # states: all the backward pass keeps
+    _, (cost,), (states,) = b.scan(step(), STEPS, x, shared=weights, keep=True)  # the backward pass needs only states
     b.output("cost", cost)
     b.output("states", states, (STEPS + 1, 4))
     return b.kernel()
 
 
 def starts(n: int, anywhere: int = 0) -> Tensor:
-    """Pole hanging, give or take 0.3 rad; the first `anywhere` samples at other angles, from near upright to any."""
+    """Draw hanging poles with a spread of 0.3 rad; the first `anywhere` samples have other angles, from upright to any."""
     x = torch.randn(n, 4) * torch.tensor([0.3, 0.3, 0.3, 0.5]) + torch.tensor([0, torch.pi, 0, 0])
     x[:anywhere, 1] = torch.pi * (2 * torch.rand(anywhere) - 1) * torch.linspace(0, 1, anywhere)
     return x.double()
@@ -56,7 +56,7 @@ def train(simulate: Kernel, weights: nn.ParameterDict) -> list[float]:
     losses: list[float] = []
     with Progress("training", BarColumn(), TextColumn("{task.description}"), TimeRemainingColumn()) as progress:
         for _ in progress.track(range(ITERATIONS)):
-            loss = simulate(x=starts(BATCH, BATCH // 2), **weights).cost[:, STEPS // 4 :].mean()  # a second is free
+            loss = simulate(x=starts(BATCH, BATCH // 2), **weights).cost[:, STEPS // 4 :].mean()  # from 1 s onwards
             optimizer.zero_grad()
             loss.backward()
             nn.utils.clip_grad_norm_(weights.parameters(), 1.0)
@@ -83,11 +83,11 @@ def plot(states: Tensor, losses: list[float], file: Path) -> None:
 
 def main(out: Path = Path("out")) -> None:
     torch.manual_seed(0)
-    W1, b1, W2, b2 = [*nn.Linear(5, HIDDEN).parameters(), *nn.Linear(HIDDEN, 1).parameters()]
+    W1, b1, W2, b2 = *nn.Linear(5, HIDDEN).parameters(), *nn.Linear(HIDDEN, 1).parameters()
     weights = nn.ParameterDict({"W1": W1, "b1": b1, "W2": 0.1 * W2.data, "b2": b2}).double()
     simulate = rollout()
     losses = train(simulate, weights)
-    states = simulate(x=starts(1000), **weights).states.detach()  # starts it has not seen
+    states = simulate(x=starts(1000), **weights).states.detach()  # new starts
     plot(states, losses, out / "01_scan_training.png")
     upright = states[..., 1].cos() > 0.97
     reached = (upright.any(1) if QUICK else upright[:, -50:].all(1)).double().mean()

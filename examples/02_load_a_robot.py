@@ -1,4 +1,4 @@
-"""Load a robot and compute everything once: poses, Jacobians, masses, torques, accelerations, energies.
+"""Load a robot and call each of its functions once: poses, Jacobians, masses, torques, accelerations, energies.
 
     python examples/02_load_a_robot.py [ROBOT]
 
@@ -29,20 +29,20 @@ def main() -> None:
     v, a = torch.randn(2, BATCH, robot.nv)
     push = {tip: torch.randn(BATCH, 6)}  # force [N] and torque [N m] on the last link
 
-    # Where things are, and how they move.
+    # Kinematics: poses, velocities and accelerations.
     pose = robot.forward_kinematics(q, tip)
     J = robot.jacobian(q, tip)
     velocity = robot.link_velocity(q, v, tip)
     acceleration = robot.link_acceleration(q, v, a, tip)
     com, J_com = robot.center_of_mass(q), robot.com_jacobian(q)
 
-    # Forces: M(q) a + h(q, v) = tau + J^T f.
+    # Dynamics: M(q) a + h(q, v) = tau + J^T f.
     M, h, g = robot.mass_matrix(q), robot.bias_forces(q, v), robot.gravity_torques(q)
     tau = robot.inverse_dynamics(q, v, a, push)
     again = robot.forward_dynamics(q, v, tau, push)
     kinetic, potential, momentum = robot.kinetic_energy(q, v), robot.potential_energy(q), robot.momentum(q, v)
 
-    # Moving on: quaternions stay unit, and `difference` undoes `integrate`.
+    # Integration: quaternions stay unit, and `difference` undoes `integrate`.
     after = robot.integrate(q, v, dt=0.01)
 
     shapes = {
@@ -69,7 +69,7 @@ def main() -> None:
         numbers = "  ".join(f"{float(y):+.3f}" for y in x[0].reshape(-1)[:6])
         print(f"{name:<20}{tuple(x.shape)!s:<18}{numbers}{'  ...' if x[0].numel() > 6 else ''}")
 
-    # Check: the equations that tie all of it together.
+    # Check the equations that relate these quantities.
     errors = {
         "forward dynamics undoes inverse dynamics": again - a,
         "M a + h = tau + J^T f": (M @ a[..., None])[..., 0] + h - tau - (J.mT @ push[tip][..., None])[..., 0],

@@ -1,9 +1,9 @@
-"""Inverse kinematics of 4,096 poses at once, within joint limits; then the gradient of a loss on the solution.
+"""Solve inverse kinematics for 4,096 poses at once, within joint limits; then differentiate a loss on the solution.
 
     python examples/03_inverse_kinematics.py [--robot ur5 --link tool0]
 
-All poses are one call: a Levenberg-Marquardt iteration, compiled for this robot, that runs until every sample is solved.
-Its gradient does not go through the iterations: it is that of the solution.
+One call solves all poses by a Levenberg-Marquardt iteration, compiled for this robot, that runs until every sample is solved.
+Gradients do not go through the iterations: they follow from the solution by the implicit function theorem.
 """
 
 import argparse
@@ -24,9 +24,9 @@ def main() -> None:
     options = parser.parse_args()
     robot, link = cs.load_robot(options.robot), options.link
 
-    # Poses that can be reached: those of random configurations.
+    # Poses of random configurations can certainly be reached.
     pose = robot.forward_kinematics(robot.random_configuration(POSES, generator=torch.Generator().manual_seed(0)), link)
-    robot.inverse_kinematics(pose, link)  # compiles
+    robot.inverse_kinematics(pose, link)  # the first call compiles
     start = time.perf_counter()
     q = robot.inverse_kinematics(pose, link)
     seconds = time.perf_counter() - start
@@ -39,14 +39,14 @@ def main() -> None:
     assert bool(solved.all())
     assert bool(((q >= robot.lower) & (q <= robot.upper)).all()), "a joint is beyond its limits"
 
-    # How should the poses move for the joints to come closer to the middle of their range?
+    # Find how the poses should move to bring the joints closer to the middle of their range.
     middle = (robot.lower + robot.upper) / 2
     position = pose.position.clone().requires_grad_()
     solution = robot.inverse_kinematics(cs.Pose(position, pose.rotation), link, q)
     loss = (solution - middle).square().sum(-1)
     (slope,) = torch.autograd.grad(loss.sum(), position)
 
-    # Check: a small step down the slope, solved again from here, lowers the loss by step * |slope|^2.
+    # Check: a small step along the negative gradient, solved again from q, lowers the loss as the gradient predicts.
     regular = torch.linalg.svdvals(robot.jacobian(q, link))[:, -1] > 0.05
     size = slope.norm(dim=-1, keepdim=True)
     step = 1e-6

@@ -1,9 +1,9 @@
-"""A gradient through forward dynamics: find the torques with which a robot arm swings to a pose in one second.
+"""Differentiate through forward dynamics: find the torques with which a robot arm swings to a pose in one second.
 
     python examples/04_gradient_through_dynamics.py [--robot ur5]
 
-The motion is a loop of forward dynamics and `integrate`, 50 steps of 20 ms; the unknowns are the torques of every step.
-Autograd goes backwards through all of it, and every call in it is compiled code.
+The motion is a loop of forward dynamics and `integrate`, 50 steps of 20 ms. The unknowns are the torques of every step.
+Autograd differentiates the whole loop, and every call in it is compiled code.
 """
 
 import argparse
@@ -18,7 +18,7 @@ STEPS, DT = 50, 0.02
 
 
 def roll_out(robot: cs.Robot, q: torch.Tensor, torques: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Configuration and velocity after all steps. torques: (STEPS, nv), on top of what holds the arm still."""
+    """Return configuration and velocity after all steps. torques (STEPS, nv) are added to those that hold the arm still."""
     v = torch.zeros(robot.nv)
     for extra in torques:
         tau = robot.bias_forces(q, v) + extra
@@ -36,7 +36,7 @@ def main() -> None:
     start = torch.as_tensor(robot.model.home) if robot.model.home is not None else robot.neutral()
     target = robot.forward_kinematics(robot.integrate(start, 0.4 * torch.ones(robot.nv)), tip).position
 
-    # Torques in units of what each joint needs for 1 rad/s^2, so that one step size suits all.
+    # Torques are scaled by what each joint needs for 1 rad/s^2, so that one step size suits all of them.
     scale = robot.mass_matrix(start).diagonal()
     unknown = torch.zeros(STEPS, robot.nv, requires_grad=True)
 
@@ -45,7 +45,7 @@ def main() -> None:
         miss = robot.forward_kinematics(q, tip).position - target
         return 100 * miss.square().sum() + v.square().sum() + 1e-4 * unknown.square().sum()
 
-    # Check the gradient first: along a random direction, against central differences.
+    # First, check the gradient along a random direction against central differences.
     value = loss()
     (slope,) = torch.autograd.grad(value, unknown)
     direction = torch.randn_like(unknown)

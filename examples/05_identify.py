@@ -1,9 +1,9 @@
-"""Identify a UR5 from a log: design a motion, record it (here: simulate it), fit, and write the robot back.
+"""Identify a UR5 from a log: design a motion, record it (here: simulate it), fit the parameters, and write a new URDF file.
 
     python examples/05_identify.py [--out FOLDER]
 
-The robot at hand differs from its file: other masses, friction that the file does not know. Only encoder positions and torques are
-logged, both noisy. The log is written as a CSV file, as any robot's logger would, and read by `cs.identify`.
+The real robot differs from its file: its masses are different, and its joints have friction that the file does not mention. Only
+encoder positions and torques are logged, both with noise. The log is a CSV file, which `cs.identify` reads.
 """
 
 import argparse
@@ -16,11 +16,11 @@ import torch
 import costate as cs
 
 RATE, PERIODS = 250, 1 if os.environ.get("COSTATE_QUICK") else 3  # samples per second
-TORQUE_NOISE, ENCODER_NOISE = 0.02, 2e-5  # of the torques' root mean square; rad
+TORQUE_NOISE, ENCODER_NOISE = 0.02, 2e-5  # relative to the root mean square of the torques; rad
 
 
-def robot_at_hand() -> cs.Robot:
-    """Links 10 to 30 % heavier than the file says, and joints with damping, friction and rotors."""
+def real_robot() -> cs.Robot:
+    """Make a robot with links 10 to 30 % heavier than in the file, and joints with damping, friction and rotors."""
     robot = cs.load_robot("ur5")
     for k, link in enumerate(("upper_arm_link", "forearm_link", "wrist_1_link")):
         mass = robot.model.link(link).inertia.mass
@@ -32,7 +32,7 @@ def robot_at_hand() -> cs.Robot:
 
 
 def record(robot: cs.Robot, motion: dict[str, np.ndarray], path: Path) -> None:
-    """Play the motion and log what a robot would: time, encoder positions, torques."""
+    """Play the motion and log time, encoder positions and torques, as a robot would."""
     rng = np.random.default_rng(0)
     with torch.no_grad():
         q, v, a = (torch.as_tensor(motion[name]) for name in ("q", "v", "a"))
@@ -50,8 +50,8 @@ def main() -> None:
     out.mkdir(parents=True, exist_ok=True)
 
     motion = cs.excite("ur5", margin=0.8)
-    print(f"motion of {motion.period:g} s shows {motion.rank} of {motion.structural_rank} combinations of parameters")
-    true = robot_at_hand()
+    print(f"a motion of {motion.period:g} s identifies {motion.rank} of {motion.structural_rank} base parameters")
+    true = real_robot()
     record(true, motion.sample(RATE, PERIODS), out / "log.csv")
 
     result = cs.identify("ur5", out / "log.csv", period=motion.period)
@@ -59,14 +59,14 @@ def main() -> None:
     result.plot(out)
     result.save_urdf(out / "identified.urdf")
 
-    # The file stands for the robot: it predicts the torques of a motion that was never recorded.
+    # Check that the new file predicts the torques of another motion, which was not recorded.
     found, given = cs.load_robot(out / "identified.urdf"), cs.load_robot("ur5")
     new = cs.excite("ur5", margin=0.8, seed=7, iterations=50, restarts=1).sample(RATE)
     q, v, a = (torch.as_tensor(new[name]) for name in ("q", "v", "a"))
     with torch.no_grad():
         torque = true.inverse_dynamics(q, v, a)
         before, after = ((r.inverse_dynamics(q, v, a) - torque).norm() / torque.norm() for r in (given, found))
-    print(f"\nerror of torques in a new motion: {before:.1%} as given, {after:.2%} identified")
+    print(f"\nerror of the torques in a new motion: {before:.1%} with the original file, {after:.2%} with the new one")
     assert after < 0.02 < before
 
 

@@ -1,7 +1,7 @@
-"""Network, physics, or both? Three models of an iiwa with unmodelled friction and elastic gears, on a motion none has seen.
+"""Network, physics, or both? Compare three models of an iiwa with unmodelled friction and elastic gears on a new motion.
 
-(a) a network alone, (b) the analytic model, identified, (c) with a residual on top, from three motions of 20 s. A fourth motion
-chooses the form of the residual; the fifth, on which all are compared, is looked at once.
+(a) A network alone, (b) the identified analytic model, and (c) this model with a residual network learn from three motions of
+20 s. A fourth motion is used to choose the form of the residual; a fifth, evaluated only once, to compare the models.
 """
 
 import os
@@ -15,13 +15,13 @@ from costate.identify import differentiate
 
 RATE, PERIOD = 100, 20.0  # samples per second, s
 EPOCHS = 30 if os.environ.get("COSTATE_QUICK") else 100
-STIFFNESS = torch.tensor([6e3, 6e3, 4e3, 4e3, 2e3, 2e3, 1e3]).double()  # of the gears, N m/rad
-FRICTION = torch.tensor([4.0, 4.0, 3.0, 3.0, 1.5, 1.0, 0.6]).double()  # N m
+STIFFNESS = torch.tensor([6e3, 6e3, 4e3, 4e3, 2e3, 2e3, 1e3]).double()  # stiffness of the gears [N m/rad]
+FRICTION = torch.tensor([4.0, 4.0, 3.0, 3.0, 1.5, 1.0, 0.6]).double()  # friction of the joints [N m]
 MODELS = ("(a) network", "(b) identified", "(c) identified + residual")
 
 
 def record(robot: cs.Robot, seed: int) -> dict[str, Tensor]:
-    """Motor positions (with their derivatives) and motor torques of a motion of the links."""
+    """Return motor positions, their derivatives and motor torques for a motion of the links."""
     design = cs.excite(robot, period=PERIOD, seed=seed, margin=0.5, max_acceleration=15.0, iterations=60, restarts=1)
     motion = {name: torch.as_tensor(x) for name, x in design.sample(RATE).items()}
     load = robot.inverse_dynamics(motion["q"], motion["v"], motion["a"])
@@ -34,7 +34,7 @@ def record(robot: cs.Robot, seed: int) -> dict[str, Tensor]:
 
 
 def train(model: nn.Module, predict, log: dict[str, Tensor]):
-    """Adam on torque errors, each joint relative to its spread."""
+    """Minimise the torque errors by Adam, each joint relative to the spread of its torques."""
     spread, random = log["tau"].std(0), torch.Generator().manual_seed(0)
     optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, EPOCHS)
@@ -55,7 +55,7 @@ def network_only(log: dict[str, Tensor]):
 
 
 def with_residual(identified, log: dict[str, Tensor], validation: dict[str, Tensor]):
-    """Four forms of residual, scaled to what the analytic model leaves unexplained; the one that does best on another motion."""
+    """Train four forms of residual, scaled to the errors of the analytic model; return the best one on another motion."""
     robot = cs.Robot(identified)
     left = (robot.inverse_dynamics(log["q"], log["v"], log["a"]) - log["tau"]).std(0)
     ripple = cs.residual.JointFriction(robot.nv, harmonics=8, scale=left)
@@ -73,7 +73,7 @@ def with_residual(identified, log: dict[str, Tensor], validation: dict[str, Tens
 
 
 def errors_on(log: dict[str, Tensor], model) -> tuple[Tensor, Tensor]:
-    """Torques, and their error per joint relative to the spread of the measured ones."""
+    """Return the torques, and their error per joint relative to the spread of the measured torques."""
     with torch.no_grad():
         tau = model(log["q"], log["v"], log["a"])
     return tau, (tau - log["tau"]).std(0) / log["tau"].std(0)
@@ -82,7 +82,7 @@ def errors_on(log: dict[str, Tensor], model) -> tuple[Tensor, Tensor]:
 def main() -> tuple[dict[str, Tensor], dict[str, tuple[Tensor, Tensor]], list[str]]:
     robot = cs.load_robot("iiwa7")
     torch.manual_seed(0)
-    torch.set_num_threads(1)  # small networks: threads would wait for each other
+    torch.set_num_threads(1)  # with such small networks threads would only wait for each other
     test, validation, *logs = (record(robot, seed) for seed in range(10, 15))
     log = {name: torch.cat([x[name] for x in logs]) for name in ("q", "v", "a", "tau")}
     identified = cs.identify(robot, {name: x.numpy() for name, x in log.items()}).model

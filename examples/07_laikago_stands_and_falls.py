@@ -1,6 +1,6 @@
 """A Laikago stands on position servos, is pushed, and falls when its motors are switched off.
 
-Contact forces carry its weight while it stands; the gradient says which push it would feel most."""
+While it stands, contact forces carry its weight. The gradient shows how much a push at each time displaces it."""
 
 import os
 
@@ -15,7 +15,7 @@ DT, STAND, FALL = 0.01, 100 if QUICK else 300, 100
 
 
 def make_world(actuators: cs.PositionServo | cs.Torque) -> cs.World:
-    """Feet and trunk may touch the ground."""
+    """Make a world in which feet and trunk may touch the ground."""
     return cs.World(
         robots={"laikago": cs.load_robot("laikago")},
         scenery=[cs.Static("ground", cs.shapes.plane())],
@@ -33,23 +33,22 @@ def main(out: str = "out") -> None:
     print(standing.report())
     start = standing.initial_state()
     q, _ = standing.coordinates("laikago")
-    pose = start[q][7:]  # the joint angles of home
+    pose = start[q][7:]  # joint angles of the home configuration
 
-    # Stand: servos hold the pose; a push of 60 N to the side lasts a tenth of a second.
+    # Stand: servos hold the pose during a push of 60 N to the side, which lasts a tenth of a second.
     push = torch.zeros(STAND, 6, dtype=torch.float64)
     push[STAND // 2 : STAND // 2 + 10, 1] = 60.0
     push.requires_grad_()
     states = standing.rollout(start, pose.expand(STAND, 12), wrenches={"laikago/chassis": push})
-    (felt,) = torch.autograd.grad(states[-1, 1], push)
-    touch = standing.contacts(states[-1].detach(), pose)
+    (effect,) = torch.autograd.grad(states[-1, 1], push)
+    contacts = standing.contacts(states[-1].detach(), pose)
     weight = 9.81 * standing.setup.scene.model.total_mass
-    carried = float((touch.forces * touch.normals[..., 2]).sum())
+    carried = float((contacts.forces * contacts.normals[..., 2]).sum())
     print(f"standing: height {states[-1, 2]:.3f} m, feet carry {carried:.1f} N of {weight:.1f} N")
-    print(
-        f"a newton more in the first step moves it {1e6 * felt[0, 1]:.1f} um sideways, in the last one {1e6 * felt[-1, 1]:.1f} um"
-    )
+    print(f"one newton more moves it sideways by {1e6 * effect[0, 1]:.1f} um if it acts in the first step,")
+    print(f"and by {1e6 * effect[-1, 1]:.1f} um if it acts in the last one")
 
-    # Fall: the same state, no torques.
+    # Fall: the same state without torques.
     fallen = limp.rollout(states[-1].detach(), torch.zeros(FALL, 12, dtype=torch.float64))
     print(f"fallen: height {fallen[-1, 2]:.3f} m, lowest gap {limp.gaps(fallen).min() * 1e3:.2f} mm")
 

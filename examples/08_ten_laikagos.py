@@ -1,7 +1,7 @@
-"""Ten Laikagos in one scene: they stand on a raft that glides along x, and move it by moving themselves.
+"""Ten Laikagos in one scene stand on a raft that glides along x, and move the raft by moving themselves.
 
-One world, one contact problem, one gradient: the controls that drive the raft to a place are found by descent through it all.
-Nothing outside pushes along x, so the momentum of raft and robots together stays zero, which is checked."""
+All of them form one world with one contact problem, and gradient descent through it finds controls that bring the raft to a target.
+No external force acts along x, so the total momentum of raft and robots along x stays zero, which is checked."""
 
 import os
 import time
@@ -18,7 +18,7 @@ ROBOTS, STEPS, ITERATIONS = (2, 40, 3) if QUICK else (10, 100, 15)
 
 
 def make_world() -> cs.World:
-    """Feet on the raft are the only contacts: 4 spheres per robot against one box."""
+    """Make a world in which only feet touch the raft: 4 spheres per robot and one box."""
     raft = cs.Body(
         "raft",
         [cs.shapes.box((8, 3, 0.2), position=(0, 0, -0.1))],
@@ -39,7 +39,7 @@ def make_world() -> cs.World:
 
 
 def momentum(world: cs.World, states: torch.Tensor) -> torch.Tensor:
-    """Of robots and raft along x [kg m/s]."""
+    """Return the momentum of robots and raft along x [kg m/s]."""
     robot = cs.load_robot("laikago")
     q, v = world.coordinates("raft")
     total = 20.0 * ROBOTS * states[..., v].squeeze(-1)
@@ -69,11 +69,11 @@ def main() -> None:
         losses.append(loss.item())
     print(f"{ROBOTS} robots, {world.nx} numbers per state, {len(world.setup.scene.pairs)} contacts")
     print(f"per step: {1e6 * forward / STEPS:.0f} us forward, {1e6 * backward / STEPS:.0f} us backward")
-    print(f"loss {losses[0]:.2e} -> {losses[-1]:.2e}; the raft is at {100 * states[-1, place]:.2f} cm of 5 cm")
+    print(f"loss {losses[0]:.2e} -> {losses[-1]:.2e}; the raft is at {100 * states[-1, place]:.2f} cm (target: 5 cm)")
     drift = momentum(world, states.detach()).abs().max()
     print(f"largest momentum along x: {drift:.1e} kg m/s")
-    assert losses[-1] < (0.98 if QUICK else 0.5) * losses[0], "the raft should come closer to its place"
-    assert drift < 0.01 * ROBOTS, "nothing outside pushes along x"
+    assert losses[-1] < (0.98 if QUICK else 0.5) * losses[0], "the raft should come closer to its target"
+    assert drift < 0.01 * ROBOTS, "no external force acts along x"
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Newton's cradle: five pendulums, elastic impacts, and their gradient.
 
-What goes in on one side comes out on the other: the last ball's swing answers to the first ball's angle one to one."""
+The last ball swings as high as the first one was lifted, so the derivative of its highest angle is one."""
 
 import os
 
@@ -13,12 +13,12 @@ import costate as cs
 from costate.model import Transform
 
 QUICK = bool(os.environ.get("COSTATE_QUICK"))
-BALLS, RADIUS, LENGTH, GAP = 5, 0.05, 0.5, 1e-3  # m; impacts are solved one after the other if there is a gap
+BALLS, RADIUS, LENGTH, GAP = 5, 0.05, 0.5, 1e-3  # m; with a gap between the balls, impacts happen one after the other
 SECONDS, DT = (1.2 if QUICK else 6.0), 2e-3
 
 
 def pendulum(k: int) -> cs.Body:
-    """A ball on a massless string, swinging about y."""
+    """Make a ball on a massless rod that swings about y."""
     pivot = Transform(np.eye(3), np.array([k * (2 * RADIUS + GAP), 0, LENGTH]))
     ball = cs.shapes.sphere(RADIUS, position=(0, 0, -LENGTH), color=(0.7, 0.7, 0.75, 1.0))
     inertia = 0.4 * RADIUS**2 * np.eye(3)
@@ -37,11 +37,11 @@ def main(out: str = "out") -> None:
     start = torch.cat([angle[None], torch.zeros(world.nx - 1, dtype=torch.float64)])
     states = world.rollout(start, torch.zeros(round(SECONDS / DT), 0, dtype=torch.float64))
     swing = states[:, BALLS - 1]
-    highest = swing[: round(1.2 / DT)].min()  # the last ball's first swing, to the other side
+    highest = swing[: round(1.2 / DT)].min()  # the last ball's first swing, with a negative angle
     (slope,) = torch.autograd.grad(highest, angle)
     energy = world.energy(states).detach()
     lost = float((energy[0] - energy[-1]) / (energy[0] - world.energy(world.initial_state())))
-    print(f"first ball let go at {angle:.3f} rad, last ball reaches {-highest:.3f} rad; slope {slope:.3f}")
+    print(f"the first ball starts at {angle:.3f} rad, the last one reaches {-highest:.3f} rad; derivative {slope:.3f}")
     print(f"energy lost in {SECONDS} s: {lost:.2%}")
 
     os.makedirs(out, exist_ok=True)
@@ -53,9 +53,9 @@ def main(out: str = "out") -> None:
     plt.savefig(f"{out}/09_newtons_cradle.png", dpi=120)
 
     assert abs(highest + angle) < 0.01, "the last ball should swing as high as the first"
-    assert states[: round(1.2 / DT), 1 : BALLS - 1].abs().max() < 0.03, "those between should hang still"
-    assert abs(slope + 1) < 0.05, "one to one"
-    assert abs(lost) < 0.02
+    assert states[: round(1.2 / DT), 1 : BALLS - 1].abs().max() < 0.03, "the balls between should hang still"
+    assert abs(slope + 1) < 0.05, "the last ball's swing should follow the first ball's angle one to one"
+    assert abs(lost) < 0.02, "elastic impacts should keep the energy"
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A four-bar linkage: a tree of three bars, closed by a constraint, turned by a DC motor."""
+"""A four-bar linkage: a tree of three bars, closed to a loop by a constraint and driven by a DC motor."""
 
 import numpy as np
 import torch
@@ -28,7 +28,7 @@ world = cs.World(
     substeps=5,
 )
 
-# Where the linkage closes with the crank along x: two circles meet.
+# Start with the crank along x. The other two angles follow from the intersection of two circles.
 reach = GROUND - CRANK
 bend = np.arccos((COUPLER**2 + reach**2 - ROCKER**2) / (2 * COUPLER * reach))
 rocker = np.arctan2(COUPLER * np.sin(bend), CRANK + COUPLER * np.cos(bend) - GROUND)
@@ -44,4 +44,5 @@ turns = float(a[-1] - a[0]) / (2 * np.pi)
 print(
     f"{turns:.2f} turns in 3 s; the rocker swings {float(c.max() - c.min()):.2f} rad; the loop opens {1e3 * gap:.3f} mm at most"
 )
-assert turns > 1 and gap < 1e-3
+assert turns > 1, "the motor should turn the crank"
+assert gap < 1e-3, "the loop should stay closed"

@@ -1,6 +1,8 @@
-"""A pile of 64 boxes: 2,016 pairs that may touch, of which the step only looks at those that are near.
+"""Let 64 boxes fall into a pile: 2,080 pairs may touch, but a step solves only those that are near each other.
 
-python examples/12_pile.py          COSTATE_QUICK=1: eight boxes
+    python examples/12_pile.py
+
+With COSTATE_QUICK=1 in the environment there are eight boxes.
 """
 
 import os
@@ -18,7 +20,7 @@ DT = 0.01
 
 
 def make_world() -> cs.World:
-    """Boxes above a floor; friction holds the heap they fall into together."""
+    """Make a world of boxes and a floor; friction holds together the heap into which the boxes fall."""
     boxes = [cs.Body(f"box{k}", [cs.shapes.box((EDGE, EDGE, EDGE))], 1.0) for k in range(SIDE**2 * LAYERS)]
     contact = cs.PGS(sweeps=50, friction=0.6, correction="split", warm_start=True, mapped=True)
     floor = cs.Static("floor", cs.shapes.plane())
@@ -26,7 +28,7 @@ def make_world() -> cs.World:
 
 
 def scattered(world: cs.World, seed: int = 0) -> torch.Tensor:
-    """Layer over layer, each box moved and turned a little, so that the tower falls into a heap."""
+    """Stack the boxes in layers, each moved and turned a little, so that the tower falls into a heap."""
     random = torch.Generator().manual_seed(seed)
     state = world.initial_state()
     for k in range(SIDE**2 * LAYERS):
@@ -40,7 +42,7 @@ def scattered(world: cs.World, seed: int = 0) -> torch.Tensor:
 
 
 def lowest(world: cs.World, state: torch.Tensor) -> float:
-    """Height of the lowest corner of all boxes [m]."""
+    """Return the height of the lowest corner of all boxes [m]."""
     q = state[: world.nq].reshape(-1, 7)
     x, y, z, w = q[:, 3:].T
     up = torch.stack([2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)], -1)
@@ -48,7 +50,7 @@ def lowest(world: cs.World, state: torch.Tensor) -> float:
 
 
 def simulate(world: cs.World, state: torch.Tensor, seconds: float = SECONDS) -> torch.Tensor:
-    """States (steps + 1, nx)."""
+    """Return the states of a roll-out without controls, (steps + 1, nx)."""
     return world.rollout(state, torch.zeros(round(seconds / DT), 0, dtype=torch.float64))
 
 
@@ -71,9 +73,9 @@ def main() -> None:
         f"energy {float(energy[0]):.1f} J -> {float(energy[-1]):.1f} J; fastest box at the end {float(speed.max()):.4f} m/s"
     )
     print(f"lowest corner {1e3 * min(heights):.2f} mm while they fall, {1e3 * heights[-1]:.2f} mm at the end")
-    assert energy.diff().max() < 1e-3 * energy[0], "energy decays"
-    assert speed.max() < 0.02, "the pile comes to rest"
-    assert min(heights) > -0.002, "no box sinks into the floor"
+    assert energy.diff().max() < 1e-3 * energy[0], "the energy should decay"
+    assert speed.max() < 0.02, "the pile should come to rest"
+    assert min(heights) > -0.002, "no box should sink into the floor"
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "a name for a robot": (lambda: LIKE.Robot("ur5"), TypeError, r"'ur5'.*cs\.load_robot"),
     "a robot of a robot": (lambda: LIKE.Robot(ROBOT), TypeError, r"takes a model.*cs\.load_robot"),
     "nothing to load": (lambda: LIKE.load_robot(None), TypeError, "name or the path of a file.*NoneType"),
-    "capitals": (lambda: cs.load_robot("UR5"), ValueError, "did you mean ur5"),
+    "capitals": (lambda: cs.load_robot("UR5"), ValueError, "did you mean 'ur5'"),
     "gravity as a number": (lambda: LIKE.load_robot("two_link", gravity=-9.81), ValueError, "vector of 3"),
     "NumPy for tensors": (lambda: LIKE.World.step(WORLD, X.numpy()), TypeError, r"torch\.as_tensor\(state\)"),
     "a list for a tensor": (lambda: ROBOT.integrate([0.0, 0.0], Q), TypeError, r"torch\.as_tensor\(q\)"),  # type: ignore

@@ -376,11 +376,11 @@ def make_run(path: Path) -> None:
     """A run folder as a small training leaves it."""
     import torch
 
+    from costate.tasks.insertion import Insertion, InsertionTraining
     from costate.train.controller import save_policy
-    from costate.train.plan import TrainOptions
     from costate.train.run import Checkpoint, Run
 
-    run = Run.create(path, TrainOptions(hidden=8, batch=8, iterations=40))
+    run = Run.create(path, Insertion, InsertionTraining(hidden=8, batch=8, iterations=40))
     policy = dict(run.policy.state_dict())
     moments = {n: {"exp_avg": t / 2, "exp_avg_sq": t * t, "step": torch.tensor(7.0)} for n, t in policy.items()}
     rows = [{"iteration": 4 * k, "loss": 1.0 / k, "seconds": 0.1 * k, "contact": False} for k in range(1, 11)]
@@ -442,7 +442,7 @@ def broken_run(path: Path, sound: Path) -> str:
     from costate.train.run import Run
 
     run, good = Run.open(path), Run.open(sound)
-    _ = run.policy, run.finished, run.differences(), run.evaluation, run.horizon_curve
+    _ = run.policy, run.finished, run.differences(), run.evaluation, run.found("horizon")
     a, b = run.checkpoint(), good.checkpoint()
     if _bits(a) != _bits(b):
         return "the checkpoint is not the one that was written"

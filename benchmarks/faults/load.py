@@ -19,11 +19,10 @@ from benchmarks.faults.kills import undisturbed, warm
 from benchmarks.faults.process import Child, answer, resident, track
 from benchmarks.faults.works import OPTIONS, WORKS, check_cache, compile_gradient
 from benchmarks.measure.harness import Table
-from costate.kernel import Kernel
-from costate.kernel.machine import link
+from costate.kernel import Kernel, link
 from costate.model import load_model
 from costate.robot import Robot
-from costate.train.plan import TrainOptions
+from costate.tasks.insertion import Insertion, InsertionTraining
 from costate.train.run import Run
 from costate.train.trainer import train
 
@@ -110,7 +109,7 @@ def training_loop(seconds: float) -> Samples:
             raise EnoughError
 
     with tempfile.TemporaryDirectory() as folder:
-        run = Run.create(Path(folder) / "run", replace(OPTIONS, iterations=10_000_000, interval=20))
+        run = Run.create(Path(folder) / "run", Insertion, replace(OPTIONS, iterations=10_000_000, interval=20))
         try:
             train(run, watch)
         except EnoughError:
@@ -134,9 +133,11 @@ def kernel_loop(seconds: float) -> Samples:
 
 def iterations_a_day() -> float:
     """Estimate the iterations of a training with the default options, from the processor time of a few."""
-    options = TrainOptions()
+    options = InsertionTraining()
     with tempfile.TemporaryDirectory() as folder:
-        run = Run.create(Path(folder) / "run", replace(options, iterations=12, interval=4, watch_interval=0, threads=1))
+        run = Run.create(
+            Path(folder) / "run", Insertion, replace(options, iterations=12, interval=4, watch_interval=0, threads=1)
+        )
         at: list[float] = []
         train(run, lambda row: at.append(time.process_time()))
     return 86_400 / ((at[-1] - at[0]) / 8)

@@ -21,9 +21,10 @@ from costate.model import Shape
 from costate.model.rotation import from_rpy
 from costate.robot import Robot
 from costate.sim import PGS, Body, Compliant, Newton, Static, World, shapes
-from costate.sim.contact.options import ContactModel
-from costate.sim.setup import INTEGRATORS, Setup
-from costate.sim.step import rollout_kernel, step_kernel
+from costate.sim.contact.model import ContactModel
+from costate.sim.integrate.table import INTEGRATORS
+from costate.sim.rollout import rollout_kernel, step_kernel
+from costate.sim.setup import Setup
 
 Tensor = torch.Tensor
 
@@ -83,10 +84,10 @@ def world_parts() -> dict[str, Part]:
 
 
 def offered(integrator: str, model: str) -> bool:
-    contact = MODELS[model]
-    if isinstance(contact, Newton):
+    if model.startswith("Newton"):
         return integrator == "semi_implicit"
-    return not (integrator == "rk4" and isinstance(contact, PGS))
+    contact = MODELS[model]
+    return contact is None or integrator in contact.integrators
 
 
 # --- pairs of shapes --------------------------------------------------------------------------------------------------

@@ -87,7 +87,7 @@ def _step(vjp: bool) -> tuple[Any, dict[str, Any]]:
     """50 sweeps, four feet; the state is that of a robot that stands."""
     from costate import PGS, Static, World, shapes
     from costate.robot import load_robot
-    from costate.sim.step import step_kernel
+    from costate.sim.rollout import step_kernel
 
     world = World(
         robots=[load_robot("laikago")],

@@ -9,13 +9,13 @@ from collections.abc import Callable, Sequence
 
 import torch
 
+from costate.kernel.codegen.from_casadi import tape_of
 from costate.kernel.codegen.tape import NOT_COUNTED, Tape
-from costate.kernel.codegen.trace import tape_of
-from costate.kernel.ir.passes import optimize
 from costate.kernel.ir.program import Program, Var
+from costate.kernel.ir.straight import Straight
+from costate.kernel.ir.vector_ops import Slice
 from costate.kernel.ops.scan import Scan
-from costate.kernel.ops.straight import Straight
-from costate.kernel.ops.view import Slice
+from costate.kernel.passes.optimize import optimize
 
 Values = list[torch.Tensor]
 

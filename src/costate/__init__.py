@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from costate.sim import Body as Body
     from costate.sim import Compliant as Compliant
     from costate.sim import Connect as Connect
+    from costate.sim import ContactModel as ContactModel
     from costate.sim import Couple as Couple
     from costate.sim import DCMotor as DCMotor
     from costate.sim import Distance as Distance
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from costate.sim import Motor as Motor
     from costate.sim import Newton as Newton
     from costate.sim import PositionServo as PositionServo
+    from costate.sim import SmoothContact as SmoothContact
     from costate.sim import Static as Static
     from costate.sim import Torque as Torque
     from costate.sim import VelocityServo as VelocityServo
@@ -68,6 +70,7 @@ _LAZY: dict[str, str] = {
     "Body": "costate.sim:Body",
     "Compliant": "costate.sim:Compliant",
     "Connect": "costate.sim:Connect",
+    "ContactModel": "costate.sim:ContactModel",
     "Couple": "costate.sim:Couple",
     "Distance": "costate.sim:Distance",
     "DCMotor": "costate.sim:DCMotor",
@@ -77,6 +80,7 @@ _LAZY: dict[str, str] = {
     "Motor": "costate.sim:Motor",
     "Newton": "costate.sim:Newton",
     "PositionServo": "costate.sim:PositionServo",
+    "SmoothContact": "costate.sim:SmoothContact",
     "Static": "costate.sim:Static",
     "Torque": "costate.sim:Torque",
     "VelocityServo": "costate.sim:VelocityServo",

@@ -11,7 +11,7 @@ from tests.kernel.programs import same_bits, spring_inputs, spring_torch
 
 from costate.kernel import Kernel, ProgramBuilder
 from costate.kernel import kernel as kernel_module
-from costate.kernel.call import describe
+from costate.kernel.calls.descriptors import describe
 
 Tensor = torch.Tensor
 

@@ -17,7 +17,7 @@ from tests.kernel import programs
 from tests.kernel.programs import every_kind_inputs, positional, same_bits, spring_inputs
 
 from costate.kernel import Kernel
-from costate.kernel.call import NativeCode
+from costate.kernel.calls.native import NativeCode
 
 Tensor = torch.Tensor
 
@@ -95,7 +95,7 @@ def threads() -> Iterator[None]:
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
 def test_thread_count(dtype: torch.dtype, threads: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """One, two and five threads; gradients of shared inputs, which are sums over the batch, included."""
-    monkeypatch.setattr("costate.kernel.call.THREAD_GAIN_OPS", 0)  # share even small batches
+    monkeypatch.setattr("costate.kernel.calls.native.THREAD_GAIN_OPS", 0)  # share even small batches
     used: set[int] = set()
     original = NativeCode._range
 

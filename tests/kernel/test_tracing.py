@@ -11,7 +11,7 @@ from tests.kernel.programs import same_bits
 
 from costate.kernel import ProgramBuilder
 from costate.kernel.ir.program import DYNAMIC, Program
-from costate.kernel.ops.straight import Straight
+from costate.kernel.ir.straight import Straight
 
 torch.set_default_dtype(torch.float64)
 

@@ -1,4 +1,4 @@
-"""A mass on a rail: a double integrator, of which everything is known."""
+"""A mass on a rail, which is a double integrator with closed-form solutions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Q, R, LAST = np.diag([0.04, 0.01]), np.array([[0.09]]), np.diag([25.0, 4.0])
 
 
 def cart_world(effort: float = float("inf"), actuator: cs.VelocityServo | None = None, dt: float = DT) -> cs.World:
-    """A mass of 1 kg that slides along x, pushed by a force, or by a servo; no contact."""
+    """Return a world with a mass of 1 kg that slides along x, pushed by a force or a servo; no contact."""
     links = Link("rail"), Link("cart", Inertia(1.0, np.zeros(3), np.eye(3)))
     slide = Joint("slide", "prismatic", "rail", "cart", axis=np.array([1.0, 0, 0]), max_effort=np.array([effort]))
     return cs.World(robots=[cs.Robot(Model("cart", links, (slide,)))], actuators=actuator, contact=None, dt=dt)

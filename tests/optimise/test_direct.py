@@ -21,7 +21,7 @@ def cart() -> cs.World:
 
 
 def test_minimum_time_of_a_double_integrator(cart: cs.World) -> None:
-    """Bang-bang: 2 sqrt(distance / acceleration), full force forward, then backward."""
+    """The solution is bang-bang, full force forward and then backward, and takes 2 sqrt(distance / acceleration)."""
     goal = torch.tensor([3.0, 0.0], dtype=F64)
     start, u0 = torch.zeros(2, dtype=F64), torch.zeros(20, 1, dtype=F64)
     found = direct(cart, None, start, u0, DirectOptions(minimum_time=True), final_state=goal)
@@ -34,7 +34,7 @@ def test_minimum_time_of_a_double_integrator(cart: cs.World) -> None:
 
 
 def test_speed_limit_makes_minimum_time_longer(cart: cs.World) -> None:
-    """Up to the speed limit v, along, and down again: distance / v + v / acceleration."""
+    """Accelerating to the speed limit v, cruising and braking takes distance / v + v / acceleration."""
     limits = [float("inf"), 1.0]
     options = DirectOptions(minimum_time=True, state_bounds=([-x for x in limits], limits), duration=3.0)
     goal = torch.tensor([3.0, 0.0], dtype=F64)
@@ -43,7 +43,7 @@ def test_speed_limit_makes_minimum_time_longer(cart: cs.World) -> None:
 
 
 def test_least_effort_with_a_free_end(cart: cs.World) -> None:
-    """To x = 1 in the time 1 with any speed at the end, minimising the integral of u^2: u = 3 (1 - t), x' at the end 1.5."""
+    """Reaching x = 1 at t = 1 with any final speed and the least integral of u^2 takes u = 3 (1 - t); x' ends at 1.5."""
     steps = 40
     cost = Cost(cart, lambda s: s.u)
     goal = torch.tensor([0.6, float("nan")], dtype=F64)
@@ -55,7 +55,7 @@ def test_least_effort_with_a_free_end(cart: cs.World) -> None:
 
 
 def test_collocation_is_a_motion_of_the_pendulum() -> None:
-    """A fine rollout of the same controls by RK4 ends where the collocated motion says."""
+    """A fine roll-out of the same controls by RK4 ends where the collocated motion ends."""
     options = {"robots": [cs.load_robot("pendulum1")], "contact": None, "integrator": "rk4"}
     world = cs.World(**options, dt=0.05, substeps=10)
     cost = Cost(world, lambda s: 0.1 * s.u, lambda s: ca.vertcat(5 * (s.q - 2), s.v))
@@ -74,8 +74,11 @@ def test_accelerations_as_unknowns_find_the_same_minimum_time(cart: cs.World) ->
 
 
 def test_minimum_time_of_a_servo() -> None:
-    """A cart that follows commands u of at most U with a lag s, full speed forward, then backward: from s v' = u - v follow
-    U (t1 - t2) = distance and exp(t2 / s) = 2 - exp(-t1 / s). Its motion with its commands is that of the world's own servo."""
+    """A cart that follows commands u of at most U with a lag s goes full speed forward, then backward.
+
+    From s v' = u - v follow U (t1 - t2) = distance and exp(t2 / s) = 2 - exp(-t1 / s). The world's own servo moves the cart in the
+    same way under these commands.
+    """
     distance, fastest, gain = 0.5, 1.5, 4.0  # the cart weighs 1 kg: s is 0.25 s
     t2 = 0.0
     for _ in range(200):
@@ -91,7 +94,7 @@ def test_minimum_time_of_a_servo() -> None:
 
 
 def test_phases_and_limits(cart: cs.World) -> None:
-    """At a speed of at most 1: first to x = 5, then back to where something that starts at 1 with a speed of 0.5 is by then."""
+    """With a speed of at most 1, the cart goes to x = 5 and back to a target that moves from 1 at a speed of 0.5."""
     limits = [
         (lambda s: 5 - s.q, range(2, 3)),
         (lambda s: s.q - (s["start"] + 0.5 * s["time"]), range(5, 6)),

@@ -72,7 +72,7 @@ def test_bounds_by_projection() -> None:
 
 
 def test_solved_problems_rest_and_broken_ones_do_not_spread() -> None:
-    """One of three problems becomes NaN as soon as it moves; the solved one stands still while the third goes on."""
+    """Of three problems, one becomes NaN when it moves and one is solved and stays; the third still improves."""
 
     def loss(x: torch.Tensor) -> torch.Tensor:
         broken = torch.tensor([0.0, 0.0, 1.0], dtype=F64) * torch.where(x[:, 0] == 1, 0.0, float("nan"))

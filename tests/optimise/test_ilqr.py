@@ -94,7 +94,7 @@ def test_effort_limits_are_bounds() -> None:
 
 
 def test_nonlinear_problems_side_by_side(pendulum: cs.World, swing: Cost) -> None:
-    """Solved together as alone, bounds kept, and the gradient of the rollout's cost vanishes where they are not touched."""
+    """Problems are solved together as alone and keep to bounds; the cost's gradient vanishes for free controls."""
     x0 = pendulum.initial_state(3)
     x0[:, 0] += torch.tensor([0.0, 0.2, -0.3])
     u0 = torch.zeros(60, 3, 1, dtype=F64)
@@ -133,7 +133,7 @@ def test_gains_hold_a_disturbed_motion(pendulum: cs.World, swing: Cost) -> None:
 
 
 def test_expansion_of_a_cost_in_the_tangent_space() -> None:
-    """Of a free body: gradient and Hessian of cost(integrate(q, d)) at d = 0, against torch's own derivatives."""
+    """Gradient and Hessian of cost(integrate(q, d)) at d = 0, for a free body, match torch's own derivatives."""
     world = cs.World(bodies=[cs.Body("box", [cs.shapes.sphere(0.1)], mass=1.0)], contact=None)
     cost = Cost(
         world,

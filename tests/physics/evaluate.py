@@ -11,20 +11,20 @@ from costate.physics import Parameters, build
 
 
 def evaluate(inputs: list[SX], outputs: list[SX], *values) -> list[np.ndarray]:
-    """Values of the outputs; columns become vectors."""
+    """Return the values of the outputs; columns become vectors."""
     results = ca.Function("f", inputs, outputs).call([ca.DM(np.asarray(x, float)) for x in values])
     return [np.array(r)[:, 0] if r.shape[1] == 1 else np.array(r) for r in results]
 
 
 def call(model: Model, name: str, values: dict[str, np.ndarray], params: Parameters | None = None, **options):
-    """Outputs of a robot function, by name."""
+    """Return the outputs of a robot function by name."""
     inputs, outputs = build(model, params or Parameters.of(model), name, **options)
     numbers = evaluate(list(inputs.values()), list(outputs.values()), *[values[key] for key in inputs])
     return dict(zip(outputs, numbers, strict=True))
 
 
 def relative_error(x: np.ndarray, expected: np.ndarray) -> float:
-    """Largest difference over the largest expected entry; 0 for two empty arrays."""
+    """Return the largest difference over the largest expected entry; 0 for two empty arrays."""
     if np.size(expected) == 0:
         return 0.0
     scale = np.abs(expected).max()

@@ -18,7 +18,7 @@ KINDS = ["revolute", "continuous", "prismatic", "planar", "spherical", "floating
 def random_models(
     draw: st.DrawFn, min_joints: int = 1, max_joints: int = 40, floating: bool | None = None, mimics: bool = False
 ) -> Model:
-    """Trees with all kinds of joints, branches, oblique and coordinate axes, fixed and massless links."""
+    """Draw trees with all kinds of joints, branches, oblique and coordinate axes, fixed and massless links."""
     n = draw(st.integers(min_joints, max_joints))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     is_floating = draw(st.booleans()) if floating is None else floating
@@ -43,7 +43,10 @@ def random_models(
 
 
 def _inertia(rng: np.random.Generator, kinds: list[str], parents: list[int], i: int) -> Inertia:
-    """Massless where that leaves the mass matrix regular: fixed links, and moving ones that carry a massive one."""
+    """Return a random inertia, or none for some fixed links, and for some moving links that carry a link with mass.
+
+    So the mass matrix is nearly always regular; it is not if a massless link joins two joints that move alike.
+    """
     if kinds[i] == "fixed":
         return Inertia() if rng.random() < 0.5 else random_inertia(rng)
     carries = any(p == i + 1 and kinds[k] in KINDS[:3] and (k + i) % 2 for k, p in enumerate(parents))
@@ -53,7 +56,7 @@ def _inertia(rng: np.random.Generator, kinds: list[str], parents: list[int], i: 
 
 
 def random_inertia(rng: np.random.Generator) -> Inertia:
-    """Of a random cloud of points, so it is possible; with zeros in it as often as not."""
+    """Return the inertia of a random cloud of points, which is physically possible; half of them have zeros in it."""
     points = rng.normal(size=(6, 3)) * rng.uniform(0.05, 0.3, size=3)
     masses = rng.uniform(0.1, 1.0, size=6)
     com = masses @ points / masses.sum()
@@ -99,13 +102,13 @@ def _joint(rng: np.random.Generator, i: int, kind: str, parent: str, others: lis
 
 
 def _quarter_turns(rng: np.random.Generator) -> np.ndarray:
-    """A signed permutation with determinant 1."""
+    """Return a signed permutation with determinant 1."""
     P = np.eye(3)[rng.permutation(3)] * rng.choice([-1.0, 1.0], size=3)
     return P * np.linalg.det(P)
 
 
 def random_state(model: Model, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """q, v and a third vector of nv numbers (accelerations or torques)."""
+    """Return q, v and a third vector of nv numbers (accelerations or torques)."""
     rng = np.random.default_rng(seed)
     q = np.zeros(model.nq)
     for joint, start in zip(model.joints, model.q_index, strict=True):
@@ -118,7 +121,7 @@ def random_state(model: Model, seed: int = 0) -> tuple[np.ndarray, np.ndarray, n
 
 
 def tree_of(*kinds: str) -> Model:
-    """A chain of joints of the given kinds with every parameter non-zero."""
+    """Return a chain of joints of the given kinds with every parameter non-zero."""
     rng = np.random.default_rng(7)
     links = [Link("link0")]
     joints = []

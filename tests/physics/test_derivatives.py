@@ -83,7 +83,7 @@ def test_adjoint_of_forward_dynamics(model: Model) -> None:
 
 
 def test_table_gives_the_adjoint() -> None:
-    """build_vjp: the gradients of all inputs from the outputs already known."""
+    """build_vjp gives the gradients of all inputs from outputs that are already known."""
     model = tree_of("floating", "revolute", "prismatic", "spherical")
     params, extra = Parameters.of(model).symbolic([("mass", "link2"), ("gravity", "")])
     inputs, outputs = build(model, params, "forward_dynamics", wrenches=("link3",))

@@ -66,7 +66,7 @@ def test_errors_say_what_there_is() -> None:
 
 
 def operations(inputs: dict[str, ca.SX], outputs: dict[str, ca.SX]) -> int:
-    """Instructions after common subexpressions are merged, loads and stores included."""
+    """Count the instructions after common subexpressions are merged, loads and stores included."""
     return ca.Function("f", list(inputs.values()), ca.cse(list(outputs.values()))).n_instructions()
 
 
@@ -79,12 +79,12 @@ def ur5() -> Model:
     ("name", "budget"), [("inverse_dynamics", 340), ("mass_matrix", 230), ("forward_dynamics", 590)]
 )
 def test_operations_of_the_ur5(ur5: Model, name: str, budget: int) -> None:
-    """Speed is a feature: a change that makes the code longer shows here, not in a benchmark months later."""
+    """The code does not get longer: a change that makes it slower is found here, not in a benchmark months later."""
     params = Parameters.of(ur5)
     assert operations(*build(ur5, params, name)) <= budget
 
 
 def test_operations_of_the_adjoint(ur5: Model) -> None:
-    """Given the accelerations; differentiating the articulated body algorithm of a textbook takes 4,700."""
+    """The adjoint stays short; differentiating a textbook's articulated body algorithm takes 4,700 operations."""
     params = Parameters.of(ur5)
     assert operations(*build_vjp(ur5, params, "forward_dynamics")) <= 1_030

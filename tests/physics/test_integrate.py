@@ -1,4 +1,4 @@
-"""Moving on the configuration space: against Pinocchio, and as inverse of each other."""
+"""Integration and difference of configurations, against Pinocchio and against each other."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_against_pinocchio(model: Model) -> None:
 
 
 def _wrapped(model: Model, x: np.ndarray) -> np.ndarray:
-    """Pinocchio takes the shorter way for the angle of a planar joint, which is an ordinary number here."""
+    """Wrap the angle of planar joints as Pinocchio does; here it is an ordinary number."""
     keep = np.ones(model.nv, bool)
     for joint, start in zip(model.joints, model.v_index, strict=True):
         if joint.kind == "planar":
@@ -64,7 +64,7 @@ def test_difference_inverts_integrate(model: Model) -> None:
 @few
 @given(random_models(max_joints=8))
 def test_velocity_map_is_the_derivative_of_integrate(model: Model) -> None:
-    """At no displacement, where series replace quotients, derivatives are finite and right."""
+    """Derivatives are finite and right at zero displacement, where series replace quotients."""
     assume(model.nv > 0)
     q, _, _ = random_state(model)
     s = SX.sym("q", model.nq), SX.sym("v", model.nv)
@@ -80,7 +80,7 @@ def test_velocity_map_is_the_derivative_of_integrate(model: Model) -> None:
 @few
 @given(random_models(max_joints=8))
 def test_neutral_configuration(model: Model) -> None:
-    """Every link is where its joint's origin says."""
+    """Every link coincides with its joint's frame at the neutral configuration."""
     q = SX.sym("q", model.nq)
     poses = link_poses(model, Parameters.of(model), q)
     numbers = evaluate([q], [ca.densify(p) for _, p in poses.values()], neutral(model))

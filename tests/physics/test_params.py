@@ -19,7 +19,7 @@ from costate.physics.params import KINDS, exact_rotation
 @pytest.mark.parametrize("kind", ["revolute", "prismatic", "planar", "spherical", "floating"])
 @pytest.mark.parametrize("parameter", list(KINDS))
 def test_symbol_at_its_nominal_value(kind: str, parameter: str) -> None:
-    """Folding, regrouping of inertia and the choice of frames differ between the two; the result may not."""
+    """A symbol at its nominal value gives the result of the constant, with other folding, regrouping and frames."""
     model = tree_of("revolute", kind, "revolute")
     constant = Parameters.of(model)
     name = {"link": "link2", "joint": "joint1", "model": ""}[KINDS[parameter][0]]

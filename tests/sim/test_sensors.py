@@ -46,7 +46,7 @@ SENSORS = (
     cs.sensors.LinkPose("robot/arm"),
     cs.sensors.LinkVelocity("robot/arm"),
     cs.sensors.RangeFinder("robot/arm", (0.02, 0.03, 0.1), ((0.96, 0.0, 0.28),)),
-    cs.sensors.Contact("robot/ball"),
+    cs.sensors.Touch("robot/ball"),
 )
 
 
@@ -188,4 +188,4 @@ def test_errors(twin):
     with pytest.raises(ValueError, match="no link 'leg'"):
         cs.sensors.ContactForce("leg").read(twin.world, state)
     with pytest.raises(ValueError, match="has no shape 'toe'"):
-        cs.sensors.Contact("robot/ball", ("toe",)).read(twin.world, state)
+        cs.sensors.Touch("robot/ball", ("toe",)).read(twin.world, state)

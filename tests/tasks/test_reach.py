@@ -20,7 +20,7 @@ def task() -> Reach:
 def test_distances_are_those_of_capsules_and_spheres(task: Reach) -> None:
     scenes = task.scenes(range(4))
     gaps = task.gaps(scenes.start, scenes.params)
-    names = [t.shapes for t in task.world._touches]
+    names = [t.shapes for t in task.world._contacts]
     for k, (a, b) in enumerate(names):
         moving, still = (a, b) if b in OBSTACLES else (b, a)
         collider = task.world.setup.collider(moving)

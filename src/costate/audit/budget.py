@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from costate.kernel import Kernel
-from costate.kernel.ir.recipe import ops_of
-from costate.kernel.ops.straight import Straight
+from costate.kernel.ir.program import ops_of
+from costate.kernel.ir.straight import Straight
 
 BUDGET = 300_000
 """Operations to compile: half a minute at 10,000 per second and core, which is an estimate and is not measured here."""

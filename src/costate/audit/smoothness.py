@@ -17,7 +17,7 @@ from costate.audit.zeros import APART, CLAMPED
 from costate.kernel import Kernel, ProgramBuilder
 from costate.physics.kinematics import body_poses
 from costate.report import Report
-from costate.sim import PGS, World
+from costate.sim import World
 from costate.sim.contact.rows import relative_jacobian
 from costate.sim.inputs import Params
 from costate.sim.setup import Setup, Symbols
@@ -154,7 +154,7 @@ def diagnose(
 
 
 def _contact_events(world: World, x: Tensor, u: Tensor, params: Params, slip_speed: float) -> list[Event]:
-    if not world.setup.scene.pairs or world.setup.contact is None:
+    if not world.setup.scene.pairs or not world.setup.contact.acts:
         return []
     contacts = world.contacts(x[:-1], u, params)
     touching = contacts.forces > TOUCH
@@ -221,7 +221,7 @@ def _zeros(world: World, x: Tensor, u: Tensor, params: Params, by_control: Tenso
         for k, joint in enumerate(world.actuated)
         if not bool(B[..., k].any())
     ]
-    if not world.nu or not isinstance(world.setup.contact, PGS) or not world.setup.scene.pairs:
+    if not world.nu or not world.setup.contact.hard or not world.setup.scene.pairs:
         return found
     owners = dict.fromkeys(j.name.split("/")[0] for j in world.setup.scene.model.joints if j.nv)
     driven = {joint.split("/")[0] for joint in world.actuated}
@@ -257,7 +257,7 @@ def _advice(world: World, found: Smoothness) -> list[str]:
     if first < VANISHES:
         words.append(_vanishes(found))
     switches, steps = sum(e.kind in ("touches", "leaves", "slips", "sticks") for e in found.events), len(found.growth)
-    if switches > max(4, steps // 10) and isinstance(world.setup.contact, PGS):
+    if switches > max(4, steps // 10) and world.setup.contact.hard:
         words.append(
             f"{switches} switches of contact in {steps} steps: gradients of hard contact hold on one branch only. Use "
             "cs.Compliant() or cs.Newton() while optimising, or average over disturbed starts."
@@ -274,7 +274,7 @@ def _explodes(found: Smoothness) -> str:
     return (
         f"The gradient explodes: the final state changes {largest:.2g} times as much as state {start}, a factor of {rate:.3g} per "
         f"step; most in step {t}{cause}. Use a horizon of at most {horizon} steps, which keeps it below {USEFUL:.0e}, or multiple "
-        "shooting (cs.learn.ilqr), feedback in the loop, or softer contact."
+        "shooting (cs.optimise.ilqr), feedback in the loop, or softer contact."
     )
 
 

@@ -15,8 +15,8 @@ from costate.kernel import Kernel
 from costate.physics.params import KINDS
 from costate.robot import Robot
 from costate.sim import World
-from costate.sim.setup import CONTACT_PARAMETERS, SHAPE_PARAMETERS, Setup
-from costate.sim.step import rollout_kernel, step_kernel
+from costate.sim.rollout import rollout_kernel, step_kernel
+from costate.sim.setup import SHAPE_PARAMETERS, Setup
 
 Tensor = torch.Tensor
 
@@ -71,7 +71,7 @@ def audit_world(
             step, u = (step_kernel(setup), control) if second_order else (rollout, control[None])
             rows[f"step, {name}"] = check_motion(step, setup, places[name], u, second_order=second_order, **options)
             _explain(rows[f"step, {name}"], world, places[name], control)
-    notes = [f"contact {type(setup.contact).__name__}, {setup.integrator}, {setup.substeps} substeps of {setup.dt:g} s"]
+    notes = [f"contact {setup.contact.name}, {setup.integrator}, {setup.substeps} substeps of {setup.dt:g} s"]
     return Audit("costate gradcheck: world", rows, notes)
 
 
@@ -81,7 +81,7 @@ def parameters(setup: Setup) -> tuple[str, ...]:
     joints = [j for j in model.joints if j.nv == 1]
     moving = [j.child for j in model.joints if j.nv]
     shapes = {i for pair in setup.scene.pairs for i in pair}
-    wanted = [*setup.parameters, *CONTACT_PARAMETERS, "gravity"]
+    wanted = [*setup.parameters, *setup.contact.parameters, "gravity"]
     wanted += [f"{kind}:{setup.scene.colliders[i].name}" for i in sorted(shapes)[:2] for kind in SHAPE_PARAMETERS]
     wanted += [f"{kind}:{moving[-1]}" for kind, (what, _) in KINDS.items() if what == "link" and moving]
     wanted += [f"{kind}:{joints[-1].name}" for kind, (what, _) in KINDS.items() if what == "joint" and joints]
@@ -103,7 +103,7 @@ def _pushed(setup: Setup) -> tuple[str, ...]:
 
 def _places(world: World, state: Tensor, control: Tensor, search: int) -> dict[str, Tensor]:
     """Find the first state in contact and the first one apart, where they exist and are not the start."""
-    if not world.setup.scene.pairs or world.setup.contact is None:
+    if not world.setup.scene.pairs or not world.setup.contact.acts:
         return {}
     states = world.rollout(state, control.expand(search, -1)).detach()
     touching = (world.contacts(states, control).forces > 1e-6).any(-1)

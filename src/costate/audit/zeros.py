@@ -6,7 +6,7 @@ from math import inf
 
 import torch
 
-from costate.sim import PGS, World
+from costate.sim import World
 
 Tensor = torch.Tensor
 
@@ -30,7 +30,7 @@ def why_zero(world: World, name: str, state: Tensor, control: Tensor) -> str:
         return CLAMPED if any(d.limit < inf for d in world.setup.drives) else ""
     if kind == "rest":
         return NO_STIFFNESS
-    if not world.setup.scene.pairs or not isinstance(world.setup.contact, PGS):
+    if not world.setup.scene.pairs or not world.setup.contact.hard:
         return ""
     touching = bool((world.contacts(state, control).forces > 0).any())
     if kind in ("friction", "stiffness", "size", "position", "orientation", "restitution") and not touching:

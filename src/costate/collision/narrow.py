@@ -24,7 +24,7 @@ from costate.collision.pairs import Placed, by_program, contact_points
 from costate.collision.shapes import Field, Solid, resized, sizes
 from costate.kernel import ProgramBuilder
 from costate.kernel.ir.program import Program
-from costate.kernel.ops.straight import as_program
+from costate.kernel.ir.straight import as_program
 from costate.model import Transform
 
 POSE, POINT = 12, 7

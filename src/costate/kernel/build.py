@@ -11,14 +11,14 @@ import casadi as ca
 import numpy as np
 
 from costate.kernel.ir.program import Builder, Program, Var
+from costate.kernel.ir.straight import Straight
+from costate.kernel.ir.vector_ops import Slice, add, concat, zeros
 from costate.kernel.kernel import Kernel
 from costate.kernel.ops.cond import Cond
 from costate.kernel.ops.custom import Custom
 from costate.kernel.ops.map import Map
 from costate.kernel.ops.scan import Scan
-from costate.kernel.ops.straight import Straight, add, concat, zeros
 from costate.kernel.ops.table import Corners
-from costate.kernel.ops.view import Slice
 from costate.kernel.ops.walk import Walk
 from costate.kernel.signature import Spec
 from costate.kernel.tracing import Body, body_program, trace

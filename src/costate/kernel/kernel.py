@@ -13,19 +13,21 @@ import torch
 
 from costate.core.fork import cached_property, lock
 from costate.kernel import torch_op
-from costate.kernel.call import NativeCode, QuickCall, describe, sum_groups, sum_to
+from costate.kernel.calls.general import GeneralCall
+from costate.kernel.calls.native import NativeCode
+from costate.kernel.calls.quick import QuickCall
 from costate.kernel.codegen.driver import Layout
-from costate.kernel.codegen.runtime_ir import GROUP
-from costate.kernel.ir.passes import with_finite_flag
-from costate.kernel.ir.program import Builder, Program
-from costate.kernel.ir.recipe import Derived, Primal, Recipe
-from costate.kernel.machine.link import native_code
+from costate.kernel.ir.program import Program
+from costate.kernel.ir.straight import as_program
+from costate.kernel.link import native_code
+from costate.kernel.machine.jit import assembly
 from costate.kernel.machine.target import SHORTEST, Target, host
 from costate.kernel.numpy_call import Bound, NumpyCall
-from costate.kernel.ops.custom import Custom
-from costate.kernel.ops.straight import as_program
-from costate.kernel.report import Report, inspect, report
-from costate.kernel.signature import DTYPE_NAMES, Signature, Spec
+from costate.kernel.passes.finite_flag import with_finite_flag
+from costate.kernel.recipe import Derived, Primal, Recipe
+from costate.kernel.report import Report, listing, report
+from costate.kernel.signature import Signature, Spec
+from costate.kernel.symbols import check_symbols, flat_function, identifier, specs_of, with_adjoint
 
 
 class Kernel:
@@ -56,12 +58,11 @@ class Kernel:
         check_finite: bool = False,
         adjoint: tuple[Sequence[ca.SX], Sequence[ca.SX]] | None = None,
     ):
-        _check_symbols(name, inputs)
-        signature = Signature(name, _specs(inputs), _specs(outputs))
+        check_symbols(name, inputs)
         program = as_program(flat_function(name, list(inputs.values()), list(outputs.values())))
         if adjoint is not None:
-            program = _with_adjoint(program, flat_function(f"{name}_adjoint", *adjoint))
-        self._set_up(_primal(signature, program, check_finite))
+            program = with_adjoint(program, flat_function(f"{name}_adjoint", *adjoint))
+        self._set_up(_primal(Signature(name, specs_of(inputs), specs_of(outputs)), program, check_finite))
 
     @classmethod
     def of_program(
@@ -92,9 +93,10 @@ class Kernel:
         self.signature = signature
         self.name = self.signature.name
         self.given = given
-        self._result = namedtuple("Result", [_identifier(s.name) for s in self.signature.outputs])  # type: ignore[misc]
+        self._result = namedtuple("Result", [identifier(s.name) for s in self.signature.outputs])  # type: ignore[misc]
         self._code: dict[str, NativeCode] = {}
         self._quick = QuickCall(self.signature, self.code, self.length)
+        self._general = GeneralCall(self.signature, self.code, self.length)
         self._derived: dict[Any, Kernel] = {}
         self._sizes: dict[int, Kernel] = {}
         self._lock = lock()
@@ -112,50 +114,9 @@ class Kernel:
         return self._quick.run(tensors) or self.run(tensors)
 
     def run(self, tensors: Sequence[torch.Tensor], batches: torch_op.Batches | None = None) -> list[torch.Tensor]:
-        """Evaluate without recording gradients. `batches`: see torch_op."""
+        """Evaluate without recording gradients. batches: leading dimensions that outputs are summed to (see `torch_op`)."""
         quick = self._quick.run(tensors, batches)
-        if quick is not None:
-            return quick
-        tensors = self.signature.with_numbers(tensors)
-        dtype = self.signature.check(tensors) if tensors else torch.get_default_dtype()
-        code = self._code.get(DTYPE_NAMES[dtype]) or self.code(DTYPE_NAMES[dtype])
-        batch = self.signature.batch(tensors)
-        n = batch.numel()
-        words: list[int] = [self.length]
-        alive = []
-        for spec, t in zip(self.signature.inputs, tensors, strict=True):
-            w, held = describe(t, batch, len(spec.shape))
-            words += w
-            alive.append(held)
-        outs, finish = self._outputs(batch, n, dtype, batches, words)
-        if n:
-            code.run(words, n)
-        return [f() if f else o for o, f in zip(outs, finish, strict=True)]
-
-    def _outputs(
-        self, batch, n, dtype, batches, words
-    ) -> tuple[list[torch.Tensor], list[Callable[[], torch.Tensor] | None]]:
-        """Tensors the code writes to, their descriptors appended to words, and how to sum those that are summed."""
-        outs: list[torch.Tensor] = []
-        finish: list[Callable[[], torch.Tensor] | None] = []
-        for k, spec in enumerate(self.signature.outputs):
-            target = None if batches is None else batches[k]
-            event = len(spec.shape)
-            if target is None or tuple(target) == tuple(batch):
-                o, done = torch.empty(*batch, *spec.shape, dtype=dtype), None
-                words += describe(o, batch, event)[0]
-            elif all(d == 1 for d in target):
-                o = torch.zeros(-(-n // GROUP), *spec.shape, dtype=dtype)
-                done = _total(o, (*target, *spec.shape))
-                row = o.stride(1) * o.element_size() if event == 2 else 0
-                words += (o.data_ptr(), 1 << 62, 0, o.stride(0) * o.element_size(), row, 1)
-            else:
-                o = torch.empty(*batch, *spec.shape, dtype=dtype)
-                done = _summed(o, target, event)
-                words += describe(o, batch, event)[0]
-            outs.append(o)
-            finish.append(done)
-        return outs, finish
+        return self._general.run(tensors, batches) if quick is None else quick
 
     def numpy(self, **inputs: np.ndarray) -> Any:
         """As a call, on NumPy arrays and without gradients: the quick way for single samples."""
@@ -251,6 +212,9 @@ class Kernel:
 
     def code(self, dtype: str = "f64") -> NativeCode:
         """Machine code for a number type ("f64", "f32"): from memory, from disk, or compiled now."""
+        found = self._code.get(dtype)
+        if found is not None:
+            return found
         if self._base is not None:
             return self._base.code(dtype)
         with self._lock:
@@ -263,22 +227,18 @@ class Kernel:
         return report(self, dtype, batch)
 
     def assembly(self, dtype: str = "f64") -> str:
-        """The machine code, as text."""
-        return inspect(self.program, self.layout, host(), dtype).assembly
+        """Return the machine code as text."""
+        return "\n".join(assembly(text, host()) for text in listing(self.program, self.layout, host(), dtype))
 
     def llvm(self, dtype: str = "f64") -> str:
-        """The LLVM IR, as text."""
-        return inspect(self.program, self.layout, host(), dtype).llvm
+        """Return the LLVM IR as text."""
+        return "\n".join(listing(self.program, self.layout, host(), dtype))
 
     def __repr__(self) -> str:
         return f"Kernel {self.signature}"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore, (self._recipe, self.length)
-
-
-def _specs(values: Mapping[str, ca.SX]) -> tuple[Spec, ...]:
-    return tuple(Spec(n, (v.shape[0],) if v.shape[1] == 1 else v.shape) for n, v in values.items())
 
 
 def _wants_gradient(tensors: Sequence[torch.Tensor]) -> bool:
@@ -293,51 +253,8 @@ def _restore(recipe: Recipe, length: int) -> Kernel:
     return Kernel.of_recipe(recipe).sized(length)
 
 
-def _check_symbols(name: str, inputs: Mapping[str, ca.SX]) -> None:
-    for n, v in inputs.items():
-        if not (isinstance(v, ca.SX) and v.is_valid_input()):
-            raise ValueError(f"kernel '{name}': input '{n}' must be made of SX symbols (casadi.SX.sym), but is {v}")
-
-
-def _with_adjoint(program: Program, adjoint: ca.Function) -> Program:
-    b = Builder()
-    op = Custom(program, None, as_program(adjoint))
-    return b.finish(*b.stage(op, *(b.input(n) for n in program.in_sizes)))
-
-
-def flat_function(name: str, inputs: Sequence[ca.SX], outputs: Sequence[ca.SX]) -> ca.Function:
-    """A function of vectors. Tensors are row-major, CasADi is column-major: matrices are transposed here."""
-    dense = [ca.densify(ca.SX(v)) for v in outputs]
-    fn = ca.Function(_identifier(name), list(inputs), dense, {"allow_free": True})
-    if fn.has_free():
-        free = ", ".join(fn.get_free())
-        raise ValueError(f"kernel '{name}': the outputs use {free}, which is no input; add it to the inputs")
-    if all(v.shape[1] == 1 for v in (*inputs, *outputs)):
-        return fn
-    flat = [ca.SX.sym(f"x{k}", v.numel()) for k, v in enumerate(inputs)]
-    results = [ca.vec(ca.SX(r).T) for r in fn.call([_unflatten(x, v) for x, v in zip(flat, inputs, strict=True)])]
-    return ca.Function(_identifier(name), flat, [ca.densify(r) for r in results])
-
-
-def _unflatten(flat: ca.SX, like: ca.SX) -> ca.SX:
-    return ca.reshape(flat, like.shape[1], like.shape[0]).T
-
-
-def _identifier(name: str) -> str:
-    cleaned = "".join(c if c.isalnum() else "_" for c in name)
-    return cleaned if cleaned[:1].isalpha() else f"k{cleaned}"
-
-
 def _primal(signature: Signature, program: Program, check_finite: bool) -> Primal:
     if not check_finite:
         return Primal(signature, program)
     flagged = Signature(signature.name, signature.inputs, (*signature.outputs, Spec("finite", (1,))))
     return Primal(flagged, with_finite_flag(program))
-
-
-def _total(partial: torch.Tensor, shape: tuple[int, ...]) -> Callable[[], torch.Tensor]:
-    return lambda: torch.from_numpy(np.atleast_1d(sum_groups(partial.numpy()))).reshape(shape)
-
-
-def _summed(full: torch.Tensor, target: Sequence[int], event: int) -> Callable[[], torch.Tensor]:
-    return lambda: sum_to(full, target, event)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from costate.kernel.call import describe
+from costate.kernel.calls.descriptors import describe
 from costate.kernel.signature import DTYPE_NAMES
 
 if TYPE_CHECKING:
@@ -30,10 +30,10 @@ class Bound:
         results = [torch.empty(*batch, *s.shape, dtype=dtype) for s in kernel.signature.outputs]
         specs = (*kernel.signature.inputs, *kernel.signature.outputs)
         words: list[int] = [kernel.length]
-        places = [*(a.ctypes.data for a in arrays), *(r.data_ptr() for r in results)]
-        for t, s, place in zip([*tensors, *results], specs, places, strict=True):
+        addresses = [*(a.ctypes.data for a in arrays), *(r.data_ptr() for r in results)]
+        for t, s, address in zip([*tensors, *results], specs, addresses, strict=True):
             described, held = describe(t, batch, len(s.shape))
-            if held.data_ptr() != place:  # a copy would not see what the array holds later
+            if held.data_ptr() != address:  # a copy would not see what the array holds later
                 raise ValueError(
                     f"kernel '{kernel.name}': bind needs input '{s.name}' C-contiguous and writeable; pass a copy of it, "
                     f"np.array(...)"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import time
 from dataclasses import dataclass
 from functools import cache
@@ -10,13 +11,14 @@ from typing import TYPE_CHECKING
 import torch
 
 from costate.kernel.codegen.driver import Layout
+from costate.kernel.codegen.names import DTYPES
 from costate.kernel.compile import lower_program, main_text
-from costate.kernel.ir.passes import optimize
 from costate.kernel.ir.program import Program
-from costate.kernel.machine.jit import Library, assembly, module_text, object_code
-from costate.kernel.machine.target import DTYPES, Target, host
+from costate.kernel.machine.jit import Library, module_text, object_code
+from costate.kernel.machine.target import Target, host
 from costate.kernel.machine.worker import job_text
 from costate.kernel.machine.workers import make_jobs
+from costate.kernel.passes.optimize import optimize
 
 if TYPE_CHECKING:
     from costate.kernel.kernel import Kernel
@@ -102,8 +104,6 @@ def _best(run, repeats: int = 5) -> float:
 @cache
 def peak_rate(dtype: str) -> float:
     """Flops per second of one core in a loop of independent fused multiply-adds."""
-    import ctypes
-
     target = host()
     width, chains, rounds = target.lanes(dtype), 12, 200_000
     vec, suffix = f"<{width} x {DTYPES[dtype][0]}>", f"v{width}{dtype}"
@@ -135,14 +135,7 @@ done:
     return 2 * width * chains * rounds / _best(lambda: run(buffer.data_ptr()))
 
 
-@dataclass(frozen=True)
-class Listing:
-    llvm: str
-    assembly: str
-
-
-def inspect(program: Program, layout: Layout, target: Target, dtype: str) -> Listing:
-    """The code of a kernel as text: the loops around it, then its chunks."""
+def listing(program: Program, layout: Layout, target: Target, dtype: str) -> list[str]:
+    """Return the LLVM IR of a program's modules: the loops around it, then its chunks."""
     unit, _ = lower_program(optimize(program), layout, target, dtype)
-    texts = [main_text(unit, target), *(job_text(j) for j in make_jobs(unit.chunks, target, dtype))]
-    return Listing("\n".join(texts), "\n".join(assembly(t, target) for t in texts))
+    return [main_text(unit, target), *(job_text(j) for j in make_jobs(unit.chunks, target, dtype))]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from costate.core.names import did_you_mean
 from costate.kernel.ir.program import DYNAMIC
 
 DTYPE_NAMES = {torch.float64: "f64", torch.float32: "f32"}
@@ -148,5 +148,5 @@ class Signature:
 
 
 def _close(name: str, names: Sequence[str]) -> str:
-    near = [n for n in names if n.lower() == name.lower()] or difflib.get_close_matches(name, names, 1)
-    return f" (did you mean '{near[0]}'?)" if near else ""
+    hint = did_you_mean(name, names)
+    return f" ({hint})" if hint else ""

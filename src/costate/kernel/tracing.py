@@ -14,7 +14,7 @@ from typing import Any
 import casadi as ca
 
 from costate.kernel.ir.program import Program
-from costate.kernel.ops.straight import as_program
+from costate.kernel.ir.straight import as_program
 
 Body = ca.Function | Program | Callable[..., Any]
 """What a stage runs: a CasADi function of columns, a program, or a Python function of symbols."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from costate.kernel.ir.recipe import Derived
+from costate.kernel.recipe import Derived
 
 if TYPE_CHECKING:
     from costate.kernel.kernel import Kernel

@@ -1,12 +1,14 @@
-"""What a robot is: links, joints, inertias and shapes, read from URDF and MJCF, written to URDF, or built in."""
+"""Robots as plain data: links, joints, inertias and shapes, read from URDF and MJCF, written to URDF, or built in."""
 
 from costate.model.builtin import builtin_names
 from costate.model.errors import ModelError, ModelWarning
+from costate.model.joint import Actuator, Joint, Mimic
 from costate.model.load import load_model
-from costate.model.mjcf.reader import read_mjcf
-from costate.model.model import Actuator, Inertia, Joint, Link, Mimic, Model, Shape, Transform
-from costate.model.urdf.reader import read_urdf
-from costate.model.urdf.writer import write_urdf
+from costate.model.mjcf import read_mjcf
+from costate.model.model import Inertia, Link, Model
+from costate.model.shape import Shape
+from costate.model.transform import Transform
+from costate.model.urdf import read_urdf, write_urdf
 
 __all__ = [
     "Actuator",

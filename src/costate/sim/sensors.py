@@ -26,7 +26,7 @@ from costate.physics.kinematics import body_poses, link_accelerations, link_pose
 from costate.sim.integrate.advance import turning
 from costate.sim.scene.scene import Collider
 from costate.sim.setup import Setup, Symbols
-from costate.sim.step import substep_program
+from costate.sim.step import first_substep
 from costate.sim.world import World
 
 Tensor = torch.Tensor
@@ -93,7 +93,7 @@ class Sensor:
         names = ["state", "control", *setup.parameters]
         args = [b.input(name, x.numel()) for name, x in zip(names, s.inputs, strict=True)]
         after = SX.sym("after", setup.nx)
-        more = [b.call(substep_program(setup), *args)[0]] if self._looks_ahead else []
+        more = [first_substep(b, setup, args)[0]] if self._looks_ahead else []
         reading = ca.densify(self._expression(s, after))
         symbols = [*s.inputs, after] if more else s.inputs
         b.output("reading", b.call(ca.Function("reading", symbols, [reading]), *args, *more)[0])
@@ -193,7 +193,7 @@ class ContactForce(Sensor):
 
 
 @dataclass(frozen=True)
-class Contact(Sensor):
+class Touch(Sensor):
     """Sum of the normal forces on a link, or on some of its shapes, during the next substep [N], (..., 1)."""
 
     link: str
@@ -306,7 +306,6 @@ def _known(links: Sequence[str], name: str) -> str:
 
 __all__ = [
     "IMU",
-    "Contact",
     "ContactForce",
     "JointPosition",
     "JointVelocity",
@@ -315,4 +314,5 @@ __all__ = [
     "Noise",
     "RangeFinder",
     "Sensor",
+    "Touch",
 ]

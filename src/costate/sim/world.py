@@ -17,25 +17,20 @@ from costate.model.tendon import FixedTendon
 from costate.physics.integrate import neutral
 from costate.robot import Robot
 from costate.sim.arguments import check_actuators, check_controls, check_robots, check_tensor
-from costate.sim.contact.newton.rows import row_kinds
-from costate.sim.contact.options import PGS, Compliant, ContactModel, Newton
-from costate.sim.contact.pgs.mappable import is_mapped
-from costate.sim.contact.rows import constraint_rows
+from costate.sim.contact.builtin import DEFAULT, contact_model
+from costate.sim.contact.detect import Contact
+from costate.sim.contact.model import ContactModel
 from costate.sim.divergence import SimulationError, check_states
 from costate.sim.forces.drives import Actuators, drives, with_rotors
 from costate.sim.forces.equality import equations, resolve
 from costate.sim.forces.tendons import resolve_tendons
 from costate.sim.inputs import Inputs, Params, Wrenches
+from costate.sim.integrate.table import INTEGRATORS
+from costate.sim.linearize import linearization_kernel
+from costate.sim.looking import contact_kernel, energy_kernel, gap_kernel
+from costate.sim.rollout import rollout_kernel, step_kernel
 from costate.sim.scene.scene import Body, Collide, Static, make_scene
-from costate.sim.setup import INTEGRATORS, Contact, Setup, Symbols
-from costate.sim.step import (
-    contact_kernel,
-    energy_kernel,
-    gap_kernel,
-    linearization_kernel,
-    rollout_kernel,
-    step_kernel,
-)
+from costate.sim.setup import Setup, Symbols
 
 Tensor = torch.Tensor
 Policy = Callable[[Tensor, int], Tensor]
@@ -83,7 +78,7 @@ class World:
         scenery: Shapes that do not move.
         actuators: One for all joints, or name of a joint ("robot/joint", or "joint"), tendon, robot or body -> actuator; joints
             without one are free. None: torques on all joints of the robots. "file": those that the robots' files list.
-        contact: PGS(), Compliant(), Newton(), or None for no contact and no joint limits.
+        contact: PGS(), Compliant(), Newton(), a ContactModel of your own, or None for no contact and no joint limits.
         integrator: "semi_implicit", "explicit", "implicit" (in joint damping and springs), "rk4" (smooth worlds, and Newton).
             None: with Newton that of the robots' MJCF, else "semi_implicit".
         substeps: Physics steps per control step.
@@ -104,7 +99,7 @@ class World:
         bodies: Sequence[Body] = (),
         scenery: Sequence[Static] = (),
         actuators: Actuators = None,
-        contact: ContactModel | None = PGS(),  # noqa: B008  (frozen)
+        contact: ContactModel | None = DEFAULT,
         integrator: str | None = None,
         substeps: int = 1,
         dt: float | None = None,
@@ -120,15 +115,20 @@ class World:
         check_robots(robots)
         check_actuators(actuators)
         named = _named(robots)
-        dt = _default_step(named, contact, substeps) if dt is None else dt
-        integrator = _default_integrator(named, contact) if integrator is None else integrator
-        _check_options(integrator, contact, substeps, dt)
+        model = contact_model(contact)
+        files = [r.model.physics for r in named.values() if r.model.physics is not None]
+        if dt is None:
+            told = model.default_timestep(files)
+            dt = 0.01 if told is None else substeps * told
+        integrator = integrator or model.default_integrator(files) or "semi_implicit"
+        _check_options(integrator, substeps, dt)
+        model.check(integrator)
         scene = make_scene(named, poses or {}, bodies, scenery, gravity, self_collision, collide)
         self.dt, self.check = dt, check
         cables = resolve_tendons(scene.model, (*scene.model.tendons, *tendons))
         own = tuple(drives(scene.model, {name: r.model for name, r in named.items()}, cables, actuators))
         scene = replace(scene, model=with_rotors(scene.model, own))
-        self.setup = Setup(scene, own, contact, integrator, dt / substeps, substeps, tuple(parameters))
+        self.setup = Setup(scene, own, model, integrator, dt / substeps, substeps, tuple(parameters))
         ties = resolve(scene.model, (*scene.model.constraints, *constraints), cables)
         self.setup = replace(self.setup, constraints=ties, tendons=cables)
         if isinstance(parameters, str):
@@ -140,7 +140,7 @@ class World:
 
     def __getstate__(self) -> dict[str, Any]:
         # Kernels are found on disk again; expressions and caches stay behind.
-        hidden = ("_kernels", "_inputs", "_touches")
+        hidden = ("_kernels", "_inputs", "_contacts")
         return {k: v for k, v in self.__dict__.items() if k not in hidden} | {"robots": self._inputs.robots}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -304,52 +304,45 @@ class World:
         self, state: Tensor, control: Tensor | None = None, params: Params = None, wrenches: Wrenches = None
     ) -> Contacts:
         """Where shapes may touch, and the forces of the next substep."""
-        touches = self._touching()
+        contacts = self._some_contacts()
         found = self._call("contacts", contact_kernel, state, control, params, wrenches)
         points, normals, gaps, forces, friction, torques, residual = found
-        links, shapes = [(t.link_a, t.link_b) for t in touches], [t.shapes for t in touches]
+        links, shapes = [(c.link_a, c.link_b) for c in contacts], [c.shapes for c in contacts]
         return Contacts(links, shapes, points, normals, gaps, forces, friction, torques, residual.squeeze(-1))
 
     def gaps(self, state: Tensor, params: Params = None) -> Tensor:
         """Distances of all contact points [m], negative where shapes overlap, (..., n); differentiable, also when apart."""
-        self._touching()
+        self._some_contacts()
         kernel = self._kernel("gaps", self._inputs.setup_for(None), gap_kernel)
         return kernel.apply([state, *self._inputs.values(state, params, self.coordinates)])[0]
 
     def report(self) -> str:
-        """What the world is made of and what a step costs."""
+        """Return what the world is made of and what a step costs, in words."""
         s = Symbols(self.setup)
-        kinds: list[str] = []
-        if isinstance(self.setup.contact, Newton):
-            kinds = row_kinds(s, self._touches)
-        elif is_mapped(self.setup):
-            kinds = ["normal", "tangent", "tangent"] * len(self._touches)
-        elif self.setup.contact is not None:
-            kinds = [r.kind for r in constraint_rows(s, s.q, self._touches, self.setup.dt)]
+        kinds = self.setup.contact.row_kinds(s, self._contacts)
         kinds += ["equality" for e in equations(s, s.q) for _ in range(e.dim)]
         counts = ", ".join(f"{kinds.count(k)} {k}" for k in dict.fromkeys(kinds)) or "none"
         bodies = len([j for j in self.setup.scene.model.joints if j.nv])
         step = self._kernel("step", self._inputs.setup_for(None), step_kernel)
-        model = type(self.setup.contact).__name__ if self.setup.contact else "no contact"
         return (
             f"world: {bodies} joints, {self.nq} coordinates, {self.nv} velocities, {self.nu} controls\n"
-            f"  {len(self.setup.scene.pairs)} pairs of shapes may touch, at {len(self._touches)} places\n"
+            f"  {len(self.setup.scene.pairs)} pairs of shapes may touch, at {len(self._contacts)} contact points\n"
             f"  {len(kinds)} constraint rows: {counts}\n"
-            f"  {self.setup.substeps} substeps of {1e3 * self.setup.dt:g} ms, {self.setup.integrator}, {model}\n{step.report()}"
+            f"  {self.setup.substeps} substeps of {1e3 * self.setup.dt:g} ms, {self.setup.integrator}, {self.setup.contact.name}\n"
+            f"{step.report()}"
         )
 
     # --- inputs ---------------------------------------------------------------------------------------------------
 
     @cached_property
-    def _touches(self) -> list[Contact]:
-        """Candidates, with symbols of their own: for names and counts."""
-        symbols = Symbols(self.setup)
-        return symbols.contacts()
+    def _contacts(self) -> list[Contact]:
+        """Contacts with symbols of their own: for names and counts."""
+        return Symbols(self.setup).contacts()
 
-    def _touching(self) -> list[Contact]:
-        if not self._touches:
+    def _some_contacts(self) -> list[Contact]:
+        if not self._contacts:
             raise ValueError("no shapes of this world can touch each other")
-        return self._touches
+        return self._contacts
 
     def _kernel(self, kind: Any, setup: Setup, make: Callable[[Setup], Kernel]) -> Kernel:
         key = kind, setup.parameters, setup.wrenches
@@ -393,48 +386,13 @@ def _named(robots: Sequence[Robot] | Mapping[str, Robot]) -> dict[str, Robot]:
     return named
 
 
-def _default_step(robots: Mapping[str, Robot], contact: ContactModel | None, substeps: int) -> float:
-    """Control step where none is given [s]."""
-    told = {r.model.physics.timestep for r in robots.values() if r.model.physics is not None}
-    if not isinstance(contact, Newton) or not told:
-        return 0.01
-    if len(told) > 1:
-        raise ValueError(f"the robots' files have time steps {sorted(told)}: choose one with World(dt=...)")
-    return substeps * told.pop()
-
-
-_INTEGRATORS = {"RK4": "rk4", "implicit": "implicit", "implicitfast": "implicit"}
-"""MuJoCo's name -> ours; Euler for all others (said when a file is read)."""
-
-
-def _default_integrator(robots: Mapping[str, Robot], contact: ContactModel | None) -> str:
-    told = {r.model.physics.integrator for r in robots.values() if r.model.physics is not None}
-    if not isinstance(contact, Newton) or not told:
-        return "semi_implicit"
-    if len(told) > 1:
-        raise ValueError(f"the robots' files have integrators {sorted(told)}: choose one with World(integrator=...)")
-    return _INTEGRATORS.get(told.pop(), "semi_implicit")
-
-
-def _check_options(integrator: str, contact: ContactModel | None, substeps: int, dt: float) -> None:
+def _check_options(integrator: str, substeps: int, dt: float) -> None:
     if integrator not in INTEGRATORS:
         raise ValueError(f"unknown integrator '{integrator}': use one of {', '.join(INTEGRATORS)}")
-    if integrator == "rk4" and isinstance(contact, PGS):
-        raise ValueError(
-            "rk4 needs smooth forces: use contact=Compliant(), Newton() or None with it, or another integrator with PGS"
-        )
     if not isinstance(substeps, Integral) or not isinstance(dt, Real):
         raise TypeError(f"substeps is {substeps!r} and dt is {dt!r}; expected a whole number, and a number of seconds")
     if substeps < 1 or not dt > 0:
         raise ValueError(f"dt must be positive and substeps at least 1, got dt={dt}, substeps={substeps}")
-    if contact is not None and not isinstance(contact, PGS | Compliant | Newton):
-        raise TypeError(f"contact must be PGS(...), Compliant(...), Newton(...) or None, not {contact!r}")
-    if isinstance(contact, Newton) and contact.cone not in (None, "pyramidal", "elliptic"):
-        raise ValueError(f"unknown cone '{contact.cone}': use 'pyramidal' or 'elliptic'")
-    if isinstance(contact, Newton) and contact.condim not in (1, 3, 4, 6):
-        raise ValueError(f"condim must be 1, 3, 4 or 6, not {contact.condim}")
-    if isinstance(contact, Newton) and integrator == "explicit":
-        raise ValueError("Newton has no explicit integrator: use 'semi_implicit', 'implicit' or 'rk4' with it")
 
 
 __all__ = ["Contacts", "SimulationError", "World"]

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from costate.kernel import Kernel
 from costate.kernel.codegen.chunks import CHUNK_OPS, cut
-from costate.kernel.codegen.trace import tape_of
+from costate.kernel.codegen.from_casadi import tape_of
 from costate.kernel.compile import compile_program
 from costate.kernel.machine import workers
 from costate.kernel.machine.target import host

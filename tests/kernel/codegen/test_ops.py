@@ -12,7 +12,7 @@ import scipy.special
 import torch
 
 from costate.kernel import Kernel, ProgramBuilder
-from costate.kernel.codegen.trace import CASADI_OPS, UnsupportedOpError
+from costate.kernel.ir.casadi_ops import CASADI_OPS, UnsupportedOpError
 
 ULP_LIMIT = 5
 """4 for the compiled function, 1 for the reference, which is rounded to the number type as well."""

@@ -17,7 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from costate.kernel import Kernel, ProgramBuilder
-from costate.kernel.call import workspace
+from costate.kernel.calls.native import workspace
 
 STEPS, DT = 5000, 1e-3
 START = (2.0, 2.5, 0.0, 0.0)

@@ -17,9 +17,8 @@ import torch
 from tests.kernel import programs
 from tests.kernel.programs import every_kind_inputs, same_bits
 
-from costate.kernel import Kernel
-from costate.kernel.ir import recipe
-from costate.kernel.machine import cache, link
+from costate.kernel import Kernel, link, recipe
+from costate.kernel.machine import cache
 from costate.kernel.machine.target import host
 
 X = torch.tensor([[1.0, 2.0]], dtype=torch.float64)

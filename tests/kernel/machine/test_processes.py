@@ -126,7 +126,7 @@ def test_kernels_in_child_processes(method: str) -> None:
 
 def test_fork_with_threads_running(monkeypatch: pytest.MonkeyPatch) -> None:
     """The parent's pool of threads does not exist in the child: it starts its own instead of waiting for ever."""
-    monkeypatch.setattr("costate.kernel.call.THREAD_GAIN_OPS", 0)  # share every batch among threads
+    monkeypatch.setattr("costate.kernel.calls.native.THREAD_GAIN_OPS", 0)  # share every batch among threads
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     try:

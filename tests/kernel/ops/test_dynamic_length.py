@@ -10,9 +10,8 @@ import torch
 from tests.gradients import check_gradients
 from tests.kernel.programs import positional, same_bits
 
-from costate.kernel import Kernel, ProgramBuilder
+from costate.kernel import Kernel, ProgramBuilder, link
 from costate.kernel.ir.program import DYNAMIC
-from costate.kernel.machine import link
 
 Tensor = torch.Tensor
 LENGTHS = (1, 2, 7, 40)

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from tests.model.kinematics import link_poses, neutral, total_inertia
 
-from costate.model import Model, ModelError, ModelWarning, builtin_names, load_model
+from costate.model import Model, ModelError, ModelWarning, builtin, builtin_names, load_model
+from costate.model.builtin import ROBOTS
 
 # Files print pi/2 as 1.5708 or 1.57079: their rotations are this inexact, ours are not.
 PRINTED_ANGLE = 1e-5
@@ -187,8 +188,12 @@ def test_base_of_walkers_can_be_fixed_and_that_of_arms_freed() -> None:
     assert load_model("ur5", floating_base=True).links[0].name == "world"
 
 
+def test_every_file_has_a_row_and_every_row_a_file() -> None:
+    assert sorted(p.stem for p in Path(builtin.__file__).parent.glob("*.urdf")) == sorted(ROBOTS)
+
+
 def test_unknown_names_are_answered_with_close_ones() -> None:
-    with pytest.raises(ModelError, match="did you mean ur5"):
+    with pytest.raises(ModelError, match="did you mean 'ur5'"):
         load_model("ur5e")
     with pytest.raises(ModelError, match="built in are ur5, iiwa7"):
         load_model("qqqqqq")

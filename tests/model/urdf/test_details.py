@@ -204,3 +204,31 @@ def test_floating_base_takes_over_a_world_link(read) -> None:
     taken = robot("a", "world", joints=joint("j", "fixed", "a", "world", ""))
     with pytest.raises(ModelError, match='needs the name "world"'):
         read(taken, floating_base=True)
+
+
+def shaped(form: str, origin: str = "") -> str:
+    return f'<robot name="r"><link name="a"><collision>{origin}<geometry>{form}</geometry></collision></link></robot>'
+
+
+def test_bars_may_be_given_by_their_ends(read) -> None:
+    turned = '<origin xyz="1 0 0" rpy="0 0 1.5707963267948966"/>'
+    shape = read(shaped('<capsule radius="0.1" from="1 2 3" to="1 5 7"/>', turned)).links[0].collisions[0]
+    np.testing.assert_allclose(shape.size, [0.1, 5.0])
+    half = 2.5 * shape.pose.rotation[:, 2]
+    np.testing.assert_allclose(shape.pose.translation - half, [-1, 1, 3], atol=1e-15)
+    np.testing.assert_allclose(shape.pose.translation + half, [-4, 1, 7], atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    "form, message",
+    [
+        ('<capsule radius="0.1" from="1 2 3" to="1 2 3"/>', "that differ"),
+        ('<capsule radius="0.1" from="1 2 3"/>', "that differ"),
+        ('<capsule radius="-0.1" from="1 2 3" to="0 0 0"/>', "not negative"),
+        ('<capsule radius="0.1" length="1" from="1 2 3" to="0 0 0"/>', 'without "length"'),
+        ('<sphere radius="0.1" from="1 2 3" to="0 0 0"/>', "only a cylinder or capsule"),
+    ],
+)
+def test_ends_that_make_no_bar_are_refused(read, form: str, message: str) -> None:
+    with pytest.raises(ModelError, match=message):
+        read(shaped(form))

@@ -42,7 +42,7 @@ def test_log_inverts_exp(w: np.ndarray) -> None:
 
 @vectors
 def test_derivatives_against_differences(w: np.ndarray) -> None:
-    """exp, and the quaternion of a rotation matrix moved along the rotations next to it."""
+    """Derivatives of exp, and of the quaternion of a rotation matrix along nearby rotations, match differences."""
     x = SX.sym("x", 3)
     R0 = ca.SX(ca.DM(Rotation.from_rotvec(w).as_matrix()))
     functions = {

@@ -23,7 +23,7 @@ ASSETS = Path(gymnasium.__file__).parent / "envs" / "mujoco" / "assets"
 
 
 def to_mujoco(model: Model, mj: mujoco.MjModel, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """MuJoCo's qpos, and the matrix T with qvel = T v.
+    """Return MuJoCo's qpos, and the matrix T with qvel = T v.
 
     A free joint has its linear velocity in world axes there, and quaternions are ordered w, x, y, z.
     """
@@ -48,7 +48,7 @@ def to_mujoco(model: Model, mj: mujoco.MjModel, q: np.ndarray) -> tuple[np.ndarr
 def test_mass_matrix_and_bias_forces(name: str) -> None:
     path = ASSETS / f"{name}.xml"
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ModelWarning)  # parts of the file that are not of the robot
+        warnings.simplefilter("ignore", ModelWarning)  # parts of the file that do not belong to the robot
         model = read_mjcf(path)
     mj = mujoco.MjModel.from_xml_path(str(path))
     mj.opt.density = mj.opt.viscosity = 0.0  # the swimmer's water is not part of the robot

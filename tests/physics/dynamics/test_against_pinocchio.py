@@ -22,7 +22,7 @@ WORLD = pin.LOCAL_WORLD_ALIGNED
 
 
 def ours(model: Model, x: dict[str, np.ndarray], link: str) -> dict[str, np.ndarray]:
-    """Every row of the table; and forward dynamics by the algorithm that the table does not choose."""
+    """Evaluate every row of the table, and forward dynamics also by the algorithm that the table does not choose."""
     params = Parameters.of(model)
     results: dict[str, np.ndarray] = {}
     for name, row in FUNCTIONS.items():
@@ -96,7 +96,10 @@ def check_every_quantity(model: Model) -> None:
     x = {"q": q, "v": v, "a": a, "tau": random_state(model, seed=1)[2]}
     oracle = to_pinocchio(model)
     link = model.links[-1].name
-    got, expected = ours(model, x, link), theirs(oracle, x, link)
+    expected = theirs(oracle, x, link)
+    # A massless link between two joints that move alike makes M singular, and then there is no forward dynamics.
+    assume(np.linalg.cond(expected["mass_matrix.M"]) < 1e12)
+    got = ours(model, x, link)
     for name, value in expected.items():
         scale = _scale(name, expected)
         error = np.abs(got[name].reshape(value.shape) - value).max(initial=0.0)
@@ -104,7 +107,7 @@ def check_every_quantity(model: Model) -> None:
 
 
 def _scale(name: str, expected: dict[str, np.ndarray]) -> float:
-    """The largest entry; for the momentum about the centre of mass, of the mass matrix, as it may be zero by itself."""
+    """Return the largest entry; for the momentum, which may be zero by itself, at least that of the mass matrix."""
     if name.startswith("momentum"):
         return max(np.abs(expected[name]).max(), np.abs(expected["mass_matrix.M"]).max())
     return max(np.abs(expected[name]).max(initial=0.0), 1e-3)
@@ -113,7 +116,7 @@ def _scale(name: str, expected: dict[str, np.ndarray]) -> float:
 @settings(max_examples=25, deadline=None, suppress_health_check=SLOW)
 @given(random_models(max_joints=8))
 def test_external_wrenches(model: Model) -> None:
-    """Against J^T f, with Pinocchio's Jacobian."""
+    """External wrenches add J^T f, with Pinocchio's Jacobian."""
     assume(model.nv > 0)
     q, v, a = random_state(model)
     oracle = to_pinocchio(model)

@@ -1,4 +1,4 @@
-"""What must hold of any mechanical system, whatever its numbers."""
+"""Identities that hold for every mechanical system, whatever its numbers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def symbols(model: Model) -> tuple[SX, SX, SX]:
 
 
 def regular(model: Model) -> None:
-    """Coupling by mimic joints may leave a coordinate without inertia: nothing can be said of its acceleration."""
+    """Leave out models in which mimic joints leave a coordinate without inertia: its acceleration is undetermined."""
     assume(model.nv > 0)
     q, _, _ = random_state(model)
     assume(np.linalg.cond(call(model, "mass_matrix", {"q": q})["M"].reshape(model.nv, -1)) < 1e6)
@@ -65,7 +65,7 @@ def test_mass_matrix_is_what_inverse_dynamics_multiplies_with(model: Model) -> N
 @few
 @given(random_models(max_joints=8, mimics=True))
 def test_power_balance(model: Model) -> None:
-    """d(kinetic + potential)/dt = tau . v - damping - friction, springs included: what flows in and is not lost."""
+    """The rate of kinetic and potential energy, springs included, is tau . v minus the losses by damping and friction."""
     regular(model)
     q, v, tau = symbols(model)
     params = Parameters.of(model)
@@ -83,7 +83,7 @@ def test_power_balance(model: Model) -> None:
 
 
 def a_scale(model: Model) -> np.ndarray:
-    """Size of the terms that cancel in the power balance: bias torques."""
+    """Return the size of the terms that cancel in the power balance, which are bias torques."""
     q, v, _ = random_state(model)
     return np.append(call(model, "bias_forces", {"q": q, "v": v})["h"], 1.0)
 
@@ -108,7 +108,7 @@ def test_coriolis_matrix_is_skew_with_the_rate_of_the_mass_matrix(model: Model) 
 @few
 @given(random_models(max_joints=8, floating=False))
 def test_coriolis_matrix_of_christoffel_symbols(model: Model) -> None:
-    """For joints with one coordinate each, h = sum of Christoffel symbols of M times v_j v_k."""
+    """If every joint has one coordinate, h is the sum of Christoffel symbols of M times v_j v_k."""
     assume(model.nv == model.nq > 0 and all(j.kind != "planar" for j in model.joints))
     q, v, _ = symbols(model)
     weightless = Parameters.of(model).replace({("gravity", ""): np.zeros(3)})
@@ -123,10 +123,10 @@ def test_coriolis_matrix_of_christoffel_symbols(model: Model) -> None:
 @few
 @given(random_models(max_joints=8, floating=True))
 def test_momentum_of_a_free_robot(model: Model) -> None:
-    """Without external forces momentum is constant, whatever the joints do; gravity changes only its linear part."""
+    """Momentum is constant without external forces, whatever the joints do; gravity changes only its linear part."""
     q, v, tau = symbols(model)
     params = Parameters.of(model)
-    inner = ca.vertcat(SX(6, 1), tau[6:])  # nobody pushes the base
+    inner = ca.vertcat(SX(6, 1), tau[6:])  # nothing pushes the base
     a = forward_dynamics(model, params, q, v, inner, passive=None)
     p = momentum(model, params, q, v)
     rate = ca.jtimes(p, q, velocity_map(model, q) @ v) + ca.jtimes(p, v, a)

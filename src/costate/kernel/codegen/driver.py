@@ -13,8 +13,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from costate.kernel.codegen.emit import Emitter, Place, Rows, Unit
-from costate.kernel.codegen.runtime_ir import GROUP
+from costate.kernel.codegen.emit import Emitter
+from costate.kernel.codegen.program_code import write_program
+from costate.kernel.codegen.rows import GROUP
+from costate.kernel.codegen.slots import Rows, Slot
+from costate.kernel.codegen.unit import Unit
 from costate.kernel.ir.program import Program
 
 ONE_LEVEL = 1 << 62
@@ -38,8 +41,8 @@ def emit_kernel(unit: Unit, program: Program, layout: Layout) -> int:
     for tensor in range(n_tensors):
         _locate(e, tensor, is_output=tensor >= len(layout.inputs))
     ins = [_input(e, k, rows, size) for k, (rows, size) in enumerate(layout.inputs)]
-    outs: list[Place] = [Rows(len(ins) + k, size) for k, (_, size) in enumerate(layout.outputs)]
-    e.program(program, ins, outs)
+    outs: list[Slot] = [Rows(len(ins) + k, size) for k, (_, size) in enumerate(layout.outputs)]
+    write_program(e, program, ins, outs)
     unit.functions["block"] = e.finish(
         "define internal void @block(ptr %args, i64 %first, i64 %end, i64 %count, ptr %ws) #0"
     )
@@ -47,7 +50,7 @@ def emit_kernel(unit: Unit, program: Program, layout: Layout) -> int:
     return e.workspace
 
 
-def _input(e: Emitter, k: int, rows: int, size: int) -> Place:
+def _input(e: Emitter, k: int, rows: int, size: int) -> Slot:
     """Single rows are packed at the start; a shared one only by the first block. Longer tensors wait until they are read."""
     if rows != 1 and size:
         return Rows(k, size)

@@ -1,6 +1,6 @@
-"""Emission: a program as LLVM IR text that runs one lane block.
+"""Emission: LLVM IR text of one function that runs one lane block.
 
-Values live in memory as arrays of vectors: element j of a variable, for all lanes of the block, is vector j at its place.
+Values live in memory as arrays of vectors: element j of a variable, for all lanes of the block, is vector j at its slot.
 A whole program runs for one lane block before the next block starts, so its workspace stays in the cache. The kernel's own
 tensors are row-major with samples apart; they are transposed into vectors on the way in and back on the way out (`driver.py`),
 row by row where a scan at the top level streams through them.
@@ -10,39 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import numpy as np
+from costate.kernel.codegen.loops import HELPERS
+from costate.kernel.codegen.rows import pack_row, unpack_row
+from costate.kernel.codegen.slots import Memory, Rows, Slot
+from costate.kernel.ir.program import DYNAMIC
 
-from costate.kernel.codegen.chunks import Chunk, cut
-from costate.kernel.codegen.lower import Names
-from costate.kernel.codegen.runtime_ir import HELPERS, pack_row, unpack_row
-from costate.kernel.codegen.trace import tape_of
-from costate.kernel.ir.program import DYNAMIC, Program, Stage, Var
-from costate.kernel.ops.bulk import Join
-from costate.kernel.ops.straight import Straight
-
-
-@dataclass(frozen=True)
-class Memory:
-    """Vectors at a pointer."""
-
-    pointer: str
-    offset: int = 0
-    """In vectors."""
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Rows of one of the kernel's tensors, read or written row by row."""
-
-    tensor: int
-    row_size: int
-    first: int = 0
-    """First row of this view."""
-
-
-Place = Memory | Rows
+if TYPE_CHECKING:
+    from costate.kernel.codegen.unit import Unit
 
 WORDS_BEFORE = 4
 """Words of the kernel's arguments before the tensors: begin, end, workspace, length."""
@@ -56,73 +33,6 @@ class Function:
     name: str
     workspace: int
     """Vectors."""
-
-
-@dataclass
-class Unit:
-    """Everything one kernel is made of: IR functions, chunks for the workers, external constants."""
-
-    names: Names
-    functions: dict[str, str] = field(default_factory=dict)
-    chunks: list[Chunk] = field(default_factory=list)
-    globals: list[str] = field(default_factory=list)
-    grids: dict[str, np.ndarray] = field(default_factory=dict)
-    """Constant arrays the code refers to by symbol; they stay outside of the object code."""
-    n_ops: int = 0
-    flops: int = 0
-    ops: dict[str, int] = field(default_factory=dict)
-    """Operations of each straight-line op, by key."""
-    _made: dict[str, Function] = field(default_factory=dict)
-    _cut: dict[str, tuple[list[str], int]] = field(default_factory=dict)
-    _constants: dict[tuple[str, bytes], str] = field(default_factory=dict)
-
-    def straight(self, op: Straight) -> tuple[list[str], int]:
-        """Chunk names of a straight-line function, and the workspace they share."""
-        if op.key not in self._cut:
-            tape = tape_of(op.fn)
-            name = f"s{len(self._cut)}"
-            chunks, slots = cut(name, tape, len(op.in_sizes), len(op.out_sizes))
-            self.chunks += chunks
-            self.n_ops += tape.n_ops
-            self.ops[op.key] = tape.n_ops
-            self.flops += tape.flops
-            self._cut[op.key] = [c.name for c in chunks], slots
-        return self._cut[op.key]
-
-    def function(self, program: Program) -> Function:
-        """A program as a function of its own, for loop bodies."""
-        if program.key not in self._made:
-            self._made[program.key] = self._chunk_alone(program) or self._write(program)
-        return self._made[program.key]
-
-    def _chunk_alone(self, program: Program) -> Function | None:
-        """A program that is one chunk needs no wrapper."""
-        if len(program.stages) != 1:
-            return None
-        (stage,) = program.stages
-        if not isinstance(stage.op, Straight) or (stage.inputs, stage.outputs) != (program.inputs, program.outputs):
-            return None
-        chunks, slots = self.straight(stage.op)
-        return Function(chunks[0], slots) if len(chunks) == 1 else None
-
-    def _write(self, program: Program) -> Function:
-        name = f"p{len(self._made)}_{program.key[:8]}"
-        e = Emitter(self, nested=True)
-        ins: list[Place] = [Memory(f"%i{k}") for k in range(len(program.inputs))]
-        outs: list[Place] = [Memory(f"%o{k}") for k in range(len(program.outputs))]
-        e.program(program, ins, outs)
-        arguments = self.names.arguments(len(ins), len(outs))
-        self.functions[name] = e.finish(f"define internal void @{name}({arguments}) #0")
-        return Function(name, e.workspace)
-
-    def constant(self, values: np.ndarray, kind: str) -> str:
-        """A constant array inside the object code: kind i32, i64."""
-        key = kind, np.ascontiguousarray(values, np.int64).tobytes()
-        if key not in self._constants:
-            self._constants[key] = f"@table{len(self.globals)}"
-            items = ", ".join(f"{kind} {int(v)}" for v in values.ravel())
-            self.globals.append(f"{self._constants[key]} = internal constant [{values.size} x {kind}] [{items}]")
-        return self._constants[key]
 
 
 class Emitter:
@@ -222,14 +132,14 @@ class Emitter:
         self._top += size
         return Memory("%ws", self._top - size)
 
-    def release(self, place: Memory, size: int) -> None:
-        self._regions.append((place.offset, size))
+    def release(self, slot: Memory, size: int) -> None:
+        self._regions.append((slot.offset, size))
 
-    def pointer(self, place: Place) -> str:
-        assert isinstance(place, Memory), "only scans stream rows"
-        if place.offset == 0:
-            return place.pointer
-        return self.new(f"getelementptr inbounds i8, ptr {place.pointer}, i64 {place.offset * self.n.stride}")
+    def pointer(self, slot: Slot) -> str:
+        assert isinstance(slot, Memory), "only scans stream rows"
+        if slot.offset == 0:
+            return slot.pointer
+        return self.new(f"getelementptr inbounds i8, ptr {slot.pointer}, i64 {slot.offset * self.n.stride}")
 
     def element(self, pointer: str, index: str, size: int = 1) -> str:
         """Address of vector index * size after a pointer."""
@@ -247,7 +157,7 @@ class Emitter:
             self.line(f"call void @{name}({arguments})")
 
     def helper(self, name: str, *arguments: str) -> None:
-        """Call one of the small loops of runtime_ir (copy, zero, freeze, ...)."""
+        """Call one of the small loops of `loops.py` (copy, zero, freeze, ...)."""
         self.unit.functions.setdefault(name, HELPERS[name](self.n))
         self.line(f"call void @{name}({', '.join(arguments)})")
 
@@ -295,123 +205,12 @@ class Emitter:
         address, lanes = self.row_address(rows, index), self.lanes(rows.tensor)
         self.line(f"call void @{name}(ptr {source}, ptr {address}, ptr {lanes}, i64 %count, i64 {mode})")
 
-    def materialize(self, place: Place, size: int) -> Memory:
+    def materialize(self, slot: Slot, size: int) -> Memory:
         """Bring rows of a tensor into the workspace."""
-        if isinstance(place, Memory):
-            return place
+        if isinstance(slot, Memory):
+            return slot
         region = self.reserve(size)
         pointer = self.pointer(region)
-        with self.loop(str(size // max(place.row_size, 1))) as row:
-            self.read_row(place, row, self.element(pointer, row, place.row_size))
+        with self.loop(str(size // max(slot.row_size, 1))) as row:
+            self.read_row(slot, row, self.element(pointer, row, slot.row_size))
         return region
-
-    # --- stages ---------------------------------------------------------------------------------------------------
-
-    def straight(self, op: Straight, ins: Sequence[Place], outs: Sequence[Place]) -> None:
-        chunks, slots = self.unit.straight(op)
-        self.call_chunks(chunks, slots, [self.pointer(p) for p in ins], [self.pointer(p) for p in outs])
-
-    def program(self, program: Program, ins: Sequence[Place], outs: Sequence[Place]) -> None:
-        """All stages, with regions reserved when a variable is made and released after its last use."""
-        places: dict[Var, Place] = dict(zip(program.inputs, ins, strict=True))
-        targets = _direct_targets(program, outs)
-        parts = _parts(program)
-        dying = _last_uses(program, parts)
-        for k, s in enumerate(program.stages):
-            self._stage(s, places, targets, parts)
-            for v in dying.get(k, ()):
-                place = places[v]
-                if isinstance(place, Memory) and place.pointer == "%ws":
-                    self.release(place, v.size)
-        for v, out in zip(program.outputs, outs, strict=True):
-            if places[v] != out:
-                self._deliver(places[v], out, v.size)
-
-    def _stage(
-        self, s: Stage, places: dict[Var, Place], targets: dict[Var, Place], parts: dict[Var, tuple[Var, int]]
-    ) -> None:
-        ins = [self._readable(s, k, v, places) for k, v in enumerate(s.inputs)]
-        if s.op.is_view:
-            places[s.outputs[0]] = s.op.view(ins[0])
-            return
-        for k, v in enumerate(s.outputs):
-            if v in places:  # a join, reserved when its first part was made
-                continue
-            if v in parts:
-                whole, start = parts[v]
-                if whole not in places:
-                    target = targets.get(whole)
-                    places[whole] = target if isinstance(target, Memory) else self.reserve(whole.size)
-                places[v] = shifted(places[whole], start)
-                continue
-            target = targets.get(v)
-            if target is None or (isinstance(target, Rows) and not s.op.writes_rows(k, target.row_size)):
-                target = self.reserve(v.size)
-            places[v] = target
-        s.op.emit(self, ins, [places[v] for v in s.outputs])
-
-    def _readable(self, s: Stage, k: int, v: Var, places: dict[Var, Place]) -> Place:
-        place = places[v]
-        if isinstance(place, Rows) and not s.op.reads_rows(k, place.row_size):
-            places[v] = self.materialize(place, v.size)
-        return places[v]
-
-    def _deliver(self, place: Place, out: Place, size: int) -> None:
-        source = self.pointer(self.materialize(place, size))
-        if isinstance(out, Memory):
-            self.copy(self.pointer(out), source, size)
-            return
-        with self.loop(str(size // max(out.row_size, 1))) as row:
-            self.write_row(out, row, self.element(source, row, out.row_size))
-
-
-def _direct_targets(program: Program, outs: Sequence[Place]) -> dict[Var, Place]:
-    """Outputs that the producing stage may write in place: made here, wanted once, and not read by others if streamed."""
-    read = {v for s in program.stages for v in s.inputs}
-    targets: dict[Var, Place] = {}
-    for v, out in zip(program.outputs, outs, strict=True):
-        once = program.outputs.count(v) == 1 and v not in program.inputs
-        if once and not (isinstance(out, Rows) and v in read):
-            targets[v] = out
-    return targets
-
-
-def _parts(program: Program) -> dict[Var, tuple[Var, int]]:
-    """Value -> the join it is a part of, and where in it: such values are made where they will be."""
-    free = {v for s in program.stages if not s.op.is_view and not isinstance(s.op, Join) for v in s.outputs}
-    free -= set(program.outputs)
-    found: dict[Var, tuple[Var, int]] = {}
-    for s in program.stages:
-        if isinstance(s.op, Join):
-            for v, start in zip(s.inputs, s.op.starts(), strict=True):
-                if v in free:
-                    found[v] = s.outputs[0], start
-                    free.remove(v)
-    return found
-
-
-def _last_uses(program: Program, parts: dict[Var, tuple[Var, int]]) -> dict[int, list[Var]]:
-    """Stage index -> variables whose region is free after it. A view, and a part, keep the region they lie in alive."""
-    root: dict[Var, Var] = {v: whole for v, (whole, _) in parts.items()}
-    last: dict[Var, int] = {}
-    for k, s in enumerate(program.stages):
-        for v in s.inputs:
-            last[root.get(v, v)] = k
-        for v in s.outputs:
-            if s.op.is_view:
-                root[v] = root.get(s.inputs[0], s.inputs[0])
-            else:
-                last[root.get(v, v)] = k
-    kept = {root.get(v, v) for v in program.outputs} | set(program.inputs)
-    dying: dict[int, list[Var]] = {}
-    for v, k in last.items():
-        if v not in kept:
-            dying.setdefault(k, []).append(v)
-    return dying
-
-
-def shifted(place: Place, start: int) -> Place:
-    """A view that begins `start` elements later."""
-    if isinstance(place, Memory):
-        return replace(place, offset=place.offset + start)
-    return replace(place, first=place.first + start // place.row_size)

@@ -6,46 +6,16 @@ so that it stays visible. A comparison is kept as a pair of masks (true, unorder
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
 from typing import Any
 
 from costate.kernel.codegen.chunks import Chunk
+from costate.kernel.codegen.names import Names
 from costate.kernel.codegen.tape import NOT_COUNTED
-from costate.kernel.machine.target import DTYPES
 from costate.kernel.vecmath import FUNCTIONS, symbol
 
 BLOCK_OPS = 64
 """Operations of a basic block. In one long block LLVM keeps every element it has read until its last use, mostly on the stack."""
-
-
-class Names:
-    """LLVM spellings for one vector type."""
-
-    def __init__(self, dtype: str, width: int):
-        self.dtype, self.width = dtype, width
-        self.scalar, self.bytes = DTYPES[dtype]
-        self.vec = f"<{width} x {self.scalar}>"
-        self.mask = f"<{width} x i1>"
-        self.suffix = f"v{width}{dtype}"
-        self.stride = width * self.bytes
-        """Bytes of one vector."""
-
-    def splat(self, value: float) -> str:
-        if self.dtype == "f32":
-            value = _to_f32(value)
-        return f"splat ({self.scalar} 0x{struct.pack('>d', value).hex().upper()})"
-
-    def arguments(self, n_inputs: int, n_outputs: int) -> str:
-        names = [f"%i{k}" for k in range(n_inputs)] + [f"%o{k}" for k in range(n_outputs)] + ["%ws"]
-        return ", ".join(f"ptr noalias {n}" for n in names)
-
-
-def _to_f32(value: float) -> float:
-    try:
-        return struct.unpack("f", struct.pack("f", value))[0]
-    except OverflowError:
-        return float("inf") if value > 0 else float("-inf")
 
 
 class ChunkWriter:

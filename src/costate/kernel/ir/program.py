@@ -1,26 +1,24 @@
 """Programs: the compiler's intermediate representation.
 
 A program is a list of stages over vector-valued variables, each assigned once. A stage applies an `Op`: a straight-line
-function, a scan, a map, ... (one file each in `stages/`). Every op can say what it means (`evaluate`), differentiate itself
-forward and backward into further stages (`jvp`, `vjp`), drop what nobody uses (`restrict`) and write itself as LLVM IR
-(`emit`). So derivatives of programs are programs, to any order.
+function (`straight.py`), a slice or a join (`vector_ops.py`), a loop, a branch, a look-up (one file each in `ops/`). Every op can
+say what it means (`evaluate`), differentiate itself forward and backward into further stages (`jvp`, `vjp`) and drop what nobody
+uses (`restrict`). So derivatives of programs are programs, to any order. How an op becomes machine code is not its own business:
+`codegen/stages/` has a writer for every kind.
 """
 
 from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from costate.core.fork import cached_property
-
-if TYPE_CHECKING:
-    from costate.kernel.codegen.emit import Emitter, Place
 
 Array = NDArray[np.floating[Any]]
 
@@ -89,11 +87,10 @@ class Op(ABC):
         """Constant arrays the code refers to by name."""
         return {}
 
-    is_view = False
-    """The output is a part of the input's memory; nothing is computed."""
-
-    def view(self, place: Place) -> Place:
-        raise TypeError(f"{type(self).__name__} is not a view")
+    @property
+    def repeats(self) -> int:
+        """How often the bodies run, at most."""
+        return 1
 
     def reads_rows(self, k: int, row_size: int) -> bool:
         """Whether input k can be streamed from a kernel tensor with rows of this size."""
@@ -102,10 +99,6 @@ class Op(ABC):
     def writes_rows(self, k: int, row_size: int) -> bool:
         """Whether output k can be streamed to a kernel tensor with rows of this size."""
         return False
-
-    @abstractmethod
-    def emit(self, e: Emitter, ins: Sequence[Place], outs: Sequence[Place]) -> None:
-        """Write LLVM IR for one lane block."""
 
 
 def digest(*parts: Any) -> str:
@@ -209,3 +202,11 @@ class Builder:
     def finish(self, *outputs: Var) -> Program:
         self.check_known(outputs)
         return Program(tuple(self.inputs), tuple(self.stages), tuple(outputs))
+
+
+def ops_of(program: Program) -> Iterator[Op]:
+    """Yield all ops of a program, those of loop bodies included."""
+    for s in program.stages:
+        yield s.op
+        for body in s.op.bodies():
+            yield from ops_of(body)

@@ -10,28 +10,29 @@ with the disk is a warning, never a failure.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import sys
-import tempfile
 import warnings
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from costate.kernel.compile import Artifact
+from costate.core.files import seal, unseal, write_private
 from costate.kernel.ir.program import digest
+from costate.kernel.machine.artifact import Artifact
 from costate.kernel.machine.target import Target
 
 MAGIC = b"costate kernel 1\n"
 DEFAULT_LIMIT = 2 << 30
+"""Size of the cache [bytes] unless COSTATE_CACHE_LIMIT says otherwise."""
+_NUMBERS = ("workspace", "n_ops", "flops", "work", "step_work", "seconds")
 
 
 @dataclass(frozen=True)
 class CacheInfo:
-    """What the cache holds."""
+    """The cache's folder, and the number and size of its entries."""
 
     path: Path
     entries: int
@@ -40,7 +41,7 @@ class CacheInfo:
 
 
 def cache_path() -> Path | None:
-    """The cache folder, or None if the cache is switched off."""
+    """Return the cache folder, or None if the cache is switched off."""
     given = os.environ.get("COSTATE_CACHE")
     if given is not None:
         return Path(given).expanduser() if given else None
@@ -49,7 +50,7 @@ def cache_path() -> Path | None:
 
 
 def cache_limit() -> int:
-    """Bytes the entries may take."""
+    """Return how many bytes the entries may take."""
     given = os.environ.get("COSTATE_CACHE_LIMIT", str(DEFAULT_LIMIT))
     if not given.isdecimal():
         raise ValueError(f"COSTATE_CACHE_LIMIT is {given!r}; expected a number of bytes, such as {DEFAULT_LIMIT}")
@@ -57,13 +58,14 @@ def cache_limit() -> int:
 
 
 def cache_info() -> CacheInfo:
+    """Look at the cache folder."""
     path = cache_path() or Path()
     files = _entries(path) if cache_path() else []
     return CacheInfo(path, len(files), sum(size for _, size, _ in files), cache_limit())
 
 
 def clear_cache() -> int:
-    """Remove all entries; returns how many."""
+    """Remove all entries; return how many."""
     path = cache_path()
     files = _entries(path) if path else []
     for file, _, _ in files:
@@ -72,11 +74,12 @@ def clear_cache() -> int:
 
 
 def entry_key(recipe_key: str, layout: object, dtype: str, target: Target) -> str:
+    """Return the name of an entry: a digest of everything that the object code depends on."""
     return digest(recipe_key, layout, dtype, target, _versions())
 
 
 def load(key: str) -> Artifact | None:
-    """The entry, if it is there, whole and ours."""
+    """Return the entry, if it is there, whole, and the user's own."""
     path = cache_path()
     if path is None:
         return None
@@ -99,15 +102,7 @@ def store(key: str, artifact: Artifact) -> None:
     if path is None:
         return
     try:
-        path.mkdir(parents=True, exist_ok=True, mode=0o700)
-        handle, temporary = tempfile.mkstemp(dir=path, suffix=".tmp")  # created with mode 0600
-        try:
-            with os.fdopen(handle, "wb") as f:
-                f.write(_encode(artifact, key))
-            os.replace(temporary, path / f"{key}.bin")
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        write_private(path / f"{key}.bin", MAGIC + seal(_encode(artifact, key)))
         _shrink(path, cache_limit())
     except OSError as error:
         warnings.warn(
@@ -121,25 +116,18 @@ def store(key: str, artifact: Artifact) -> None:
 def _encode(artifact: Artifact, key: str) -> bytes:
     head = {
         "key": key,
-        "workspace": artifact.workspace,
-        "n_ops": artifact.n_ops,
-        "flops": artifact.flops,
-        "work": artifact.work,
-        "step_work": artifact.step_work,
-        "seconds": artifact.seconds,
+        **{name: getattr(artifact, name) for name in _NUMBERS},
         "imports": artifact.imports,
         "sizes": [len(i) for i in artifact.images],
     }
     text = json.dumps(head).encode()
-    payload = len(text).to_bytes(8, "little") + text + b"".join(artifact.images)
-    return MAGIC + hashlib.sha256(payload).digest() + payload
+    return len(text).to_bytes(8, "little") + text + b"".join(artifact.images)
 
 
 def _decode(data: bytes, key: str) -> Artifact:
-    start = len(MAGIC) + 32
-    payload = data[start:]
-    if data[: len(MAGIC)] != MAGIC or hashlib.sha256(payload).digest() != data[len(MAGIC) : start]:
-        raise ValueError("damaged")
+    if not data.startswith(MAGIC):
+        raise ValueError("damaged: this is no compiled kernel")
+    payload = unseal(data[len(MAGIC) :])
     size = int.from_bytes(payload[:8], "little")
     head = json.loads(payload[8 : 8 + size])
     if head["key"] != key:
@@ -148,7 +136,7 @@ def _decode(data: bytes, key: str) -> Artifact:
     for n in head["sizes"]:
         images.append(payload[at : at + n])
         at += n
-    numbers = {name: head[name] for name in ("workspace", "n_ops", "flops", "work", "step_work", "seconds")}
+    numbers = {name: head[name] for name in _NUMBERS}
     return Artifact(images=tuple(images), imports=tuple(head["imports"]), **numbers)
 
 
@@ -159,7 +147,7 @@ def _trusted(status: os.stat_result) -> bool:
 
 
 def _entries(path: Path) -> list[tuple[Path, int, float]]:
-    """(file, size, last use) of all entries."""
+    """Return (file, size, last use) of all entries."""
     found = []
     try:
         for entry in os.scandir(path):
@@ -184,7 +172,7 @@ def _shrink(path: Path, limit: int) -> None:
 
 @cache
 def _versions() -> str:
-    """Versions of everything that shapes the code, the compiler's own source included."""
+    """Return a digest of everything that shapes the code, the compiler's own source included."""
     here = Path(__file__).parent.parent  # of costate.kernel
     source = [p.read_bytes() for p in sorted(here.rglob("*.py"))]
     packages = []

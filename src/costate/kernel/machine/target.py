@@ -8,9 +8,7 @@ from functools import cache
 
 import llvmlite.binding as llvm
 
-DTYPES = {"f64": ("double", 8), "f32": ("float", 4)}
-"""Short name -> (LLVM type, bytes)."""
-
+from costate.kernel.codegen.names import DTYPES
 
 SHORTEST = 16
 """Bytes of the shortest vectors there is code for."""

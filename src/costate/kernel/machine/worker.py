@@ -11,7 +11,8 @@ import sys
 from typing import IO, Any
 
 from costate.kernel.codegen.chunks import Chunk
-from costate.kernel.codegen.lower import ChunkWriter, Names
+from costate.kernel.codegen.lower import ChunkWriter
+from costate.kernel.codegen.names import Names
 from costate.kernel.machine.jit import module_text, object_code
 from costate.kernel.machine.target import Target
 

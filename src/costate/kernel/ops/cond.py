@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from costate.kernel.ir.derive import jvp, vjp
 from costate.kernel.ir.program import Array, Builder, Op, Program, Var
-
-if TYPE_CHECKING:
-    from costate.kernel.codegen.emit import Emitter, Place
+from costate.kernel.ir.prune import prune
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +42,6 @@ class Cond(Op):
         return [np.where(np.isnan(condition), np.nan, c) for c in chosen]
 
     def jvp(self, b: Builder, ins: Sequence[Var], tans: Sequence[Var | None]) -> tuple[list[Var], list[Var | None]]:
-        from costate.kernel.ir.derive import jvp
-
         moving = [k for k, t in enumerate(tans[1:]) if t is not None]
         if not moving:
             return b.stage(self, *ins), [None] * len(self.out_sizes)
@@ -52,8 +49,6 @@ class Cond(Op):
         return b.stage(self, *ins), list(b.stage(op, *ins, *(t for t in tans[1:] if t is not None)))
 
     def vjp(self, b, ins, outs, kept, seeds, wrt) -> list[Var | None]:
-        from costate.kernel.ir.derive import vjp
-
         of = [k for k, s in enumerate(seeds) if s is not None]
         to = [k for k, w in enumerate(wrt[1:]) if w]
         grads: list[Var | None] = [None] * len(ins)
@@ -64,8 +59,6 @@ class Cond(Op):
         return grads
 
     def restrict(self, used: Sequence[bool]) -> tuple[Op, list[int], list[int]]:
-        from costate.kernel.ir.passes import prune
-
         outs = [k for k, u in enumerate(used) if u]
         needed = [a or c for a, c in zip(self.then.depends_on(used), self.otherwise.depends_on(used), strict=True)]
         ins = [k for k, n in enumerate(needed) if n]
@@ -75,23 +68,3 @@ class Cond(Op):
             return replace(p, inputs=tuple(p.inputs[k] for k in ins))
 
         return Cond(part(self.then), part(self.otherwise)), [0, *(k + 1 for k in ins)], outs
-
-    def emit(self, e: Emitter, ins: Sequence[Place], outs: Sequence[Place]) -> None:
-        n = e.n
-        condition = e.pointer(ins[0])
-        args = [e.pointer(p) for p in ins[1:]]
-        targets = [e.pointer(p) for p in outs]
-        others = [e.reserve(size) for size in self.out_sizes]
-        other_pointers = [e.pointer(p) for p in others]
-        value = e.load(n.vec, condition)
-        yes = e.new(f"fcmp une {n.vec} {value}, zeroinitializer")
-        bits = f"i{n.width}"
-        mask = e.new(f"bitcast {n.mask} {yes} to {bits}")
-        with e.when(e.new(f"icmp ne {bits} {mask}, 0")):
-            e.call(e.unit.function(self.then), args, targets)
-        with e.when(e.new(f"icmp ne {bits} {mask}, -1")):
-            e.call(e.unit.function(self.otherwise), args, other_pointers)
-        for target, other, size in zip(targets, other_pointers, self.out_sizes, strict=True):
-            e.helper("vblend", f"ptr {target}", f"ptr {other}", f"ptr {condition}", f"i64 {size}")
-        for region, size in zip(others, self.out_sizes, strict=True):
-            e.release(region, size)

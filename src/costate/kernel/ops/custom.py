@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from costate.kernel.ir.derive import jvp, vjp
 from costate.kernel.ir.program import Array, Builder, Op, Program, Var
-from costate.kernel.ops.straight import zeros
-
-if TYPE_CHECKING:
-    from costate.kernel.codegen.emit import Emitter, Place
+from costate.kernel.ir.vector_ops import zeros
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,8 +40,6 @@ class Custom(Op):
         return self.body.evaluate(*inputs)
 
     def jvp(self, b: Builder, ins: Sequence[Var], tans: Sequence[Var | None]) -> tuple[list[Var], list[Var | None]]:
-        from costate.kernel.ir.derive import jvp
-
         outs = b.stage(self, *ins)
         if self.tangent is None:
             moving = [k for k, t in enumerate(tans) if t is not None]
@@ -52,13 +48,8 @@ class Custom(Op):
         return outs, list(b.inline(self.tangent, *ins, *outs, *dots))
 
     def vjp(self, b, ins, outs, kept, seeds, wrt) -> list[Var | None]:
-        from costate.kernel.ir.derive import vjp
-
         bars = [s or zeros(b, n) for s, n in zip(seeds, self.out_sizes, strict=True)]
         if self.adjoint is None:
             every = range(len(self.in_sizes)), range(len(self.out_sizes))
             return list(b.inline(vjp(self.body, *every), *ins, *bars))
         return list(b.inline(self.adjoint, *ins, *outs, *bars))
-
-    def emit(self, e: Emitter, ins: Sequence[Place], outs: Sequence[Place]) -> None:
-        e.call(e.unit.function(self.body), [e.pointer(p) for p in ins], [e.pointer(p) for p in outs])

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from costate.kernel.ir.program import Array, Builder, Op, Var
-
-if TYPE_CHECKING:
-    from costate.kernel.codegen.emit import Emitter, Place
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,9 +37,3 @@ class Finite(Op):
 
     def vjp(self, b, ins, outs, kept, seeds, wrt) -> list[Var | None]:
         return [None] * len(ins)
-
-    def emit(self, e: Emitter, ins: Sequence[Place], outs: Sequence[Place]) -> None:
-        flag = e.pointer(outs[0])
-        e.copy(flag, e.pointer(ins[0]), 1)
-        for place, n in zip(ins[1:], self.sizes, strict=True):
-            e.helper("vfinite", f"ptr {e.pointer(place)}", f"ptr {flag}", f"i64 {n}")

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from costate.core.fork import cached_property
+from costate.kernel.ir.derive import jvp, vjp
 from costate.kernel.ir.program import Array, Builder, Op, Program, Var
-from costate.kernel.ops.lookup import Lookup, is_stacked
-
-if TYPE_CHECKING:
-    from costate.kernel.codegen.emit import Emitter, Place
+from costate.kernel.ir.prune import prune
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +31,10 @@ class Map(Op):
     def count(self) -> int:
         return len((*self.gather, *self.scatter)[0])
 
+    @property
+    def repeats(self) -> int:
+        return self.count
+
     def describe(self) -> tuple[Any, ...]:
         tables = [(t.shape, np.ascontiguousarray(t, np.int64).tobytes()) for t in (*self.gather, *self.scatter)]
         return (self.body.key, *(part for t in tables for part in t))
@@ -50,8 +52,6 @@ class Map(Op):
         return outs
 
     def jvp(self, b: Builder, ins: Sequence[Var], tans: Sequence[Var | None]) -> tuple[list[Var], list[Var | None]]:
-        from costate.kernel.ir.derive import jvp
-
         moving = [k for k, t in enumerate(tans) if t is not None]
         dots = [t for t in tans if t is not None]
         op = Map(
@@ -64,8 +64,6 @@ class Map(Op):
         return b.stage(self, *ins), list(b.stage(op, *ins, *dots))
 
     def vjp(self, b, ins, outs, kept, seeds, wrt) -> list[Var | None]:
-        from costate.kernel.ir.derive import vjp
-
         of = [k for k, s in enumerate(seeds) if s is not None]
         to = [k for k, w in enumerate(wrt) if w]
         op = Map(
@@ -82,8 +80,6 @@ class Map(Op):
         return grads
 
     def restrict(self, used: Sequence[bool]) -> tuple[Op, list[int], list[int]]:
-        from costate.kernel.ir.passes import prune
-
         outs = [k for k, u in enumerate(used) if u]
         ins = [k for k, d in enumerate(self.body.depends_on(used)) if d]
         body = prune(replace(self.body, outputs=tuple(self.body.outputs[k] for k in outs)))
@@ -95,27 +91,3 @@ class Map(Op):
             tuple(self.out_sizes[k] for k in outs),
         )
         return op, ins, outs
-
-    def emit(self, e: Emitter, ins: Sequence[Place], outs: Sequence[Place]) -> None:
-        fn = e.unit.function(self.body)
-        buffers_in = [e.reserve(n) for n in self.body.in_sizes]
-        buffers_out = [e.reserve(n) for n in self.body.out_sizes]
-        args, results = [e.pointer(p) for p in buffers_in], [e.pointer(p) for p in buffers_out]
-        sources, targets = [e.pointer(p) for p in ins], [e.pointer(p) for p in outs]
-        stacked = [is_stacked(t, n) for t, n in zip(self.scatter, self.out_sizes, strict=True)]
-        for target, n, alone in zip(targets, self.out_sizes, stacked, strict=True):
-            if not alone:
-                e.helper("vzero", f"ptr {target}", f"i64 {n}")
-        gather, scatter = ([Lookup(e, t) for t in tables] for tables in (self.gather, self.scatter))
-        with e.loop(str(self.count)) as i:
-            read = [g.read(source, i, buffer) for g, source, buffer in zip(gather, sources, args, strict=True)]
-            written = [
-                e.element(target, i, s.size) if alone else buffer
-                for s, target, buffer, alone in zip(scatter, targets, results, stacked, strict=True)
-            ]
-            e.call(fn, read, written)
-            for s, target, buffer, alone in zip(scatter, targets, results, stacked, strict=True):
-                if not alone:
-                    s.add(target, i, buffer)
-        for region, n in zip([*buffers_in, *buffers_out], [*self.body.in_sizes, *self.body.out_sizes], strict=True):
-            e.release(region, n)

@@ -11,18 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from costate.core.fork import cached_property
+from costate.kernel.ir.derive import jvp, vjp
 from costate.kernel.ir.program import Array, Builder, Op, Program, Var
+from costate.kernel.ir.prune import prune
+from costate.kernel.ir.vector_ops import Slice, add, zeros
 from costate.kernel.ops.finite import Finite
-from costate.kernel.ops.straight import add, zeros
-from costate.kernel.ops.view import Slice
-
-if TYPE_CHECKING:
-    from costate.kernel.codegen.emit import Emitter, Place
 
 T = TypeVar("T")
 
@@ -46,7 +44,7 @@ class Scan(Op):
     """(carries, shared) -> 1 while the lane goes on. The last output then is the number of steps taken."""
 
     @property
-    def _masked(self) -> bool:
+    def masked(self) -> bool:
         return self.counted or self.until is not None
 
     @property
@@ -66,6 +64,10 @@ class Scan(Op):
         results = tuple(n * self.steps for n in sizes[self.n_carry :])
         states = tuple((self.steps + 1) * n for n, k in zip(sizes, self.keep, strict=False) if k)
         return sizes[: self.n_carry] + results + states + (1,) * (self.until is not None)
+
+    @property
+    def repeats(self) -> int:
+        return self.steps
 
     def describe(self) -> tuple[Any, ...]:
         until = self.until.key if self.until else ""
@@ -112,7 +114,7 @@ class Scan(Op):
                 going = going & (self.until.evaluate(*carries, *shared)[0][0] == 1)
                 if not going.any():
                     break
-            xs = [x[t * n : (t + 1) * n] for x, n in zip(sequences, self._row_sizes, strict=True)]
+            xs = [x[t * n : (t + 1) * n] for x, n in zip(sequences, self.row_sizes, strict=True)]
             outs = self.body.evaluate(*carries, *xs, *shared)
             carries = [np.where(going, new, old) for new, old in zip(outs, carries, strict=False)]
             taken += going
@@ -125,14 +127,12 @@ class Scan(Op):
         return [*carries, *stacked, *kept, *([taken[None]] if self.until else [])]
 
     @property
-    def _row_sizes(self) -> tuple[int, ...]:
+    def row_sizes(self) -> tuple[int, ...]:
         return self.body.in_sizes[self.n_carry : self.n_carry + self.n_sequences]
 
     # --- derivatives ----------------------------------------------------------------------------------------------
 
     def jvp(self, b: Builder, ins: Sequence[Var], tans: Sequence[Var | None]) -> tuple[list[Var], list[Var | None]]:
-        from costate.kernel.ir.derive import jvp
-
         count = list(ins[len(self.body.inputs) :])
         moving = [k for k in range(len(self.body.inputs)) if k < self.n_carry or tans[k] is not None]
         dots = [tans[k] or zeros(b, ins[k].size) for k in moving]
@@ -179,14 +179,12 @@ class Scan(Op):
             if g is not None:
                 states[k] = g
                 n = self.body.in_sizes[k]
-                if not self._masked:
+                if not self.masked:
                     finals[k] = b.stage(Slice(g.size, 0 if self.reverse else self.steps * n, n), g)[0]
         outs = [*finals, *results, *(states[k] for k in kept_carries), *taken]
         return [g or o for g, o in zip(given, outs, strict=True)], (states, taken)
 
     def vjp(self, b, ins, outs, kept, seeds, wrt) -> list[Var | None]:
-        from costate.kernel.ir.derive import vjp
-
         states, taken = kept
         c, n_in = self.n_carry, len(self.body.inputs)
         _, sequences, shared = self.split_in(ins)
@@ -198,9 +196,9 @@ class Scan(Op):
         back = vjp(self.body, targets, [*range(c), *(c + k for k in seeded)])
         body, n_acc = self._backward_body(back, targets, seeded, [k for k in kept_carries if state_bar_of[k]])
 
-        rows = [self._rows(b, s, n) for s, n in zip(states, self.body.in_sizes, strict=False)]
+        rows = [self.state_rows(b, s, n) for s, n in zip(states, self.body.in_sizes, strict=False)]
         rows += [*sequences, *(s for s in result_bars if s is not None)]
-        rows += [self._rows(b, s, self.body.in_sizes[k]) for k, s in state_bar_of.items() if s is not None]
+        rows += [self.state_rows(b, s, self.body.in_sizes[k]) for k, s in state_bar_of.items() if s is not None]
         start = [self._last_bar(b, k, final_bars[k], state_bar_of.get(k)) for k in range(c)]
         sums = [zeros(b, self.body.in_sizes[k]) for k in targets[len(targets) - n_acc :]] if n_acc else []
         op = Scan(
@@ -210,7 +208,7 @@ class Scan(Op):
             len(rows),
             (False,) * (c + n_acc),
             reverse=not self.reverse,
-            counted=self._masked,
+            counted=self.masked,
         )
         count = taken or list(ins[n_in:])
         result = b.stage(op, *start, *sums, *rows, *shared, *count)
@@ -240,7 +238,7 @@ class Scan(Op):
         new_sums = [add(b, a, g) for a, g in zip(sums, grads[len(grads) - n_acc :] if n_acc else [], strict=True)]
         return b.finish(*new_bars, *new_sums, *row_grads), n_acc
 
-    def _rows(self, b: Builder, states: Var, n: int) -> Var:
+    def state_rows(self, b: Builder, states: Var, n: int) -> Var:
         """Of the steps + 1 rows of states, those the steps read from."""
         return b.stage(Slice(states.size, n if self.reverse else 0, self.steps * n), states)[0]
 
@@ -274,8 +272,6 @@ class Scan(Op):
         return self._restricted(live, results, kept_of, ins, n_out)
 
     def _restricted(self, live, results, kept_of, ins, n_out) -> tuple[Op, list[int], list[int]]:
-        from costate.kernel.ir.passes import prune
-
         c = self.n_carry
         body_outs = [k for k in range(c) if live[k]] + [c + k for k, r in enumerate(results) if r]
         body = prune(Program(self.body.inputs, self.body.stages, tuple(self.body.outputs[k] for k in body_outs)))
@@ -326,15 +322,10 @@ class Scan(Op):
         return k in sequences and self.body.in_sizes[k] == row_size
 
     def writes_rows(self, k: int, row_size: int) -> bool:
-        if self._masked or k < self.n_carry:
+        if self.masked or k < self.n_carry:
             return False
         sizes = [*self.body.out_sizes, *(n for n, kept in zip(self.body.in_sizes, self.keep, strict=False) if kept)]
         return sizes[k] == row_size
-
-    def emit(self, e: Emitter, ins: Sequence[Place], outs: Sequence[Place]) -> None:
-        from costate.kernel.ops.scan_code import ScanWriter
-
-        ScanWriter(e, self, ins, outs).write()
 
 
 def _interleave(parts: tuple[list, list, list], dots: Sequence, moving: list[int], scan: Scan) -> tuple:

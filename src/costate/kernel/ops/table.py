@@ -9,15 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from costate.core.fork import cached_property
 from costate.kernel.ir.program import Array, Builder, Op, Var, digest
-
-if TYPE_CHECKING:
-    from costate.kernel.codegen.emit import Emitter, Place
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,10 +49,10 @@ class Corners(Op):
         return f"grid_{digest(data.shape, data.tobytes())[:16]}"
 
     def grids(self) -> dict[str, np.ndarray]:
-        return {self.name: self._data}
+        return {self.name: self.data}
 
     @cached_property
-    def _data(self) -> np.ndarray:
+    def data(self) -> np.ndarray:
         return np.ascontiguousarray(self.grid, np.float64)
 
     def describe(self) -> tuple[Any, ...]:
@@ -78,68 +75,3 @@ class Corners(Op):
 
     def vjp(self, b, ins, outs, kept, seeds, wrt) -> list[Var | None]:
         return [None]
-
-    def emit(self, e: Emitter, ins: Sequence[Place], outs: Sequence[Place]) -> None:
-        e.unit.grids[self.name] = self._data
-        n = e.n
-        x, values, cells = e.pointer(ins[0]), e.pointer(outs[0]), e.pointer(outs[1])
-        zero = n.splat(0.0)
-        below = []
-        poison = zero
-        for axis, count in enumerate(self.shape):
-            v = e.load(n.vec, e.element(x, str(axis)))
-            poison = (
-                e.new(f"fadd {n.vec} {poison}, {e.new(f'fsub {n.vec} {v}, {v}')}")
-                if axis
-                else e.new(f"fsub {n.vec} {v}, {v}")
-            )
-            ok = e.new(f"fcmp ord {n.vec} {v}, {v}")
-            low = e.new(f"select {n.mask} {ok}, {n.vec} {v}, {n.vec} {zero}")
-            floor = _call(e, "floor", low)
-            top = n.splat(float(count - 2))
-            floor = e.new(
-                f"select {n.mask} {e.new(f'fcmp ogt {n.vec} {floor}, {zero}')}, {n.vec} {floor}, {n.vec} {zero}"
-            )
-            floor = e.new(
-                f"select {n.mask} {e.new(f'fcmp olt {n.vec} {floor}, {top}')}, {n.vec} {floor}, {n.vec} {top}"
-            )
-            e.line(f"store {n.vec} {floor}, ptr {e.element(cells, str(axis))}, align {n.stride}")
-            below.append(e.new(f"fptosi {n.vec} {floor} to <{n.width} x i64>"))
-        self._fetch(e, below, values)
-
-    def _fetch(self, e: Emitter, below: list[str], values: str) -> None:
-        """Scalar loads, lane by lane."""
-        n = e.n
-        strides = np.cumprod([1, *self.grid.shape[:0:-1]])[::-1]
-        wide = f"<{n.width} x i64>"
-        k = 0
-        for step in product(range(self.reach), repeat=len(self.shape)):
-            index = ""
-            for axis, count in enumerate(self.shape):
-                at = e.new(f"add {wide} {below[axis]}, splat (i64 {step[axis] - self.before})")
-                at = _clamp(e, wide, at, count - 1)
-                at = e.new(f"mul {wide} {at}, splat (i64 {int(strides[axis])})")
-                index = e.new(f"add {wide} {index}, {at}") if index else at
-            for channel in range(self.grid.shape[-1]):
-                vector = "poison"
-                for lane in range(n.width):
-                    at = e.new(f"extractelement {wide} {index}, i64 {lane}")
-                    p = e.new(f"getelementptr double, ptr @{self.name}, i64 {e.new(f'add i64 {at}, {channel}')}")
-                    value = e.load("double", p)
-                    if n.dtype == "f32":
-                        value = e.new(f"fptrunc double {value} to float")
-                    vector = e.new(f"insertelement {n.vec} {vector}, {n.scalar} {value}, i64 {lane}")
-                e.line(f"store {n.vec} {vector}, ptr {e.element(values, str(k))}, align {n.stride}")
-                k += 1
-
-
-def _clamp(e: Emitter, wide: str, value: str, highest: int) -> str:
-    mask = f"<{e.n.width} x i1>"
-    low = e.new(f"icmp sgt {wide} {value}, zeroinitializer")
-    value = e.new(f"select {mask} {low}, {wide} {value}, {wide} zeroinitializer")
-    high = e.new(f"icmp slt {wide} {value}, splat (i64 {highest})")
-    return e.new(f"select {mask} {high}, {wide} {value}, {wide} splat (i64 {highest})")
-
-
-def _call(e: Emitter, name: str, x: str) -> str:
-    return e.new(f"call {e.n.vec} @llvm.{name}.{e.n.suffix}({e.n.vec} {x})")

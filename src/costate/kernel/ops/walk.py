@@ -13,16 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from costate.core.fork import cached_property
+from costate.kernel.ir.derive import jvp, vjp
 from costate.kernel.ir.program import Array, Builder, Op, Program, Var
-from costate.kernel.ops.straight import add, zeros
-
-if TYPE_CHECKING:
-    from costate.kernel.codegen.emit import Emitter, Place
+from costate.kernel.ir.prune import prune
+from costate.kernel.ir.vector_ops import add, zeros
 
 T = TypeVar("T")
 
@@ -73,6 +72,10 @@ class Walk(Op):
         visits = self.rounds * self.count
         rows = [*self.row_out_sizes, *(self.body.in_sizes[k] for k in self.kept)]
         return (*self.state_sizes, *self.sum_sizes, *(visits * n for n in rows))
+
+    @property
+    def repeats(self) -> int:
+        return self.rounds * self.count
 
     def describe(self) -> tuple[Any, ...]:
         tables = [*self.states, *self.gather, *self.scatter]
@@ -129,8 +132,6 @@ class Walk(Op):
     # --- derivatives ----------------------------------------------------------------------------------------------
 
     def jvp(self, b: Builder, ins: Sequence[Var], tans: Sequence[Var | None]) -> tuple[list[Var], list[Var | None]]:
-        from costate.kernel.ir.derive import jvp
-
         flags, tangents = ins[0], tans[1:]
         n = len(self.states)
         moving = [k for k in range(len(self.body.inputs)) if k < n or tangents[k] is not None]
@@ -172,8 +173,6 @@ class Walk(Op):
         return [g or o for g, o in zip(given, outs, strict=True)], kept
 
     def vjp(self, b, ins, outs, kept, seeds, wrt) -> list[Var | None]:
-        from costate.kernel.ir.derive import vjp
-
         final_bars, sum_bars, row_bars, kept_bars = self.split_out(seeds)
         n, g, s = len(self.states), len(self.gather), len(self.scatter)
         summed = [k for k, x in enumerate(sum_bars) if x is not None]
@@ -224,8 +223,6 @@ class Walk(Op):
         return b.finish(*first, *grads[n:])
 
     def restrict(self, used: Sequence[bool]) -> tuple[Op, list[int], list[int]]:
-        from costate.kernel.ir.passes import prune
-
         n, g = len(self.states), len(self.gather)
         finals, sums, rows, kept = self.split_out(used)
         kept_of = dict(zip(self.kept, kept, strict=True))
@@ -255,11 +252,6 @@ class Walk(Op):
         made = [k for k, c in enumerate(chosen) if c]
         made += [len(chosen) + i for i, x in enumerate(kept) if x]
         return op, [0, *(k + 1 for k in ins)], made
-
-    def emit(self, e: Emitter, ins: Sequence[Place], outs: Sequence[Place]) -> None:
-        from costate.kernel.ops.walk_code import WalkWriter
-
-        WalkWriter(e, self, ins, outs).write()
 
 
 def _row(x: Array, n: int, visit: int) -> Array:

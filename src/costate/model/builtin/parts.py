@@ -1,4 +1,4 @@
-"""Constructors for the tables of the built-in robots: links, joints, and shapes that are both seen and touched."""
+"""Constructors for robots made in code: links, joints, and shapes that are both drawn and touched."""
 
 from __future__ import annotations
 
@@ -7,19 +7,15 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from costate.model.base import WORLD
-from costate.model.model import Array, Inertia, Joint, Link, Model, Shape, Transform
-from costate.model.rotation import aligning_z, from_rpy
+from costate.core.arrays import Array, Color, Vector
+from costate.model.model import Inertia, Joint, Link, Model, Shape, Transform
+from costate.model.rotation import from_rpy
 from costate.model.tree import order
-
-Color = tuple[float, float, float, float]
-Vector = tuple[float, float, float]
 
 ORIGIN: Vector = (0.0, 0.0, 0.0)
 X: Vector = (1.0, 0.0, 0.0)
 Y: Vector = (0.0, 1.0, 0.0)
 Z: Vector = (0.0, 0.0, 1.0)
-INF = float("inf")
 
 WHITE: Color = (0.92, 0.92, 0.92, 1.0)
 GREY: Color = (0.55, 0.57, 0.60, 1.0)
@@ -29,35 +25,27 @@ ORANGE: Color = (0.95, 0.50, 0.15, 1.0)
 SAND: Color = (0.80, 0.60, 0.40, 1.0)
 
 
-def degrees(*angles: float) -> tuple[float, ...]:
-    """Degrees to radians."""
-    return tuple(np.radians(angles).tolist())
-
-
 # Shapes, all in the link frame [m].
 
 
 def sphere(radius: float, at: Vector = ORIGIN, color: Color = GREY, name: str = "") -> Shape:
+    """Return a ball."""
     return Shape("sphere", np.array([radius]), Transform(translation=np.array(at)), name, color)
 
 
 def box(size: Vector, at: Vector = ORIGIN, color: Color = GREY, name: str = "", rpy: Vector = ORIGIN) -> Shape:
+    """Return a box of given edge lengths."""
     return Shape("box", np.array(size), Transform(from_rpy(rpy), np.array(at)), name, color)
 
 
 def capsule(radius: float, start: Vector, end: Vector, color: Color = GREY, name: str = "") -> Shape:
-    """A round bar whose caps are centred on its two ends."""
-    return _bar("capsule", radius, start, end, color, name)
+    """Return a round bar whose caps are centred on its two ends."""
+    return Shape.between("capsule", radius, start, end, color, name)
 
 
 def cylinder(radius: float, start: Vector, end: Vector, color: Color = GREY, name: str = "") -> Shape:
-    return _bar("cylinder", radius, start, end, color, name)
-
-
-def _bar(kind: str, radius: float, start: Vector, end: Vector, color: Color, name: str) -> Shape:
-    a, b = np.array(start, float), np.array(end, float)
-    pose = Transform(aligning_z(b - a), (a + b) / 2)
-    return Shape(kind, np.array([radius, np.linalg.norm(b - a)]), pose, name, color)
+    """Return a round bar with flat ends."""
+    return Shape.between("cylinder", radius, start, end, color, name)
 
 
 # Links and joints.
@@ -71,7 +59,7 @@ def link(
     shapes: Sequence[Shape] = (),
     visuals: Sequence[Shape] | None = None,
 ) -> Link:
-    """A link. inertia: one moment, three, or xx, yy, zz, xy, xz, yz, about the centre of mass [kg m^2]."""
+    """Return a link. inertia: one moment, three, or xx, yy, zz, xy, xz, yz, about the centre of mass [kg m^2]."""
     moments = np.atleast_1d(np.asarray(inertia, float))
     xx, yy, zz = moments[:3] if len(moments) >= 3 else np.repeat(moments, 3)
     xy, xz, yz = moments[3:] if len(moments) == 6 else np.zeros(3)
@@ -93,7 +81,7 @@ def joint(
     friction: float = 0.0,
     armature: float = 0.0,
 ) -> Joint:
-    """A joint. limits: lower, upper [rad or m], velocity, effort; None for no limits."""
+    """Return a joint. limits: lower, upper [rad or m], velocity, effort; None for no limits."""
     lower, upper, velocity, effort = [[value] for value in limits] if limits else [[]] * 4
     return Joint(
         name,
@@ -112,57 +100,35 @@ def joint(
     )
 
 
-def floating(base: str, name: str = "floating_base") -> tuple[Link, Joint]:
-    """The world and the joint that lets a base float in it."""
-    return Link(WORLD), Joint(name, "floating", WORLD, base)
-
-
 def robot(
     name: str, links: Sequence[Link], joints: Sequence[Joint], source: str, home: ArrayLike | None = None
 ) -> Model:
+    """Return a robot. Its links and joints may be given in any order."""
     ordered_links, ordered_joints = order(name, {part.name: part for part in links}, list(joints))
     q = None if home is None else np.asarray(home, float)
     return Model(name, ordered_links, ordered_joints, source=source, home=q)
 
 
-# Inertia of solids, for robots whose publication gives sizes and a density, or masses only.
-
-
-def solid(shapes: Sequence[Shape], density: float) -> Inertia:
-    """Mass properties of homogeneous bodies rigidly joined; overlaps count twice [kg/m^3]."""
-    parts = [(density * _volume(s), s.pose.translation, _moments(s)) for s in shapes]
-    mass = sum(m for m, _, _ in parts)
-    com = sum((m * p for m, p, _ in parts), np.zeros(3)) / mass
-    matrix = np.zeros((3, 3))
-    for (m, p, unit), s in zip(parts, shapes, strict=True):
+def moments_of(bars: Sequence[Shape], mass: float) -> Array:
+    """Return xx, yy, zz, xy, xz, yz of homogeneous cylinders and capsules of a total mass about their centre of mass."""
+    parts = [(_volume(s), s.pose.translation, _moments(s)) for s in bars]
+    volume = sum(m for m, _, _ in parts)
+    com = sum((m * p for m, p, _ in parts), np.zeros(3)) / volume
+    M = np.zeros((3, 3))
+    for (m, p, unit), s in zip(parts, bars, strict=True):
         d, R = p - com, s.pose.rotation
-        matrix += m * (R @ np.diag(unit) @ R.T + d @ d * np.eye(3) - np.outer(d, d))
-    return Inertia(mass, com, matrix)
-
-
-def moments_of(shapes: Sequence[Shape], mass: float) -> Array:
-    """xx, yy, zz, xy, xz, yz of homogeneous shapes of a given mass about their own centre of mass."""
-    unit = solid(shapes, 1.0)
-    M = unit.matrix * mass / unit.mass
+        M += m * (R @ np.diag(unit) @ R.T + d @ d * np.eye(3) - np.outer(d, d))
+    M = (M + M.T) / 2 * mass / volume
     return np.array([M[0, 0], M[1, 1], M[2, 2], M[0, 1], M[0, 2], M[1, 2]])
 
 
 def _volume(s: Shape) -> float:
-    if s.kind == "sphere":
-        return 4 / 3 * np.pi * s.size[0] ** 3
-    if s.kind == "box":
-        return float(np.prod(s.size))
     ends = 4 / 3 * np.pi * s.size[0] ** 3 if s.kind == "capsule" else 0.0
     return np.pi * s.size[0] ** 2 * s.size[1] + ends
 
 
 def _moments(s: Shape) -> Array:
-    """Principal moments per unit mass in the shape's frame [m^2]."""
-    if s.kind == "sphere":
-        return np.full(3, 0.4 * s.size[0] ** 2)
-    if s.kind == "box":
-        x, y, z = s.size**2
-        return np.array([y + z, x + z, x + y]) / 12
+    """Return the principal moments per unit mass in the shape's frame [m^2]."""
     r, h = s.size
     tube = np.array([(3 * r**2 + h**2) / 12] * 2 + [r**2 / 2])
     if s.kind == "cylinder":

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from costate.core.arrays import Array
 from costate.model.errors import Assumptions
-from costate.model.model import Array, Shape, Transform
+from costate.model.model import Shape, Transform
 from costate.model.rotation import from_wxyz
 from costate.model.surface import Softness, Surface
 

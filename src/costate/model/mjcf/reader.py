@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from costate.core.arrays import Array
 from costate.model.base import WORLD, with_floating_base
 from costate.model.document import parse
 from costate.model.errors import Assumptions, ModelError
@@ -23,7 +24,7 @@ from costate.model.mjcf.contact import listed_geoms, read_excluded, read_listed
 from costate.model.mjcf.equality import read_constraints
 from costate.model.mjcf.geom import read_geoms, softness
 from costate.model.mjcf.tendon import read_tendons
-from costate.model.model import Array, Inertia, Joint, Link, Model, Transform
+from costate.model.model import Inertia, Joint, Link, Model, Transform
 from costate.model.rotation import about_axis, from_wxyz
 from costate.model.surface import Bounds, Physics
 from costate.model.tree import note_massless

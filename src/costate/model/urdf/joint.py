@@ -1,4 +1,4 @@
-"""The <joint> elements of URDF."""
+"""The <joint> elements of URDF, read and written."""
 
 from __future__ import annotations
 
@@ -7,25 +7,30 @@ from typing import Any
 
 import numpy as np
 
+from costate.core.arrays import Array
 from costate.model.document import Node
 from costate.model.errors import Assumptions
-from costate.model.model import JOINT_SIZES, Array, Joint, Mimic
-from costate.model.urdf.link import read_origin
+from costate.model.model import JOINT_SIZES, Joint, Mimic
+from costate.model.urdf.element import add, number, read_origin, row, write_origin
 
-# URDF type -> our kind. "spherical" and "ball" are common extensions.
 _KINDS = {kind: kind for kind in JOINT_SIZES} | {"ball": "spherical"}
+"""Our kinds by type of URDF. "spherical" and "ball" are common extensions."""
 _HAS_AXIS = ("revolute", "continuous", "prismatic", "planar")
+_RANGED = ("revolute", "prismatic")
+_DYNAMICS = ("damping", "friction", "armature", "stiffness", "rest")
+"""Attributes of <dynamics>: two of URDF and three of our own."""
 
 NO_LIMIT = 1e300
-"""Limits from here on mean that there is none: `write_urdf` writes 1.8e308, which other readers take as a number."""
+"""Limit from which on there is none: `write_urdf` writes 1.8e308, which other readers take as a number."""
+_UNLIMITED = np.finfo(float).max
 
 
 def read_joint(node: Node, links: Mapping[str, object], assumed: Assumptions) -> Joint:
+    """Return the joint of a <joint> element between two of the links."""
     name = node.name()
     kind = _KINDS.get(node.text("type")) or node.fail(
         f'has the unknown type "{node.text("type")}"; one of {", ".join(_KINDS)} is expected'
     )
-    limits = _limits(node, name, kind, assumed)
     return Joint(
         name=name,
         kind=kind,
@@ -34,7 +39,7 @@ def read_joint(node: Node, links: Mapping[str, object], assumed: Assumptions) ->
         origin=read_origin(node),
         axis=_axis(node, kind),
         mimic=_mimic(node, kind),
-        **limits,
+        **_limits(node, name, kind, assumed),
         **_dynamics(node),
     )
 
@@ -62,11 +67,10 @@ def _axis(node: Node, kind: str) -> Array:
 
 
 def _limits(node: Node, name: str, kind: str, assumed: Assumptions) -> dict[str, Any]:
-    """The limits of a joint; joints with several velocities may give one number for each of them."""
+    """Return the limits of a joint; joints with several velocities may give one number for each of them."""
     limit, n = node.child("limit"), JOINT_SIZES[kind][1]
-    ranged = kind in ("revolute", "prismatic")
     if limit is None:
-        if ranged:
+        if kind in _RANGED:
             assumed.note(f"{kind} joints without <limit>, taken as unlimited", name)
         return {}
     found = {key: _unlimited(limit.numbers(key[4:], n, np.inf)) for key in ("max_velocity", "max_effort")}
@@ -79,7 +83,7 @@ def _limits(node: Node, name: str, kind: str, assumed: Assumptions) -> dict[str,
 
 
 def _range(limit: Node, name: str, kind: str, assumed: Assumptions) -> dict[str, Array]:
-    n, ranged = JOINT_SIZES[kind][1], kind in ("revolute", "prismatic")
+    n, ranged = JOINT_SIZES[kind][1], kind in _RANGED
     if not {"lower", "upper"} & set(limit.element.attrib):
         if ranged:
             assumed.note(f"{kind} joints with neither lower nor upper limit, taken as unlimited", name)
@@ -98,8 +102,8 @@ def _unlimited(values: Array) -> Array:
 
 
 def _dynamics(node: Node) -> dict[str, Any]:
-    """Damping and friction of URDF, and our further attributes armature, stiffness and rest."""
-    found: dict[str, Any] = dict.fromkeys(("damping", "friction", "armature", "stiffness", "rest"), 0.0)
+    """Return damping and friction of URDF, and our further attributes armature, stiffness and rest."""
+    found: dict[str, Any] = dict.fromkeys(_DYNAMICS, 0.0)
     dynamics, armature = node.child("dynamics"), node.child("armature")
     if dynamics:
         found = {key: dynamics.number(key, 0.0) for key in found}
@@ -116,3 +120,29 @@ def _mimic(node: Node, kind: str) -> Mimic | None:
     if mimic is None or kind == "fixed":
         return None
     return Mimic(mimic.text("joint"), mimic.number("multiplier", 1.0), mimic.number("offset", 0.0))
+
+
+def write_joint(root: Any, joint: Joint) -> None:
+    """Add a <joint> element."""
+    node = add(root, "joint", name=joint.name, type=joint.kind)
+    write_origin(node, joint.origin)
+    add(node, "parent", link=joint.parent)
+    add(node, "child", link=joint.child)
+    if joint.kind in _HAS_AXIS:
+        add(node, "axis", xyz=row(joint.axis))
+    if joint.kind != "fixed":
+        _write_limits(node, joint)
+    dynamics = {k: getattr(joint, k) for k in _DYNAMICS}
+    if any(dynamics.values()):
+        add(node, "dynamics", **{k: number(v) for k, v in dynamics.items() if v or k in ("damping", "friction")})
+    if joint.mimic:
+        multiplier, offset = number(joint.mimic.multiplier), number(joint.mimic.offset)
+        add(node, "mimic", joint=joint.mimic.joint, multiplier=multiplier, offset=offset)
+
+
+def _write_limits(node: Any, joint: Joint) -> None:
+    limits = {"effort": joint.max_effort, "velocity": joint.max_velocity}
+    if joint.kind != "continuous":
+        limits |= {"lower": joint.lower, "upper": joint.upper}
+    if joint.kind in _RANGED or any(np.any(np.isfinite(v)) for v in limits.values()):
+        add(node, "limit", **{name: row(np.clip(v, -_UNLIMITED, _UNLIMITED)) for name, v in limits.items()})

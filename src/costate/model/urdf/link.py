@@ -1,83 +1,34 @@
-"""The <link> elements of URDF: inertia, shapes, colours."""
+"""The <link> elements of URDF: inertia and shapes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from costate.core.arrays import Array
 from costate.model.document import Node
 from costate.model.errors import Assumptions
-from costate.model.mesh_path import find_mesh
-from costate.model.model import Array, Inertia, Link, Shape, Transform
-from costate.model.rotation import from_rpy
+from costate.model.model import Inertia, Link, Transform
+from costate.model.urdf.element import add, number, read_origin, write_origin
+from costate.model.urdf.shape import ShapeContext, read_shapes, write_shape
 
-Color = tuple[float, float, float, float]
-
-# Attributes that hold a shape's sizes, per kind; "size" is a vector of three. Meshes are read apart.
-_SIZES: dict[str, tuple[str, ...]] = {
-    "sphere": ("radius",),
-    "box": ("size",),
-    "cylinder": ("radius", "length"),
-    "capsule": ("radius", "length"),
-    "ellipsoid": ("size",),
-    "plane": (),
-    "mesh": (),
-}
-
-# Relative to the largest principal moment; files print about six digits.
 _ROUNDED = 1e-5
+"""Error of printed inertias relative to the largest principal moment: files print about six digits."""
 
 
-@dataclass(frozen=True)
-class LinkContext:
-    """What reading a link needs to know about the rest of the file."""
-
-    path: Path
-    package_dirs: Sequence[str | Path]
-    materials: dict[str, Color]
-    assumed: Assumptions
-
-
-def read_link(node: Node, context: LinkContext) -> Link:
+def read_link(node: Node, context: ShapeContext) -> Link:
+    """Return the link of a <link> element."""
     contact = node.child("contact")
     lateral = contact.child("lateral_friction") if contact else None
     friction = lateral.number("value") if lateral else None
     return Link(
         name=node.name(),
         inertia=_inertia(node, context.assumed),
-        visuals=_shapes(node, "visual", context, None),
-        collisions=_shapes(node, "collision", context, friction),
+        visuals=read_shapes(node, "visual", context, None),
+        collisions=read_shapes(node, "collision", context, friction),
     )
-
-
-def read_origin(node: Node) -> Transform:
-    """Pose in the <origin> of an element; the identity if it has none."""
-    origin = node.child("origin")
-    if origin is None:
-        return Transform()
-    return Transform(from_rpy(origin.vector("rpy", (0.0, 0.0, 0.0))), origin.vector("xyz", (0.0, 0.0, 0.0)))
-
-
-def read_materials(root: Node) -> dict[str, Color]:
-    """All named colours of the file: the global materials, and those defined where they are first used."""
-    materials: dict[str, Color] = {}
-    for element in root.element.iter("material"):
-        node = Node(element, root.file)
-        color = _color(node)
-        if color and node.element.get("name"):
-            materials.setdefault(node.name(), color)
-    return materials
-
-
-def _color(node: Node) -> Color | None:
-    color = node.child("color")
-    if color is None:
-        return None
-    r, g, b, a = color.vector("rgba", (1.0, 1.0, 1.0, 1.0))
-    return float(r), float(g), float(b), float(a)
 
 
 def _inertia(node: Node, assumed: Assumptions) -> Inertia:
@@ -103,7 +54,7 @@ def _matrix(node: Node) -> Array:
 
 
 def _check_matrix(node: Node, link: str, mass: float, matrix: Array, assumed: Assumptions) -> None:
-    """No mass distribution has a negative moment, nor one that exceeds the sum of the other two."""
+    """Refuse negative moments, and note a moment that exceeds the sum of the other two: no mass distribution has these."""
     low, middle, high = np.linalg.eigvalsh(matrix)
     if low < -_ROUNDED * abs(high) or high < 0.0:
         node.fail(f"has the principal moments {low:.6g}, {middle:.6g}, {high:.6g} kg m^2; none may be negative")
@@ -113,55 +64,18 @@ def _check_matrix(node: Node, link: str, mass: float, matrix: Array, assumed: As
         assumed.note("links with a rotational inertia but no mass, kept", link)
 
 
-def _shapes(link: Node, tag: str, context: LinkContext, friction: float | None) -> tuple[Shape, ...]:
-    shapes = []
-    for node in link.children(tag):
-        geometry = node.require("geometry")
-        form = next(geometry.children(), None) or geometry.fail(f"is empty; one of {', '.join(_SIZES)} is expected")
-        if form.tag in _SIZES:
-            shapes.append(_shape(node, form, context, friction))
-        else:
-            context.assumed.note("shapes of an unknown kind, left out", f"<{form.tag}> (link {link.name()!r})")
-    return tuple(shapes)
-
-
-def _shape(node: Node, form: Node, context: LinkContext, friction: float | None) -> Shape:
-    own = node.number("friction", -1.0)
-    mesh = uri = None
-    if form.tag == "mesh":
-        uri = form.text("filename")
-        mesh = find_mesh(uri, context.path, context.package_dirs)
-        if mesh is None:
-            link = node.element.getparent().get("name")
-            context.assumed.note("mesh files not found, so these shapes cannot be used", f"{uri} (link {link!r})")
-    return Shape(
-        kind=form.tag,
-        size=_size(form),
-        pose=read_origin(node),
-        name=node.text("name", ""),
-        color=_material(node, context),
-        mesh=mesh,
-        uri=uri,
-        friction=own if own >= 0.0 else friction,
-    )
-
-
-def _size(form: Node) -> Array:
-    if form.tag == "mesh":
-        return form.vector("scale", (1.0, 1.0, 1.0))
-    sizes = [form.vector(a, (np.nan,) * 3) if a == "size" else [form.number(a)] for a in _SIZES[form.tag]]
-    size = np.concatenate(sizes) if sizes else np.zeros(0)
-    if not np.all(size >= 0.0):
-        form.fail(f"has the size {size}; {' and '.join(_SIZES[form.tag])} must be given and not negative")
-    return size
-
-
-def _material(node: Node, context: LinkContext) -> Color | None:
-    material = node.child("material")
-    if material is None:
-        return None
-    name = material.text("name", "")
-    color = _color(material) or context.materials.get(name)
-    if color is None and name and material.child("texture") is None:
-        context.assumed.note("materials without a colour, drawn in the default one", name)
-    return color
+def write_link(root: Any, link: Link, moves: bool, path: Path) -> None:
+    """Add a <link> element. A massless link that moves says so, or readers would take it for an omission."""
+    node = add(root, "link", name=link.name)
+    inertia = link.inertia
+    if moves or inertia.mass or np.any(inertia.matrix) or np.any(inertia.com):
+        inertial = add(node, "inertial")
+        write_origin(inertial, Transform(translation=inertia.com))
+        add(inertial, "mass", value=number(inertia.mass))
+        entries = {
+            f"i{a}{b}": inertia.matrix["xyz".index(a), "xyz".index(b)] for a, b in ("xx", "xy", "xz", "yy", "yz", "zz")
+        }
+        add(inertial, "inertia", **{name: number(value) for name, value in entries.items()})
+    for tag, shapes in (("visual", link.visuals), ("collision", link.collisions)):
+        for shape in shapes:
+            write_shape(add(node, tag), shape, path)

@@ -11,11 +11,12 @@ from costate.model.errors import Assumptions, ModelError
 from costate.model.model import Joint, Link, Model
 from costate.model.tree import note_massless, order, resolve_mimics
 from costate.model.urdf.joint import read_joint
-from costate.model.urdf.link import LinkContext, read_link, read_materials
+from costate.model.urdf.link import read_link
+from costate.model.urdf.shape import ShapeContext, read_materials
 
 
 def read_urdf(path: str | Path, floating_base: bool | None = None, package_dirs: Sequence[str | Path] = ()) -> Model:
-    """The robot in a URDF file.
+    """Return the robot in a URDF file.
 
     floating_base: True adds a link "world" and a floating joint, False fixes a base the file lets float, None keeps it.
     package_dirs: folders in which the packages of package://... meshes are looked for, besides those above the file.
@@ -32,7 +33,7 @@ def _read(root: Node, path: Path, package_dirs: Sequence[str | Path]) -> tuple[M
         root.fail("is not a robot; the root element of a URDF file is <robot>")
     _refuse_xacro(root)
     assumed = Assumptions(str(path))
-    context = LinkContext(path, package_dirs, read_materials(root), assumed)
+    context = ShapeContext(path, package_dirs, read_materials(root), assumed)
     links: dict[str, Link] = {}
     for node in root.children("link"):
         _unique(node, links)

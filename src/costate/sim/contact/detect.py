@@ -1,8 +1,13 @@
-"""The narrow phase of pairs that are programs: pairs of one kind are a map, far ones are left out by their bounding spheres."""
+"""Detection: the contact points of all pairs of shapes, as expressions of a step's symbols.
+
+Pairs with a formula are expressions of the configuration. Pairs that need a search are programs: their contact points are symbols
+of their own, and a stage of the step's program, one map per kind of pair, gives them their values. Searched pairs that are far
+apart are left out by their bounding spheres.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,44 +16,107 @@ import numpy as np
 from casadi import SX
 
 from costate.collision.bounds import BOUND, bound, pruned
-from costate.collision.narrow import POINT, POSE, pair_key, pair_program, point_count
-from costate.collision.pairs import ContactPoint, Placed
-from costate.collision.shapes import size_symbols
+from costate.collision.narrow import POINT, pair_program, point_count
+from costate.collision.pairs import ContactPoint, Placed, by_program
 from costate.core.fork import cached_property
 from costate.kernel import ProgramBuilder
-from costate.kernel.ir.program import Program, Var
+from costate.kernel.ir.program import Var
+from costate.model.surface import Surface
+from costate.physics.kinematics import body_poses, link_pose
+from costate.sim.contact.pair_kinds import Kind, Pair, ShapeTable, pair_kinds
 
 if TYPE_CHECKING:
     from costate.sim.setup import Symbols
 
 
 @dataclass(frozen=True, eq=False)
-class Narrow:
-    """Pairs of placed solids, and symbols for the places where they may touch."""
+class Contact:
+    """A contact point between two links, with its friction and surface."""
 
-    pairs: tuple[tuple[int, int], ...]
-    """Indices of colliders."""
-    placed: dict[int, Placed]
-    symbols: SX
-    """POINT numbers for each place of each pair, in the order of the pairs."""
+    link_a: str
+    link_b: str
+    shapes: tuple[str, str]
+    geometry: ContactPoint
+    friction: SX
+    """Coefficient of sliding friction."""
+    surface: Surface | None = None
+    """Softness and friction of the pair, for contact models that use MuJoCo's surfaces."""
+    along: SX | None = None
+    """Direction near to the first axis of friction, for contact models that choose one."""
 
-    @staticmethod
-    def of(pairs: Sequence[tuple[int, int]], placed: dict[int, Placed]) -> Narrow:
-        count = sum(point_count(placed[i].solid, placed[j].solid) for i, j in pairs)
-        used = {k: placed[k] for pair in pairs for k in pair}
-        return Narrow(tuple(pairs), used, SX.sym("places", POINT * count))
+    @property
+    def rubs(self) -> bool:
+        """Return whether the contact has rows of friction."""
+        return not (self.friction.is_constant() and float(self.friction) == 0.0)
+
+
+class Detection:
+    """The contact points of a world, from the symbols of a step."""
+
+    def __init__(self, s: Symbols):
+        self.symbols, self.scene = s, s.setup.scene
 
     @cached_property
-    def starts(self) -> dict[tuple[int, int], int]:
-        """Pair -> its first place."""
-        starts, at = {}, 0
-        for i, j in self.pairs:
-            starts[i, j] = at
-            at += point_count(self.placed[i].solid, self.placed[j].solid)
-        return starts
+    def placed(self) -> dict[int, Placed]:
+        """Colliders that may touch others, at their poses in the world."""
+        s = self.symbols
+        bodies = body_poses(s.tree, s.q)
+        links = {k: link_pose(s.tree, bodies, self.scene.colliders[k].link) for k in s.used}
+        return {k: s.place(self.scene.colliders[k], links[k]) for k in s.used}
+
+    @cached_property
+    def searched(self) -> Searched | None:
+        """The pairs whose contact points a program finds."""
+        placed = self.placed
+        pairs = [(i, j) for i, j in self.scene.pairs if by_program(placed[i].solid, placed[j].solid)]
+        return Searched.of(pairs, placed) if pairs else None
+
+    def contacts(self) -> list[Contact]:
+        """Return the contacts of all pairs, in the order of the pairs."""
+        s, model = self.symbols, self.symbols.setup.contact
+        found = []
+        for i, j in self.scene.pairs:
+            a, b = self.scene.colliders[i], self.scene.colliders[j]
+            near = self._points(i, j)
+            if not near:
+                raise ValueError(
+                    f"'{a.name}' and '{b.name}' have no points to touch each other by: make one of simpler shapes, or leave the "
+                    "pair out with collide="
+                )
+            surface = self.scene.listed.get((i, j)) or model.surface_between(a, b)
+            friction = s.friction_between(i, j)
+            found += [Contact(a.link, b.link, (a.name, b.name), c, friction, surface, along) for c, along in near]
+        return found
+
+    def _points(self, i: int, j: int) -> list[tuple[ContactPoint, SX | None]]:
+        if self.searched is not None and (i, j) in self.searched.starts:
+            return [(c, None) for c in self.searched.contact_points(i, j)]
+        return self.symbols.setup.contact.contact_points(self.placed[i], self.placed[j])
+
+
+@dataclass(frozen=True, eq=False)
+class Searched:
+    """Pairs of shapes that are programs, and symbols for their contact points."""
+
+    pairs: tuple[Pair, ...]
+    placed: Mapping[int, Placed]
+    symbols: SX
+    """POINT numbers for each contact point of each pair, in the order of the pairs."""
+
+    @staticmethod
+    def of(pairs: Sequence[Pair], placed: Mapping[int, Placed]) -> Searched:
+        count = sum(point_count(placed[i].solid, placed[j].solid) for i, j in pairs)
+        used = {k: placed[k] for pair in pairs for k in pair}
+        return Searched(tuple(pairs), used, SX.sym("points", POINT * count))
+
+    @cached_property
+    def starts(self) -> dict[Pair, int]:
+        """Pair -> number of its first contact point."""
+        counts = [point_count(self.placed[i].solid, self.placed[j].solid) for i, j in self.pairs]
+        return dict(zip(self.pairs, np.concatenate([[0], np.cumsum(counts)]).astype(int).tolist(), strict=False))
 
     def contact_points(self, i: int, j: int) -> list[ContactPoint]:
-        """Places of one pair, as symbols."""
+        """Return the contact points of one pair, as symbols."""
         found = []
         for k in range(point_count(self.placed[i].solid, self.placed[j].solid)):
             at = POINT * (self.starts[i, j] + k)
@@ -57,55 +125,30 @@ class Narrow:
         return found
 
     def call(self, b: ProgramBuilder, s: Symbols, args: Sequence[Var], prune: bool = True) -> Var:
-        """Values of the symbols, from the inputs of a step."""
-        rows: dict[int, tuple[int, int, int]] = {}  # where pose, sizes and bounds of a collider are
-        data: list[SX] = []
-        at = 0
-        for k, p in self.placed.items():
-            parts = [ca.vertcat(ca.vec(p.rotation), p.position), size_symbols(p.solid), ca.vertcat(*bound(p.solid))]
-            rows[k] = (at, at + POSE, at + POSE + parts[1].numel())
-            data += parts
-            at += sum(x.numel() for x in parts)
-        (values,) = b.call(ca.Function("placed", s.inputs, [ca.densify(ca.vertcat(*data))]), *args)
-        groups: dict[object, list[tuple[int, int]]] = {}
-        for i, j in self.pairs:
-            groups.setdefault(pair_key(self.placed[i].solid, self.placed[j].solid), []).append((i, j))
-        found: list[Var] = []
-        target: list[np.ndarray] = []
-        for members in groups.values():
-            found.append(self._group(b, values, rows, members, prune))
-            target += [POINT * self.starts[m] + np.arange(self._width(*m)) for m in members]
-        whole = found[0] if len(found) == 1 else b.concat(*found)
-        order = np.concatenate(target)
+        """Add the stages that find the values of the symbols, from the inputs of a step."""
+        table = ShapeTable(self.placed)
+        spheres = ca.densify(ca.vertcat(*(ca.vertcat(*bound(p.solid)) for p in self.placed.values())))
+        shapes = b.call(ca.Function("placed", s.inputs, [table.poses, table.sizes, spheres]), *args)
+        kinds = pair_kinds(self.pairs, self.placed, pair_program)
+        found = [self._find(b, table, kind, shapes, prune) for kind in kinds]
+        whole = b.concat(*found) if found[1:] else found[0]
+        order = np.concatenate([self._elements(kind) for kind in kinds])
         if np.array_equal(order, np.arange(len(order))):
             return whole
         x = SX.sym("x", whole.size)
         return b.call(ca.Function("ordered", [x], [x[np.argsort(order).tolist()]]), whole)[0]
 
-    def _width(self, i: int, j: int) -> int:
-        return POINT * point_count(self.placed[i].solid, self.placed[j].solid)
+    def _elements(self, kind: Kind) -> np.ndarray:
+        """Elements of the symbols that belong to the pairs of a kind."""
+        width = np.arange(POINT * kind.points)
+        return np.concatenate([POINT * self.starts[self.pairs[m]] + width for m in kind.members])
 
-    def _group(
-        self,
-        b: ProgramBuilder,
-        values: Var,
-        rows: dict[int, tuple[int, int, int]],
-        members: list[tuple[int, int]],
-        prune: bool,
-    ) -> Var:
-        """Places of all pairs of one kind."""
-        first = [self.placed[k].solid for k in members[0]]
-        program = pair_program(*first)
-        widths = [POSE, POSE, *program.in_sizes[2:]]
-        tables = [
-            np.array([rows[m[side]][part] + np.arange(width) for m in members])
-            for (side, part), width in zip(((0, 0), (1, 0), (0, 1), (1, 1)), widths, strict=True)
-        ]
-        if prune:
-            program = pruned(program)
-            tables += [np.array([rows[m[side]][2] + np.arange(BOUND) for m in members]) for side in (0, 1)]
-        return _mapped(b, program, values, tables)
-
-
-def _mapped(b: ProgramBuilder, program: Program, values: Var, tables: list[np.ndarray]) -> Var:
-    return b.map(program, [(values, t) for t in tables], [None])[0]
+    def _find(self, b: ProgramBuilder, table: ShapeTable, kind: Kind, shapes: Sequence[Var], prune: bool) -> Var:
+        """Add the map over the pairs of one kind. shapes: poses, sizes and bounding spheres of all shapes."""
+        poses, sizes, spheres = shapes
+        pairs = [self.pairs[m] for m in kind.members]
+        reads = table.reads(pairs, kind.program, poses, sizes)
+        if not prune:
+            return b.map(kind.program, reads, [None])[0]
+        reads += [(spheres, t) for t in table.sides(pairs, BOUND)]
+        return b.map(pruned(kind.program), reads, [None])[0]

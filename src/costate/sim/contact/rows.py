@@ -12,51 +12,51 @@ from costate.collision.pairs import tangents
 from costate.physics.jacobian import point_jacobian
 from costate.physics.kinematics import body_poses
 from costate.physics.tree import ROOT
-from costate.sim.contact.options import PGS
+from costate.sim.contact.detect import Contact
 from costate.sim.forces.tendons import Length
-from costate.sim.setup import Contact, Symbols
+from costate.sim.setup import Symbols
 
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """One bound. Impulses are along J^T."""
+    """One scalar constraint. Impulses are along J^T."""
 
     kind: str
-    """normal | tangent | limit | friction."""
+    """Kind: normal | tangent | limit | friction."""
     J: SX
-    """(1, nv)."""
+    """Jacobian (1, nv)."""
     gap: SX
     """Distance to the bound [m or rad]; 0 for tangents and friction."""
     contact: int = -1
-    """For a tangent: row of its normal."""
+    """Number of the normal row of a tangent."""
     bound: SX | None = None
-    """tangent: friction coefficient; friction: largest impulse [N m s or N s]."""
+    """Bound of a tangent: its friction coefficient; of friction: its largest impulse [N m s or N s]."""
     bounces: bool = False
     joint: str = ""
-    """Or tendon, of a limit or of friction."""
+    """Joint or tendon of a limit or of friction."""
 
 
-def constraint_rows(s: Symbols, q: SX, touches: list[Contact], dt: float) -> list[Row]:
-    """All rows at a configuration: per contact a normal and two tangents, then limits, then friction of joints and tendons."""
+def constraint_rows(s: Symbols, q: SX, contacts: list[Contact], dt: float) -> list[Row]:
+    """Return all rows at a configuration: a normal and two tangents per contact, then limits, then friction of joints."""
     rows: list[Row] = []
     bodies = body_poses(s.tree, q)
-    for t in touches:
+    for t in contacts:
         c = t.geometry
         J = relative_jacobian(s, bodies, t)
         normal = len(rows)
         rows.append(Row("normal", c.normal.T @ J, c.gap, bounces=True))
         if t.rubs:
             rows += [Row("tangent", d.T @ J, SX(0), normal, t.friction) for d in tangents(c.normal)]
-    contact = s.setup.contact
-    if contact is not None and contact.joint_limits:
+    if s.setup.contact.joint_limits:
         rows += limit_rows(s, q)
-    if isinstance(contact, PGS) and contact.joint_friction:
+    if s.setup.contact.joint_friction:
         rows += friction_rows(s, dt)
     return rows
 
 
 def relative_jacobian(s: Symbols, bodies: list, t: Contact) -> SX:
-    """Velocity of link a against link b, each at its own surface, (3, nv): an impact later in the step has the right levers."""
+    """Return the Jacobian (3, nv) of the velocity of link a against link b, each at its own surface: so an impact later in the step
+    has the right levers."""
     J = SX(3, s.setup.nv)
     c = t.geometry
     for link, sign in ((t.link_a, 1), (t.link_b, -1)):
@@ -68,7 +68,7 @@ def relative_jacobian(s: Symbols, bodies: list, t: Contact) -> SX:
 
 
 def limit_rows(s: Symbols, q: SX) -> list[Row]:
-    """One row per limited joint or tendon, for whichever limit is nearer."""
+    """Return one row per limited joint or tendon, for whichever limit is nearer."""
     model = s.setup.scene.model
     lengths = [
         (j.name, Length(((iq, iv, 1.0),)), float(j.lower[0]), float(j.upper[0]))
@@ -91,7 +91,7 @@ def _limit_row(name: str, J: SX, x: SX, low: float, high: float) -> Row | None:
 
 
 def friction_rows(s: Symbols, dt: float) -> list[Row]:
-    """One row per coordinate of joints with Coulomb friction, one per tendon with some."""
+    """Return one row per coordinate of joints with Coulomb friction, and one per tendon with some."""
     model = s.setup.scene.model
     rows = []
     for j, iv in zip(model.joints, model.v_index, strict=True):

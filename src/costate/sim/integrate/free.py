@@ -42,7 +42,7 @@ def free_motion(s: Symbols, q: SX, v: SX, u: SX, extra: SX | None = None, joint_
         bias = bias - tendon_forces(s, q, v, joint_friction)
     if extra is not None:
         bias = bias - extra
-    if setup.integrator == "implicit":  # M (v' - v) / dt = ... - D v' - K (q + dt v' - rest)
+    if setup.method.implicit:  # M (v' - v) / dt = ... - D v' - K (q + dt v' - rest)
         D, K = resistance(s, q)
         stiffness = per_velocity(s, "stiffness")
         M = M + ca.diag(dt * per_velocity(s, "damping") + dt**2 * stiffness) + dt * D + dt**2 * K

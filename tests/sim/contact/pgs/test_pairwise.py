@@ -10,7 +10,7 @@ import torch
 from tests.gradients import check_gradients
 
 import costate as cs
-from costate.sim.contact.pgs.mappable import is_mapped
+from costate.sim.contact.pgs.pairwise.choice import is_pairwise
 
 Tensor = torch.Tensor
 HEIGHTS = (0.1, 0.12, 0.14)
@@ -47,7 +47,7 @@ def jumbled(world: cs.World, batch: int) -> Tensor:
 def test_same_steps_as_by_rows() -> None:
     """Both visit the same rows in the same order, so even unfinished sweeps agree."""
     rows, mapped = (stack(way, warm_start=True, substeps=2) for way in (False, True))
-    assert is_mapped(mapped.setup) and not is_mapped(stack(None).setup)
+    assert is_pairwise(cs.PGS(mapped=True), mapped.setup) and not is_pairwise(cs.PGS(), rows.setup)
     x = jumbled(rows, 16)
     expected = rows.step(x)
     assert (expected - x)[:, rows.nq :].abs().max() > 1

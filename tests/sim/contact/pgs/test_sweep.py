@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from casadi import SX
 
-from costate.sim.contact.options import PGS
+from costate.sim import PGS
 from costate.sim.contact.pgs.sweep import make_sweep
 from costate.sim.contact.rows import Row
 

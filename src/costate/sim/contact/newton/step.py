@@ -1,11 +1,13 @@
-"""Soft contact as MuJoCo defines it: the step of a world with the `Newton` contact model.
+"""Soft contact as MuJoCo defines it: the substep of a world with the `Newton` contact model.
 
-prepare:  masses, forces, constraints          newton_rows.py, newton_places.py
-solve:    accelerations, to tolerance          newton_problem.py, newton_solve.py, newton_cost.py
-finish:   velocities and positions after the step, implicit in damping; or four stages of all this, newton_rk4.py
+prepare:  masses, forces, constraints          rows.py, points.py, weights.py
+solve:    accelerations, to tolerance          problem.py, solve.py, cost.py
+finish:   velocities and positions after the step, implicit in damping; or four stages of all this (integrate/rk4.py)
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import casadi as ca
 from casadi import SX
@@ -16,10 +18,10 @@ from costate.physics.algebra.ltl import factor
 from costate.physics.dynamics.crba import crba
 from costate.physics.dynamics.passive import Passive
 from costate.physics.dynamics.rnea import rnea
+from costate.sim.contact.model import substep_inputs, substep_outputs
 from costate.sim.contact.newton.problem import Data, Problem, make_problem
-from costate.sim.contact.newton.rows import blocks, resolved
+from costate.sim.contact.newton.rows import blocks
 from costate.sim.contact.newton.solve import Solver, derivatives
-from costate.sim.contact.options import Newton
 from costate.sim.forces.tendons import resistance, tendon_forces
 from costate.sim.forces.torques import actuate, actuator_damping
 from costate.sim.integrate.advance import advance, turning
@@ -27,37 +29,37 @@ from costate.sim.integrate.free import per_velocity
 from costate.sim.integrate.rk4 import runge_kutta
 from costate.sim.setup import Setup, Symbols
 
+if TYPE_CHECKING:
+    from costate.sim.contact.newton.model import Newton
 
-def newton_step(setup: Setup) -> Program:
-    """One substep as a program: (x, u, parameters, wrenches) -> (x', impulses along the rows of all constraints, residual).
+
+def newton_substep(options: Newton, setup: Setup) -> Program:
+    """Build the program of one substep: see model.py of the package `contact`.
 
     residual: largest generalised force [N or N m] that is not balanced, (1,).
     """
-    contact = setup.contact
-    assert isinstance(contact, Newton)
     s = Symbols(setup)
-    data, problem = problem_of(s)
-    solve = _acceleration(s, data, problem, contact)
-    b = ProgramBuilder("step")
-    args = [b.input(f"i{k}", x.numel()) for k, x in enumerate(s.inputs)]
+    data, problem = problem_of(s, options)
+    solve = _acceleration(s, data, problem, options)
+    b = ProgramBuilder("substep")
+    carry, args = substep_inputs(b, s)
     a, *numbers = b.call(solve, *args)
-    if setup.integrator == "rk4":
+    if setup.method.stages > 1:
         only_a = Program(solve.inputs, solve.stages, solve.outputs[:1])
-        b.output("x", runge_kutta(b, s, only_a, args))
+        x = runge_kutta(b, s, only_a, args)
     else:
-        b.output("x", b.call(_finish(s, problem), *args, numbers[0], a)[0])
-    b.output("impulses", b.call(_impulses(problem, setup.dt), *numbers, a)[0])
-    b.output("residual", b.call(_residual(problem), *numbers, a)[0])
-    return b.program()
+        (x,) = b.call(_finish(s, problem, options), *args, numbers[0], a)
+    (impulses,) = b.call(_impulses(problem, setup.dt), *numbers, a)
+    return substep_outputs(b, x, carry, impulses, b.call(_residual(problem), *numbers, a)[0])
 
 
-def _acceleration(s: Symbols, data: Data, problem: Problem, contact: Newton) -> Program:
-    """(x, u, parameters, wrenches) -> (accelerations (nv,), the problem's numbers)."""
+def _acceleration(s: Symbols, data: Data, problem: Problem, options: Newton) -> Program:
+    """Build the program (x, u, parameters, wrenches) -> (accelerations (nv,), the problem's numbers)."""
     b = ProgramBuilder("acceleration")
     args = [b.input(f"i{k}", x.numel()) for k, x in enumerate(s.inputs)]
     numbers = s.call(b, "prepare", data.flat(), args)
     if problem.n:
-        solver = Solver(problem, contact.iterations, contact.tolerance, contact.line_search)
+        solver = Solver(problem, options.iterations, options.tolerance, options.line_search)
         tangent, adjoint = derivatives(problem)
         (a,) = b.custom(solver.program(), *numbers, tangent=tangent, adjoint=adjoint)
     else:
@@ -67,18 +69,16 @@ def _acceleration(s: Symbols, data: Data, problem: Problem, contact: Newton) -> 
     return b.program()
 
 
-def problem_of(s: Symbols) -> tuple[Data, Problem]:
-    """The problem of a step."""
-    contact = s.setup.contact
-    assert isinstance(contact, Newton)
+def problem_of(s: Symbols, options: Newton) -> tuple[Data, Problem]:
+    """Return the problem of a step; `options` leaves neither cone nor impratio open."""
+    assert options.cone is not None and options.impratio is not None
     model = s.setup.scene.model
     M = crba(model, s.params, s.q)
-    passive = Passive(friction=not contact.joint_friction)
+    passive = Passive(friction=not options.joint_friction)
     bias = rnea(model, s.params, s.q, s.v, SX(model.nv, 1), s.wrenches, passive)
-    bias = bias - tendon_forces(s, s.q, s.v, not contact.joint_friction)
+    bias = bias - tendon_forces(s, s.q, s.v, not options.joint_friction)
     # Accelerations are those in axes that stand still, see advance.py.
     f = actuate(s, s.q, s.v, s.u, M, bias) - bias + M @ turning(model, s.v)
-    options = resolved(s)
     return make_problem(M, f, blocks(s, s.contacts(), options), options.cone, options.impratio)
 
 
@@ -86,12 +86,12 @@ def _free(problem: Problem) -> ca.Function:
     return ca.Function("free", problem.inputs, [factor(problem.full_mass()).solve(problem.symbols.f)])
 
 
-def _finish(s: Symbols, problem: Problem) -> ca.Function:
-    """The next state. At the solution M a is the sum of all forces; damping acts on the velocity after the step."""
+def _finish(s: Symbols, problem: Problem, options: Newton) -> ca.Function:
+    """Return the next state. At the solution M a is the sum of all forces; damping acts on the velocity after the step."""
     setup = s.setup
     a = SX.sym("a", setup.nv)
     acceleration = a
-    damping = _damping(s)
+    damping = _damping(s, options)
     if damping is not None:
         M = problem.full_mass()
         acceleration = factor(M + setup.dt * damping).solve(M @ a)
@@ -100,24 +100,22 @@ def _finish(s: Symbols, problem: Problem) -> ca.Function:
     return ca.Function("finish", [*s.inputs, problem.inputs[0], a], [x])
 
 
-def _damping(s: Symbols) -> SX | None:
-    """What the step is implicit in, (nv, nv): Euler's in the damping of joints; "implicit" also in that of tendons and actuators
-    (MuJoCo's implicitfast)."""
+def _damping(s: Symbols, options: Newton) -> SX | None:
+    """Return the damping that the step is implicit in, (nv, nv): Euler's method in that of joints; "implicit" also in that of
+    tendons and actuators (MuJoCo's implicitfast)."""
     setup = s.setup
-    contact = setup.contact
-    assert isinstance(contact, Newton)
     own = per_velocity(s, "damping")
     none = own.is_constant() and ca.norm_inf(ca.DM(own)) == 0
     total = SX(setup.nv, setup.nv) if none else ca.diag(own)
-    if setup.integrator == "implicit":
+    if setup.method.implicit:
         total = total + resistance(s, s.q)[0] + actuator_damping(s, s.q, s.v, s.u)
-    elif not contact.implicit_damping:
+    elif not options.implicit_damping:
         return None
     return total if total.nnz() else None
 
 
 def _impulses(problem: Problem, dt: float) -> ca.Function:
-    """Along the rows in the order in which the constraints were found."""
+    """Return impulses along the rows, in the order in which the constraints were found."""
     a = SX.sym("a", problem.nv)
     forces = problem.force(problem.deviations(a))[list(problem.order)] if problem.n else SX.zeros(1)
     return ca.Function("impulses", [*problem.inputs, a], [dt * ca.densify(forces)])

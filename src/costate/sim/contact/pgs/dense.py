@@ -8,21 +8,23 @@ The sweeps are a scan whose carried state is lambda; its adjoint is the reversed
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import casadi as ca
 from casadi import SX
 
 from costate.kernel import ProgramBuilder
 from costate.kernel.ir.program import Program, Var
-from costate.sim.contact.options import PGS
-from costate.sim.contact.pgs.mappable import is_mapped
-from costate.sim.contact.pgs.pairwise import mapped_step
+from costate.sim.contact.model import substep_inputs, substep_outputs
 from costate.sim.contact.pgs.sweep import Sweep, make_sweep
 from costate.sim.contact.pgs.targets import target_of
 from costate.sim.contact.rows import Row, constraint_rows
 from costate.sim.integrate.advance import advance
 from costate.sim.integrate.free import Free, free_motion
 from costate.sim.setup import Setup, Symbols
+
+if TYPE_CHECKING:
+    from costate.sim.contact.pgs.model import PGS
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,80 +34,61 @@ class Problem:
     rows: list[Row]
     sweep: Sweep
     W: SX
-    """(nv, n)."""
+    """Changes of velocity by unit impulses M^-1 J^T, (nv, n)."""
     c: SX
-    """J v_free - target, (n,)."""
+    """Speeds less targets J v_free - target, (n,)."""
     rest: SX | None
     """Part of the step that is left after the impact, (n,); None where nothing bounces: impulses then act all along."""
     more: dict[str, SX]
     """Further right-hand sides like c, by what their solution is for."""
 
 
-def pgs_step(setup: Setup, warm: bool = False) -> Program:
-    """One substep as a program: (x, u, parameters, wrenches) -> (x', impulses, residual).
+def dense_substep(options: PGS, setup: Setup) -> Program:
+    """Build the program of one substep: see model.py of the package `contact`. Its carry are the impulses to start from.
 
-    warm: The program has one more input after x, the impulses to start from. residual: largest speed [m/s or rad/s] by which one
-    more sweep would change a row, (1,).
+    residual: largest speed [m/s or rad/s] by which one more sweep would change a row, (1,).
     """
-    if is_mapped(setup):
-        return mapped_step(setup, warm)
-    options = setup.contact
-    assert isinstance(options, PGS)
     s = Symbols(setup)
     free = free_motion(s, s.q, s.v, s.u, joint_friction=not options.joint_friction)
     rows = constraint_rows(s, s.q, s.contacts(), setup.dt)
-    b = ProgramBuilder("step")
-    args = [b.input("i0", setup.nx)]
-    (start,) = [b.input("start", max(len(rows), 1))] if warm else b.call(_zeros(max(len(rows), 1)))
-    args += [b.input(f"i{k}", x.numel()) for k, x in enumerate(s.inputs) if k]
+    n = len(rows)
+    b = ProgramBuilder("substep")
+    carry, args = substep_inputs(b, s, n if options.warms(setup) else 0)
     if not rows:
-        return _without_rows(b, s, args, free.velocity)
+        return _without_rows(b, s, args, free.velocity, carry)
     problem = make_problem(s, options, rows, free)
     rest = [] if problem.rest is None else [problem.rest]
     outputs = [free.velocity, _nonzeros(problem.W), problem.sweep.system, _bounds(rows), *rest, problem.c]
     outputs += problem.more.values()
     v_free, w, system, bounds, *found = s.call(b, "prepare", outputs, args)
     sides = found[len(rest) :]
-    carry = _first(b, problem, start, w)
-    ends = [_sweeps(b, problem.sweep, options.sweeps, carry, [system, sides[0], bounds])]
-    zero = b.call(_zeros(problem.sweep.carry_size))[0] if sides[1:] else carry
-    ends += [_sweeps(b, problem.sweep, options.sweeps, zero, [system, c, bounds]) for c in sides[1:]]
-    solved = [b.slice(end, 0, len(rows)) for end in ends]
-    finish = _finish(setup, s, problem, list(problem.more))
-    (x,) = b.call(finish, args[0], v_free, w, *solved, *found[: len(rest)])
-    impulses = solved[0]
-    b.output("x", x)
-    b.output("impulses", impulses)
+    still = b.zeros(problem.sweep.carry_size)
+    starts = [_started(b, problem, carry, w) if carry.size else still, *(still for _ in sides[1:])]
+    ends = [
+        b.scan(problem.sweep.function, options.sweeps, start, shared=[system, c, bounds])[0][0]
+        for start, c in zip(starts, sides, strict=True)
+    ]
+    solved = [b.slice(end, 0, n) for end in ends]
+    (x,) = b.call(_finish(setup, s, problem, list(problem.more)), args[0], v_free, w, *solved, *found[: len(rest)])
     (again,) = b.call(problem.sweep.function, ends[0], system, sides[0], bounds)
-    b.output("residual", b.call(_residual(problem.sweep, len(rows)), ends[0], again, system)[0])
-    return b.program()
+    (residual,) = b.call(_residual(problem.sweep, n), ends[0], again, system)
+    return substep_outputs(b, x, solved[0] if carry.size else carry, solved[0], residual)
 
 
-def _without_rows(b: ProgramBuilder, s: Symbols, args: list[Var], velocity: SX) -> Program:
-    used = s.v if s.setup.integrator == "explicit" else velocity
-    after = advance(s.setup.scene.model, s.q, used, velocity, s.setup.dt)
+def _without_rows(b: ProgramBuilder, s: Symbols, args: list[Var], velocity: SX, carry: Var) -> Program:
+    travelled = s.v if s.setup.method.travels_before else velocity
+    after = advance(s.setup.scene.model, s.q, travelled, velocity, s.setup.dt)
     (x,) = b.call(ca.Function("free", s.inputs, [after]), *args)
-    b.output("x", x)
-    for name in ("impulses", "residual"):
-        b.output(name, b.call(_zeros(1))[0])
-    return b.program()
+    return substep_outputs(b, x, carry, b.zeros(1), b.zeros(1))
 
 
-def _zeros(n: int) -> ca.Function:
-    return ca.Function("zeros", [], [SX.zeros(n)])
-
-
-def _first(b: ProgramBuilder, problem: Problem, start: Var, w: Var) -> Var:
-    """What the sweeps carry where they start from impulses."""
+def _started(b: ProgramBuilder, problem: Problem, start: Var, w: Var) -> Var:
+    """Return what the sweeps carry where they start from impulses."""
     if problem.sweep.carry_size == start.size:
         return start
     impulse, entries = SX.sym("lambda", start.size), SX.sym("w", w.size)
     carry = ca.vertcat(impulse, SX(problem.W.sparsity(), entries) @ impulse)
     return b.call(ca.Function("carry", [impulse, entries], [ca.densify(carry)]), start, w)[0]
-
-
-def _sweeps(b: ProgramBuilder, sweep: Sweep, sweeps: int, start: Var, shared: list[Var]) -> Var:
-    return b.scan(sweep.function, sweeps, start, shared=shared)[0][0]
 
 
 def _residual(sweep: Sweep, n: int) -> ca.Function:
@@ -115,20 +98,21 @@ def _residual(sweep: Sweep, n: int) -> ca.Function:
 
 
 def make_problem(s: Symbols, options: PGS, rows: list[Row], free: Free) -> Problem:
-    """`more` holds what is solved beside the impulses: "push" (split correction), "jump" (explicit integration)."""
+    """Return the problem of a step. Its `more` holds right-hand sides that are solved besides: "push" (split correction) and "jump"
+    (explicit integration)."""
     J = ca.vertcat(*(r.J for r in rows))
     W = ca.sparsify(ca.horzcat(*(_sparse_solve(free.factor, r.J.T) for r in rows)))
     before = J @ s.v
     c, push, rest = _offsets(s, options, rows, J @ free.velocity, before)
     more = {"push": push} if options.correction == "split" else {}
-    if s.setup.integrator == "explicit":
+    if s.setup.method.travels_before:
         # Positions move with the velocity before the step, so their impacts are those of that velocity.
         more["jump"], _, rest = _offsets(s, options, rows, before, before)
     return Problem(rows, make_sweep(rows, J, W, options), W, c, None if rest.is_constant() else rest, more)
 
 
 def _offsets(s: Symbols, options: PGS, rows: list[Row], speed: SX, before: SX) -> tuple[SX, SX, SX]:
-    """Speeds less targets, minus the speeds that undo overlap, and the parts of the step after the impacts, (n,) each."""
+    """Return speeds less targets, minus the speeds that undo overlap, and the parts of the step after the impacts, (n,) each."""
     restitution = s.contact_value("restitution")
     c, push, rest = [], [], []
     for k, row in enumerate(rows):
@@ -151,12 +135,12 @@ def _nonzeros(A: SX) -> SX:
 
 
 def _bounds(rows: list[Row]) -> SX:
-    """Friction coefficients and bounds, one per row (0 where there is none)."""
+    """Return friction coefficients and bounds, one per row (0 where there is none)."""
     return ca.vertcat(*(SX(0) if r.bound is None else r.bound for r in rows))
 
 
 def _finish(setup: Setup, s: Symbols, problem: Problem, more: list[str]) -> ca.Function:
-    """Velocities after the impulses, and positions that know when they came."""
+    """Return the function that advances velocities by the impulses, and positions by the time at which they came."""
     pattern, n = problem.W.sparsity(), len(problem.rows)
     v_free, w, impulse = SX.sym("v", setup.nv), SX.sym("w", pattern.nnz()), SX.sym("lambda", n)
     others = {name: SX.sym(name, n) for name in more}

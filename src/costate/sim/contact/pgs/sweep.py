@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import casadi as ca
 from casadi import SX
 
-from costate.sim.contact.options import PGS
 from costate.sim.contact.rows import Row
+
+if TYPE_CHECKING:
+    from costate.sim.contact.pgs.model import PGS
 
 
 @dataclass(frozen=True, eq=False)

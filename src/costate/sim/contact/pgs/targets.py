@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import casadi as ca
 from casadi import SX
 
-from costate.sim.contact.options import PGS
 from costate.sim.contact.rows import Row
+
+if TYPE_CHECKING:
+    from costate.sim.contact.pgs.model import PGS
 
 
 def target_of(row: Row, speed: SX, before: SX, restitution: SX, options: PGS, dt: float) -> tuple[SX, SX, SX]:

@@ -1,0 +1,1 @@
+"""Calls of compiled code: tensors as words, outputs, sums over the batch, threads."""

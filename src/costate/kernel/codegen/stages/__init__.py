@@ -1,0 +1,49 @@
+"""Code of each kind of stage: a table from the kind to the function that writes it.
+
+A writer gets the emitter, the op, and the slots of its inputs and outputs. A new kind of stage is one file in `ops/`, one here, a
+row in this table and a test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from costate.kernel.codegen.stages.cond import write_cond
+from costate.kernel.codegen.stages.map import write_map
+from costate.kernel.codegen.stages.scan import write_scan
+from costate.kernel.codegen.stages.simple import (
+    write_add,
+    write_custom,
+    write_finite,
+    write_join,
+    write_straight,
+    write_zeros,
+)
+from costate.kernel.codegen.stages.table import write_corners
+from costate.kernel.codegen.stages.walk import write_walk
+from costate.kernel.codegen.unit import Writer
+from costate.kernel.ir.program import Op
+from costate.kernel.ir.straight import Straight
+from costate.kernel.ir.vector_ops import Add, Join, Zeros
+from costate.kernel.ops.cond import Cond
+from costate.kernel.ops.custom import Custom
+from costate.kernel.ops.finite import Finite
+from costate.kernel.ops.map import Map
+from costate.kernel.ops.scan import Scan
+from costate.kernel.ops.table import Corners
+from costate.kernel.ops.walk import Walk
+
+WRITERS: Mapping[type[Op], Writer] = {
+    Straight: write_straight,
+    Zeros: write_zeros,
+    Add: write_add,
+    Join: write_join,
+    Finite: write_finite,
+    Custom: write_custom,
+    Cond: write_cond,
+    Map: write_map,
+    Walk: write_walk,
+    Scan: write_scan,
+    Corners: write_corners,
+}
+"""Kind of stage -> what writes it. (A slice is a view, without code.)"""

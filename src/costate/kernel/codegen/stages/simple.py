@@ -1,0 +1,51 @@
+"""LLVM IR of stages that are a call or two: straight-line code, long vectors, flags, stages with derivatives of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from costate.kernel.codegen.emit import Emitter
+from costate.kernel.codegen.slots import Slot, shifted
+from costate.kernel.ir.straight import Straight
+from costate.kernel.ir.vector_ops import Add, Join, Zeros
+from costate.kernel.ops.custom import Custom
+from costate.kernel.ops.finite import Finite
+
+
+def write_straight(e: Emitter, op: Straight, ins: Sequence[Slot], outs: Sequence[Slot]) -> None:
+    """Call the chunks of a straight-line function, one after the other."""
+    chunks, slots = e.unit.straight(op)
+    e.call_chunks(chunks, slots, [e.pointer(p) for p in ins], [e.pointer(p) for p in outs])
+
+
+def write_zeros(e: Emitter, op: Zeros, ins: Sequence[Slot], outs: Sequence[Slot]) -> None:
+    """Fill a vector with zeros."""
+    e.helper("vzero", f"ptr {e.pointer(outs[0])}", f"i64 {op.size}")
+
+
+def write_add(e: Emitter, op: Add, ins: Sequence[Slot], outs: Sequence[Slot]) -> None:
+    """Copy the first vector and add the second."""
+    target = e.pointer(outs[0])
+    e.copy(target, e.pointer(ins[0]), op.size)
+    e.helper("vadd", f"ptr {target}", f"ptr {e.pointer(ins[1])}", f"i64 {op.size}")
+
+
+def write_join(e: Emitter, op: Join, ins: Sequence[Slot], outs: Sequence[Slot]) -> None:
+    """Copy the parts that were not made in their place."""
+    for source, start, n in zip(ins, op.starts(), op.sizes, strict=True):
+        target = shifted(outs[0], start)
+        if source != target:
+            e.copy(e.pointer(target), e.pointer(source), n)
+
+
+def write_finite(e: Emitter, op: Finite, ins: Sequence[Slot], outs: Sequence[Slot]) -> None:
+    """Look at all vectors; a flag once cleared stays so."""
+    flag = e.pointer(outs[0])
+    e.copy(flag, e.pointer(ins[0]), 1)
+    for slot, n in zip(ins[1:], op.sizes, strict=True):
+        e.helper("vfinite", f"ptr {e.pointer(slot)}", f"ptr {flag}", f"i64 {n}")
+
+
+def write_custom(e: Emitter, op: Custom, ins: Sequence[Slot], outs: Sequence[Slot]) -> None:
+    """Call the body."""
+    e.call(e.unit.function(op.body), [e.pointer(p) for p in ins], [e.pointer(p) for p in outs])

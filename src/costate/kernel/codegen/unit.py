@@ -1,0 +1,119 @@
+"""Units: everything the object code of one kernel is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from costate.kernel.codegen.chunks import Chunk, cut
+from costate.kernel.codegen.emit import Emitter, Function
+from costate.kernel.codegen.from_casadi import tape_of
+from costate.kernel.codegen.names import Names
+from costate.kernel.codegen.program_code import write_program
+from costate.kernel.codegen.slots import Memory, Slot
+from costate.kernel.ir.program import DYNAMIC, Op, Program
+from costate.kernel.ir.straight import Straight
+from costate.kernel.vecmath import FUNCTIONS, symbol
+
+Writer = Callable[[Emitter, Any, Sequence[Slot], Sequence[Slot]], None]
+"""Write a stage: (emitter, op, slots of its inputs, slots of its outputs)."""
+
+
+@dataclass
+class Unit:
+    """IR functions, chunks for the workers, and external constants of one kernel."""
+
+    names: Names
+    writers: Mapping[type[Op], Writer]
+    """Kind of stage -> what writes it; `codegen/stages` has the table."""
+    functions: dict[str, str] = field(default_factory=dict)
+    chunks: list[Chunk] = field(default_factory=list)
+    globals: list[str] = field(default_factory=list)
+    grids: dict[str, np.ndarray] = field(default_factory=dict)
+    """Constant arrays the code refers to by symbol; they stay outside of the object code."""
+    n_ops: int = 0
+    flops: int = 0
+    ops: dict[str, int] = field(default_factory=dict)
+    """Operations of each straight-line op, by key."""
+    _made: dict[str, Function] = field(default_factory=dict)
+    _cut: dict[str, tuple[list[str], int]] = field(default_factory=dict)
+    _constants: dict[tuple[str, bytes], str] = field(default_factory=dict)
+
+    def straight(self, op: Straight) -> tuple[list[str], int]:
+        """Chunk names of a straight-line function, and the workspace they share."""
+        if op.key not in self._cut:
+            tape = tape_of(op.fn)
+            name = f"s{len(self._cut)}"
+            chunks, slots = cut(name, tape, len(op.in_sizes), len(op.out_sizes))
+            self.chunks += chunks
+            self.n_ops += tape.n_ops
+            self.ops[op.key] = tape.n_ops
+            self.flops += tape.flops
+            self._cut[op.key] = [c.name for c in chunks], slots
+        return self._cut[op.key]
+
+    def function(self, program: Program) -> Function:
+        """A program as a function of its own, for loop bodies."""
+        if program.key not in self._made:
+            self._made[program.key] = self._chunk_alone(program) or self._write(program)
+        return self._made[program.key]
+
+    def _chunk_alone(self, program: Program) -> Function | None:
+        """A program that is one chunk needs no wrapper."""
+        if len(program.stages) != 1:
+            return None
+        (stage,) = program.stages
+        if not isinstance(stage.op, Straight) or (stage.inputs, stage.outputs) != (program.inputs, program.outputs):
+            return None
+        chunks, slots = self.straight(stage.op)
+        return Function(chunks[0], slots) if len(chunks) == 1 else None
+
+    def _write(self, program: Program) -> Function:
+        name = f"p{len(self._made)}_{program.key[:8]}"
+        e = Emitter(self, nested=True)
+        ins: list[Slot] = [Memory(f"%i{k}") for k in range(len(program.inputs))]
+        outs: list[Slot] = [Memory(f"%o{k}") for k in range(len(program.outputs))]
+        write_program(e, program, ins, outs)
+        arguments = self.names.arguments(len(ins), len(outs))
+        self.functions[name] = e.finish(f"define internal void @{name}({arguments}) #0")
+        return Function(name, e.workspace)
+
+    def constant(self, values: np.ndarray, kind: str) -> str:
+        """A constant array inside the object code: kind i32, i64."""
+        key = kind, np.ascontiguousarray(values, np.int64).tobytes()
+        if key not in self._constants:
+            self._constants[key] = f"@table{len(self.globals)}"
+            items = ", ".join(f"{kind} {int(v)}" for v in values.ravel())
+            self.globals.append(f"{self._constants[key]} = internal constant [{values.size} x {kind}] [{items}]")
+        return self._constants[key]
+
+    def declarations(self) -> set[str]:
+        """Return declarations of what the functions use: chunks, grids and intrinsics."""
+        n = self.names
+        chunks = {f"declare void @{c.name}({', '.join(['ptr'] * (c.n_inputs + c.n_outputs + 1))})" for c in self.chunks}
+        intrinsics = {
+            f"declare {n.vec} @llvm.masked.load.{n.suffix}.p0(ptr, {n.mask}, {n.vec})",
+            f"declare {n.vec} @llvm.floor.{n.suffix}({n.vec})",
+            f"declare {n.scalar} @llvm.vector.reduce.fmax.{n.suffix}({n.vec})",
+        }
+        return chunks | intrinsics | {f"@{name} = external global i8" for name in self.grids}
+
+    def imports(self) -> list[str]:
+        """Return the external symbols: vector functions that the chunks call, and constant grids."""
+        ops = {ins[0] for c in self.chunks for _, ins in c.body}
+        names = (ops & FUNCTIONS.keys()) | ({"sincos"} if ops & {"sincos", "cossin"} else set())
+        return [symbol(name, self.names.width, self.names.dtype) for name in sorted(names)] + sorted(self.grids)
+
+    def work(self, program: Program) -> tuple[int, int]:
+        """Count (operations per sample, operations per sample and step of dynamic loops) of an optimised program."""
+        total, per_step = 0, 0
+        for s in program.stages:
+            inside = sum(self.work(body)[0] for body in s.op.bodies())
+            if s.op.repeats == DYNAMIC:
+                per_step += inside
+            else:
+                total += self.ops.get(s.op.key, 0) + inside * s.op.repeats
+        return total, per_step

@@ -1,0 +1,112 @@
+"""Straight-line stages: a CasADi SX function of vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from costate.kernel.ir.casadi_ops import check_ops
+from costate.kernel.ir.program import Array, Builder, Op, Program, Var
+
+
+class Straight(Op):
+    """A function without loops or branches. Inputs and outputs are dense column vectors."""
+
+    def __init__(self, fn: ca.Function):
+        if not fn.is_a("SXFunction"):
+            fn = fn.expand()
+        self.fn = fn
+        self.in_sizes = tuple(fn.numel_in(k) for k in range(fn.n_in()))
+        self.out_sizes = tuple(fn.numel_out(k) for k in range(fn.n_out()))
+
+    @classmethod
+    def of(cls, name: str, inputs: Sequence[ca.SX], outputs: Sequence[ca.SX]) -> Straight:
+        return cls(ca.Function(name, list(inputs), [ca.densify(o) for o in outputs]))
+
+    def describe(self) -> tuple[Any, ...]:
+        return (self.fn.serialize().encode(),)
+
+    def evaluate(self, *inputs: Array) -> list[Array]:
+        if not inputs:  # CasADi takes the number of columns from its arguments
+            return [np.array(v) for v in ca.Function.call(self.fn, [])]
+        columns = self.fn.map(inputs[0].shape[1]).call([ca.DM(x) for x in inputs])
+        return [np.array(c) for c in columns]
+
+    def symbols(self, prefix: str = "x") -> list[ca.SX]:
+        return [ca.SX.sym(f"{prefix}{k}", n) for k, n in enumerate(self.in_sizes)]
+
+    def call(self, args: list[ca.SX]) -> list[ca.SX]:
+        """The outputs as expressions. (Without arguments CasADi would answer with numbers.)"""
+        return [ca.SX(y) for y in self.fn.call(args)]
+
+    def jvp(self, b: Builder, ins: Sequence[Var], tans: Sequence[Var | None]) -> tuple[list[Var], list[Var | None]]:
+        x = self.symbols()
+        y = self.call(x)
+        active = [k for k, t in enumerate(tans) if t is not None]
+        dx = [ca.SX.sym(f"d{k}", self.in_sizes[k]) for k in active]
+        dy = _split(ca.jtimes(ca.vertcat(*y), ca.vertcat(*(x[k] for k in active)), ca.vertcat(*dx)), self.out_sizes)
+        op = Straight.of("jvp", x + dx, dy)
+        tangents: list[Var | None] = list(b.stage(op, *ins, *(t for t in tans if t is not None)))
+        return b.stage(self, *ins), [t if d.nnz() else None for t, d in zip(tangents, dy, strict=True)]
+
+    def vjp(self, b, ins, outs, kept, seeds, wrt) -> list[Var | None]:
+        x = self.symbols()
+        y = self.call(x)
+        of = [k for k, s in enumerate(seeds) if s is not None]
+        to = [k for k, w in enumerate(wrt) if w]
+        bars = [ca.SX.sym(f"b{k}", self.out_sizes[k]) for k in of]
+        flat = ca.jtimes(ca.vertcat(*(y[k] for k in of)), ca.vertcat(*(x[k] for k in to)), ca.vertcat(*bars), True)
+        grads = _split(flat, [self.in_sizes[k] for k in to])
+        stage = b.stage(Straight.of("vjp", x + bars, grads), *ins, *(s for s in seeds if s is not None))
+        result: list[Var | None] = [None] * len(ins)
+        for k, v, g in zip(to, stage, grads, strict=True):
+            if g.nnz():
+                result[k] = v
+        return result
+
+    def restrict(self, used: Sequence[bool]) -> tuple[Op, list[int], list[int]]:
+        x = self.symbols()
+        outs = [k for k, u in enumerate(used) if u]
+        every = self.call(x)
+        y = [every[k] for k in outs]
+        names = {str(s) for s in ca.symvar(ca.veccat(ca.SX(), *y))}
+        ins = [k for k, s in enumerate(x) if any(str(e) in names for e in ca.symvar(s))]
+        if len(outs) == len(self.out_sizes) and len(ins) == len(self.in_sizes):
+            return self, ins, outs
+        return Straight.of(self.fn.name(), [x[k] for k in ins], y), ins, outs
+
+
+def _split(flat: ca.SX, sizes: Sequence[int]) -> list[ca.SX]:
+    ends = np.cumsum([0, *sizes])
+    return [flat[int(a) : int(b)] for a, b in pairwise(ends)]
+
+
+def as_program(body: ca.Function | Program) -> Program:
+    """A CasADi function as a program of one stage."""
+    if isinstance(body, Program):
+        return body
+    _check_columns(body)
+    op = Straight(body)
+    check_ops(op.fn)
+    b = Builder()
+    return b.finish(*b.stage(op, *(b.input(n) for n in op.in_sizes)))
+
+
+def _check_columns(fn: ca.Function) -> None:
+    """Other shapes would be read in CasADi's order, not in that of tensors."""
+    for k in range(fn.n_in()):
+        if fn.size2_in(k) != 1 or fn.nnz_in(k) != fn.numel_in(k):
+            raise ValueError(
+                f"body '{fn.name()}': input {k} ({fn.name_in(k)}) is {fn.sparsity_in(k).dim(True)}, expected a dense "
+                f"column: pass the elements as a vector and reshape inside"
+            )
+    for k in range(fn.n_out()):
+        if fn.size2_out(k) != 1:
+            raise ValueError(
+                f"body '{fn.name()}': output {k} ({fn.name_out(k)}) is {fn.sparsity_out(k).dim()}, expected a column: "
+                f"return casadi.vec(...) of it"
+            )

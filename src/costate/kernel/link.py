@@ -1,0 +1,49 @@
+"""Linking: from a recipe to callable code, through the cache or the compiler."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from costate.kernel.calls.native import NativeCode
+from costate.kernel.codegen.driver import Layout
+from costate.kernel.codegen.names import Names
+from costate.kernel.compile import compile_program
+from costate.kernel.machine import cache as disk
+from costate.kernel.machine.artifact import Artifact
+from costate.kernel.machine.jit import Library, math_symbols, math_text, object_code
+from costate.kernel.machine.target import Target, host
+from costate.kernel.recipe import Recipe
+
+
+def native_code(recipe: Recipe, layout: Layout, dtype: str, target: Target | None = None) -> NativeCode:
+    """Callable code of a recipe; compiled only if it is not on disk."""
+    target = target or host()
+    artifact = artifact_of(recipe, layout, dtype, target)
+    grids = recipe.grids
+    imports = {}
+    for name in artifact.imports:
+        imports[name] = grids[name].ctypes.data if name in grids else math_library(target, dtype).address(name)
+    library = Library(list(artifact.images), ["entry"], imports, keep=grids)
+    workspace = artifact.workspace * Names(dtype, target.lanes(dtype)).stride
+    n_tensors = len(layout.inputs) + len(layout.outputs)
+    return NativeCode(library.address("entry"), n_tensors, workspace, artifact, library)
+
+
+def artifact_of(recipe: Recipe, layout: Layout, dtype: str, target: Target) -> Artifact:
+    key = disk.entry_key(recipe.key, layout, dtype, target)
+    artifact = disk.load(key)
+    if artifact is None:
+        artifact = compile_program(recipe.build(), layout, target, dtype)
+        disk.store(key, artifact)
+    return artifact
+
+
+@cache
+def math_library(target: Target, dtype: str) -> Library:
+    """The vector functions, compiled once per CPU and number type and shared by all kernels."""
+    key = disk.entry_key("vector functions", None, dtype, target)
+    artifact = disk.load(key)
+    if artifact is None:
+        artifact = Artifact((object_code(math_text(target, dtype), target),), 0, 0, 0, 0, 0, 0.0, ())
+        disk.store(key, artifact)
+    return Library(list(artifact.images), math_symbols(target.lanes(dtype), dtype), {})

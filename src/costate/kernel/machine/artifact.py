@@ -1,0 +1,25 @@
+"""Artifacts: compiled kernels as data, ready to be stored and linked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """A compiled kernel, ready to be linked: what the cache stores."""
+
+    images: tuple[bytes, ...]
+    """Object files."""
+    workspace: int
+    """Vectors of workspace per thread."""
+    n_ops: int
+    flops: int
+    work: int
+    """Operations per sample, loops counted as often as they run (while loops: at most), dynamic ones left out."""
+    step_work: int
+    """Operations per sample and step of a loop of dynamic length."""
+    seconds: float
+    """Time it took to compile."""
+    imports: tuple[str, ...]
+    """External symbols: vector functions and constant grids."""

@@ -1,0 +1,183 @@
+"""Linearisation: a program split into what depends on its inputs alone, run once, and a linear rest, run for every tangent.
+
+    forward:  inputs -> outputs, coefficients          linear:  tangents, some inputs, coefficients -> tangents of outputs
+
+Forward mode would run everything again for each column of a Jacobian. Here the linear rest of straight-line code is what is left of
+its tangents when everything that does not depend on a tangent is taken out; that of a scan is a scan over what its steps left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import casadi as ca
+
+from costate.kernel.ir.derive import vjp
+from costate.kernel.ir.program import Builder, Op, Program, Var
+from costate.kernel.ir.prune import prune
+from costate.kernel.ir.straight import Straight
+from costate.kernel.ir.vector_ops import zeros
+from costate.kernel.ops.custom import Custom
+from costate.kernel.ops.scan import Scan
+
+MANY = 2
+"""A scan becomes a matrix where there are this many times more columns than it has results."""
+
+
+@dataclass(frozen=True, eq=False)
+class Linear:
+    """Both parts of a program."""
+
+    forward: Program
+    """Inputs of the program -> its outputs, then coefficients."""
+    linear: Program
+    """Tangents (of wrt), inputs of the program (of needs), coefficients -> tangents of all outputs."""
+    needs: tuple[int, ...]
+    """Inputs of the program that the linear part reads."""
+
+
+def linearized(program: Program, wrt: Sequence[int], columns: int = 1) -> Linear:
+    """Split a program for tangents of the inputs in wrt, of which there will be so many."""
+    split = _Split(columns)
+    values = {v: split.forward.input(v.size) for v in program.inputs}
+    tangents: dict[Var, Var | None] = {program.inputs[k]: split.linear.input(program.in_sizes[k]) for k in wrt}
+    for s in program.stages:
+        ins, tans = [values[v] for v in s.inputs], [tangents.get(v) for v in s.inputs]
+        if any(tans):
+            outs, out_tans = split.stage(s.op, ins, tans)
+        else:
+            outs, out_tans = split.forward.stage(s.op, *ins), [None] * len(s.outputs)
+        values.update(zip(s.outputs, outs, strict=True))
+        tangents.update(zip(s.outputs, out_tans, strict=True))
+    dots = [tangents.get(v) or zeros(split.linear, v.size) for v in program.outputs]
+    linear = prune(split.linear.finish(*dots))
+    read = {v for s in linear.stages for v in s.inputs} | set(linear.outputs)
+    used = {value: v for value, v in split.given.items() if v in read}
+    ins = split.forward.inputs
+    needs = [k for k, v in enumerate(ins) if v in used]
+    left = [v for v in used if v not in set(ins)]
+    order = [*linear.inputs[: len(wrt)], *(used[ins[k]] for k in needs), *(used[v] for v in left)]
+    forward = prune(split.forward.finish(*(values[v] for v in program.outputs), *left))
+    return Linear(forward, replace(linear, inputs=tuple(order)), tuple(needs))
+
+
+@dataclass(eq=False)
+class _Split:
+    """Both parts while they are built."""
+
+    columns: int
+    forward: Builder = field(default_factory=Builder)
+    linear: Builder = field(default_factory=Builder)
+    given: dict[Var, Var] = field(default_factory=dict)
+    """Values of the forward part that the linear one reads -> what they are there."""
+
+    def of(self, value: Var) -> Var:
+        if value not in self.given:
+            self.given[value] = self.linear.input(value.size)
+        return self.given[value]
+
+    def stage(self, op: Op, ins: list[Var], tans: list[Var | None]) -> tuple[list[Var], list[Var | None]]:
+        """Values and tangents of a stage."""
+        if isinstance(op, Straight):
+            return self._straight(op, ins, tans)
+        if isinstance(op, Scan) and not op.counted and op.until is None:
+            return self._scan(op, ins, tans)
+        if isinstance(op, Custom) and op.tangent is not None:
+            return self._custom(op, op.tangent, ins, tans)
+        # All others: forward mode, with what it needs of the values.
+        _, found = op.jvp(self.linear, [self.of(v) for v in ins], tans)
+        return self.forward.stage(op, *ins), found
+
+    def _straight(self, op: Straight, ins: list[Var], tans: list[Var | None]) -> tuple[list[Var], list[Var | None]]:
+        x = op.symbols()
+        y = op.call(x)
+        active = [k for k, t in enumerate(tans) if t is not None]
+        dx = [ca.SX.sym(f"d{k}", op.in_sizes[k]) for k in active]
+        dy = ca.jtimes(ca.vertcat(*y), ca.vertcat(*(x[k] for k in active)), ca.vertcat(*dx))
+        rest, symbols, found = ca.extract_parametric(dy, ca.vertcat(*x))
+        names = {str(e) for e in ca.symvar(rest)}
+        read = [k for k, s in enumerate(x) if any(str(e) in names for e in ca.symvar(s))]
+        p = ca.vertcat(ca.SX(0, 1), *symbols)
+        *outs, coefficients = self.forward.stage(Straight.of("forward", x, [*y, ca.vertcat(ca.SX(0, 1), *found)]), *ins)
+        arguments = [*dx, *(x[k] for k in read), *([p] if symbols else [])]
+        left = [self.of(ins[k]) for k in read] + ([self.of(coefficients)] if symbols else [])
+        dots = ca.vertsplit(rest, [0, *_ends(op.out_sizes)])
+        pushed = self.linear.stage(Straight.of("linear", arguments, dots), *(t for t in tans if t is not None), *left)
+        return outs, [v if d.nnz() else None for v, d in zip(pushed, dots, strict=True)]
+
+    def _custom(
+        self, op: Custom, tangent: Program, ins: list[Var], tans: list[Var | None]
+    ) -> tuple[list[Var], list[Var | None]]:
+        """The tangent program is linear in the tangents already: what of it does not depend on them is run once."""
+        outs = self.forward.stage(op, *ins)
+        n = len(ins) + len(outs)
+        split = linearized(tangent, range(n, n + len(ins)), self.columns)
+        values = [*ins, *outs, *(zeros(self.forward, v.size) for v in ins)]
+        found = self.forward.inline(split.forward, *values)[len(outs) :]
+        dots = [t or zeros(self.linear, v.size) for t, v in zip(tans, ins, strict=True)]
+        left = [*(self.of(values[k]) for k in split.needs), *map(self.of, found)]
+        return outs, list(self.linear.inline(split.linear, *dots, *left))
+
+    def _scan(self, op: Scan, ins: list[Var], tans: list[Var | None]) -> tuple[list[Var], list[Var | None]]:
+        c, s, n_out = op.n_carry, op.n_carry + op.n_sequences, len(op.body.outputs)
+        moving = [k for k in range(len(op.body.inputs)) if k < c or tans[k] is not None]
+        body = linearized(op.body, moving)
+        kept = tuple(keep or k in body.needs for k, keep in enumerate(op.keep))
+        forward = replace(op, body=body.forward, keep=kept)
+        finals, results, states = forward.split_out(self.forward.stage(forward, *ins))
+        own, left = results[: n_out - c], results[n_out - c :]
+        state_of = dict(zip([k for k in range(c) if kept[k]], states, strict=True))
+
+        # Inputs of the linear body, sorted as those of a scan: tangents of carries; rows; what all steps share.
+        n = len(moving)
+        there = dict(zip(moving, body.linear.inputs, strict=False))
+        needed = dict(zip(body.needs, body.linear.inputs[n:], strict=False))
+        places: list[tuple[Var, Var]] = [(there[k], tans[k] or zeros(self.linear, ins[k].size)) for k in range(c)]
+        moved = {k: t for k, t in enumerate(tans) if t is not None}
+        rows = [(there[k], moved[k]) for k in moving if c <= k < s]
+        rows += [(needed[k], self.of(op.state_rows(self.forward, state_of[k], ins[k].size))) for k in needed if k < c]
+        rows += [(needed[k], self.of(ins[k])) for k in needed if c <= k < s]
+        rows += list(zip(body.linear.inputs[n + len(needed) :], map(self.of, left), strict=True))
+        shared = [(there[k], moved[k]) for k in moving if k >= s] + [
+            (needed[k], self.of(ins[k])) for k in needed if k >= s
+        ]
+        order = places + rows + shared
+        linear = replace(
+            op, body=replace(body.linear, inputs=tuple(inner for inner, _ in order)), n_sequences=len(rows)
+        )
+        outs = [*finals, *own, *(state_of[k] for k in range(c) if op.keep[k])]
+        arguments = [outer for _, outer in order]
+        known = set(self.given.values())
+        tangents = [k for k, v in enumerate(arguments) if v not in known]
+        if c == len(linear.out_sizes) == 1 and MANY * sum(linear.out_sizes) <= self.columns:
+            pushed = [self._matrix(linear, arguments, tangents)]
+        else:
+            pushed = self.linear.stage(linear, *arguments)
+        return outs, list(pushed)
+
+    def _matrix(self, op: Scan, arguments: list[Var], tangents: list[int]) -> Var:
+        """What a linear scan with a short result gives, as a product with its matrix: rows found once, by the reversed scan, are
+        cheaper than the scan for many columns."""
+        value_of = {there: value for value, there in self.given.items()}
+        b = Builder()
+        ins = [b.input(v.size) for v in arguments]
+        back = vjp(b.finish(*b.stage(op, *ins)), tangents, [0])
+        reads = back.depends_on([True] * len(tangents))
+        kept = [k for k in range(len(arguments)) if reads[k] and k not in tangents]
+        assert not any(reads[k] for k in tangents)  # it is linear
+        body = replace(back, inputs=(back.inputs[-1], *(back.inputs[k] for k in kept)))
+        (size,) = op.out_sizes
+        basis = self.forward.stage(Straight.of("basis", [], [ca.vec(ca.SX(ca.DM.eye(size)))]))[0]
+        rows = self.forward.stage(Scan(body, size, 0, 1, ()), basis, *(value_of[arguments[k]] for k in kept))
+        matrices = [ca.SX.sym(f"m{k}", v.size) for k, v in enumerate(rows)]
+        moved = [ca.SX.sym(f"t{k}", arguments[i].size) for k, i in enumerate(tangents)]
+        total = sum(
+            (ca.reshape(m, t.numel(), size).T @ t for m, t in zip(matrices, moved, strict=True)), ca.SX(size, 1)
+        )
+        product = Straight.of("product", [*matrices, *moved], [total])
+        return self.linear.stage(product, *map(self.of, rows), *(arguments[k] for k in tangents))[0]
+
+
+def _ends(sizes: Sequence[int]) -> list[int]:
+    return [sum(sizes[: k + 1]) for k in range(len(sizes))]

@@ -1,0 +1,123 @@
+"""Joints between links, and the motors on them.
+
+To add a kind of joint: a row of JOINT_SIZES here, a row of `KINDS` in `physics/joints.py` with its motion, and a case in the
+tests of both. Readers and writers, dynamics, contact and the viewer take it from these rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from costate.core.arrays import Array
+from costate.core.names import unknown
+from costate.model.errors import ModelError
+from costate.model.surface import Bounds
+from costate.model.transform import Transform
+
+# Velocities of floating, planar and spherical joints are expressed in the child frame, so every kind has a constant
+# motion subspace.
+JOINT_SIZES: dict[str, tuple[int, int]] = {
+    "fixed": (0, 0),
+    "revolute": (1, 1),  # q: angle [rad]
+    "continuous": (1, 1),  # as revolute, without position limits
+    "prismatic": (1, 1),  # q: distance [m]
+    "planar": (3, 3),  # q: x, y [m], angle [rad] in the plane normal to the axis; v: in the child frame
+    "spherical": (4, 3),  # q: quaternion xyzw; v: angular velocity in the child frame
+    "floating": (7, 6),  # q: position, quaternion xyzw; v: linear, angular in the child frame
+}
+"""Numbers of coordinates (nq) and of velocities (nv) of each kind of joint."""
+
+
+def _none() -> Array:
+    return np.zeros(0)
+
+
+@dataclass(frozen=True)
+class Mimic:
+    """A joint that follows another one: q = multiplier * q[joint] + offset. It has no coordinate of its own."""
+
+    joint: str
+    multiplier: float = 1.0
+    offset: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Joint:
+    """A joint that connects a parent link to a child link."""
+
+    name: str
+    kind: str
+    """Kind, a key of JOINT_SIZES."""
+    parent: str
+    child: str
+    origin: Transform = field(default_factory=Transform)
+    """Pose of the joint frame (= child link frame at q = 0) in the parent link frame."""
+    axis: Array = field(default_factory=lambda: np.array([0.0, 0.0, 1.0]))
+    """Unit axis in the joint frame: of rotation, of translation, or the normal of a planar joint. Shape (3,)."""
+    lower: Array = field(default_factory=_none)
+    """Lower limits per velocity coordinate [rad or m], -inf where there is none. Shape (nv of the kind,): a mimic joint
+    keeps its own limits, so use `Model.lower` for the limits of the coordinates."""
+    upper: Array = field(default_factory=_none)
+    """Upper limits, likewise."""
+    max_velocity: Array = field(default_factory=_none)
+    """Largest speed [rad/s or m/s], inf where there is none. Shape (nv,)."""
+    max_effort: Array = field(default_factory=_none)
+    """Largest torque or force [N m or N], inf where there is none. Shape (nv,)."""
+    damping: float = 0.0
+    """Viscous friction [N m s/rad or N s/m]: torque -damping * v."""
+    friction: float = 0.0
+    """Coulomb friction [N m or N]."""
+    armature: float = 0.0
+    """Rotor inertia seen at the joint [kg m^2 or kg], added to the diagonal of the mass matrix."""
+    stiffness: float = 0.0
+    """Stiffness of a spring [N m/rad or N/m]: torque -stiffness * (q - rest)."""
+    rest: float = 0.0
+    """Rest position of the spring [rad or m]."""
+    mimic: Mimic | None = None
+    bounds: Bounds | None = None
+    """Softness of its limits and friction, if the file gives it (MJCF)."""
+
+    def __post_init__(self) -> None:
+        if self.kind not in JOINT_SIZES:
+            raise ModelError(f"joint {self.name!r}: {unknown('kind', self.kind, JOINT_SIZES)}")
+        n = JOINT_SIZES[self.kind][1]
+        for name, none in (("lower", -np.inf), ("upper", np.inf), ("max_velocity", np.inf), ("max_effort", np.inf)):
+            limit = np.asarray(getattr(self, name), float)
+            limit = np.full(n, none) if limit.size == 0 else np.broadcast_to(limit, (n,))
+            object.__setattr__(self, name, limit)
+
+    @property
+    def nq(self) -> int:
+        return 0 if self.mimic else JOINT_SIZES[self.kind][0]
+
+    @property
+    def nv(self) -> int:
+        return 0 if self.mimic else JOINT_SIZES[self.kind][1]
+
+
+@dataclass(frozen=True)
+class Actuator:
+    """A motor or servo on a joint or tendon: torque = gear * control + offset - stiffness * position - damping * velocity."""
+
+    name: str
+    joint: str
+    """Name of its joint; empty for one on a tendon."""
+    gear: float = 1.0
+    """Torque or force per unit of control [N m or N]."""
+    lower: float = -np.inf
+    """Least control."""
+    upper: float = np.inf
+    """Greatest control."""
+    tendon: str = ""
+    offset: float = 0.0
+    """Torque at zero control, position and velocity [N m or N]."""
+    stiffness: float = 0.0
+    """Decrease of the torque with the position [N m/rad or N/m]."""
+    damping: float = 0.0
+    """Decrease of the torque with the velocity [N m s/rad or N s/m]."""
+    weakest: float = -np.inf
+    """Least torque [N m or N]."""
+    strongest: float = np.inf
+    """Greatest torque [N m or N]."""

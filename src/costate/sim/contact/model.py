@@ -1,0 +1,156 @@
+"""The door for contact: what a world asks of a contact model.
+
+A contact model says how shapes that touch push each other. `PGS`, `Newton` and `Compliant` are contact models; one of your own is
+another subclass of `ContactModel`, given as World(contact=...). It must build the program of one substep:
+
+    (x, carry, u, parameters, wrenches) -> (x', carry', impulses, residual)
+
+x          state (nx)
+carry      what a substep hands on to the next one of the same step, such as impulses to start from; it is zero at the first
+           substep, and may have size 0
+u          controls (nu); parameters and wrenches follow, each as an input of its own, in the order of Symbols.inputs
+impulses   impulses of the substep along all rows [N s or N m s], contact after contact in the order of Symbols.contacts(): along
+           the normal, then along and about the axes of friction (see `friction_axes`); further rows may follow
+residual   what the solver left (1), 0 for models that solve nothing
+
+Everything else has an answer that a model may override. A model whose forces are smooth functions of the state derives from
+`SmoothContact` (smooth.py) instead, which builds the substep with any integrator: it gives the forces and nothing more.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar
+
+import casadi as ca
+from casadi import SX
+
+from costate.collision.pairs import ContactPoint, Placed, contact_points, tangents
+from costate.kernel import ProgramBuilder
+from costate.kernel.ir.program import Program, Var
+from costate.model.surface import Physics, Surface
+from costate.sim.contact.detect import Contact
+from costate.sim.contact.rows import constraint_rows
+from costate.sim.integrate.table import INTEGRATORS
+from costate.sim.scene.scene import Collider
+from costate.sim.setup import Setup, Symbols
+
+Axes = tuple[SX, ...]
+"""Unit vectors in world axes, (3,) each."""
+
+
+class ContactModel(ABC):
+    """How shapes that touch push each other."""
+
+    integrators: ClassVar[tuple[str, ...]] = tuple(INTEGRATORS)
+    """Names of the integrators it can be used with."""
+    parameters: ClassVar[tuple[str, ...]] = ()
+    """Names of its fields that may be inputs of a step: World(parameters=[...])."""
+    acts: ClassVar[bool] = True
+    """Whether shapes that touch push each other at all."""
+    smooth: ClassVar[bool] = False
+    """Whether forces are smooth functions of the state, so that a step can be one expression."""
+    hard: ClassVar[bool] = False
+    """Whether shapes feel nothing of each other until they touch, and then do not overlap."""
+    friction: float = 0.0
+    """Friction coefficient of shapes that have none of their own."""
+    joint_limits: bool = False
+    """Whether limits of joints and tendons are rows."""
+    joint_friction: bool = False
+    """Whether Coulomb friction of joints and tendons is rows; else it is a smooth force."""
+
+    @property
+    def name(self) -> str:
+        """Return the name that reports and errors use."""
+        return type(self).__name__
+
+    # --- what a world asks for ------------------------------------------------------------------------------------
+
+    def check(self, integrator: str) -> None:
+        """Raise an error where the options, or the integrator with them, are not possible."""
+        if integrator not in self.integrators:
+            names = ", ".join(f"'{i}'" for i in self.integrators)
+            raise ValueError(f"{self.name} has no integrator '{integrator}': use one of {names} with it")
+
+    def default_timestep(self, files: Sequence[Physics]) -> float | None:
+        """Return the time step of a substep [s] that the robots' files ask for, if the model follows them."""
+        return None
+
+    def default_integrator(self, files: Sequence[Physics]) -> str | None:
+        """Return the integrator that the robots' files ask for, if the model follows them."""
+        return None
+
+    # --- contact points -------------------------------------------------------------------------------------------
+
+    def contact_points(self, a: Placed, b: Placed) -> list[tuple[ContactPoint, SX | None]]:
+        """Return the contact points of a pair with a formula, normals from b to a, each with the direction that the first axis of
+        friction should be near to (None: any)."""
+        return [(c, None) for c in contact_points(a, b)]
+
+    def surface_between(self, a: Collider, b: Collider) -> Surface | None:
+        """Return MuJoCo's description of how two shapes touch, for models that use it."""
+        return None
+
+    def friction_axes(self, s: Symbols, contact: Contact) -> tuple[Axes, Axes]:
+        """Return the axes along which a contact has rows of friction, and those about which it has rows of torque."""
+        return (tangents(contact.geometry.normal) if contact.rubs else ()), ()
+
+    def row_kinds(self, s: Symbols, contacts: list[Contact]) -> list[str]:
+        """Return the kind of every row, for reports."""
+        return [row.kind for row in constraint_rows(s, s.q, contacts, s.setup.dt)]
+
+    # --- motion ---------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def substep(self, setup: Setup) -> Program:
+        """Build the program of one substep, with the inputs and outputs that the head of this file lists."""
+
+    def forces(self, s: Symbols) -> tuple[SX, SX]:
+        """Return generalised forces (nv,) and forces along all rows [N or N m] as expressions, for models that are smooth."""
+        raise ValueError(f"{self.name} has no forces as expressions of the state: use a smooth contact model")
+
+    # --- looking --------------------------------------------------------------------------------------------------
+
+    def gaps(self, b: ProgramBuilder, setup: Setup, args: Sequence[Var]) -> Var:
+        """Add the stages that find the distances of all contact points (n,). args: values of Symbols.inputs."""
+        s = Symbols(setup)
+        found = ca.vertcat(*(c.geometry.gap for c in s.contacts()))
+        return s.call(b, "gaps", [found], args, prune=False)[0]
+
+    def seen(self, b: ProgramBuilder, setup: Setup, args: Sequence[Var], impulses: Var) -> list[Var]:
+        """Add the stages that find points, normals, gaps, normal forces, friction forces and torques of all contacts, world axes.
+
+        impulses: those of `substep`.
+        """
+        s = Symbols(setup)
+        impulse = SX.sym("impulse", impulses.size)
+        force = impulse / setup.dt
+        columns: list[list[SX]] = [[] for _ in range(6)]
+        at = 0
+        for contact in s.contacts():
+            c = contact.geometry
+            slides, turns = self.friction_axes(s, contact)
+            push, rub, twist = SX(0), SX.zeros(3), SX.zeros(3)
+            if self.acts:
+                push = force[at]
+                rub = sum((d * force[at + 1 + k] for k, d in enumerate(slides)), rub)
+                twist = sum((d * force[at + 1 + len(slides) + k] for k, d in enumerate(turns)), twist)
+            for column, value in zip(columns, (c.point, c.normal, c.gap, push, rub, twist), strict=True):
+                column.append(value)
+            at += 1 + len(slides) + len(turns)
+        return s.call(b, "where", [ca.vertcat(*x) for x in columns], args, {impulses: impulse})
+
+
+def substep_inputs(b: ProgramBuilder, s: Symbols, carry: int = 0) -> tuple[Var, list[Var]]:
+    """Declare the inputs of a substep program: return its carry, and the values of Symbols.inputs."""
+    x = b.input("x", s.setup.nx)
+    start = b.input("carry", carry)
+    return start, [x, *(b.input(f"i{k}", v.numel()) for k, v in enumerate(s.inputs) if k)]
+
+
+def substep_outputs(b: ProgramBuilder, x: Var, carry: Var, impulses: Var, residual: Var) -> Program:
+    """Name the outputs of a substep program."""
+    for name, value in (("x'", x), ("carry'", carry), ("impulses", impulses), ("residual", residual)):
+        b.output(name, value)
+    return b.program()

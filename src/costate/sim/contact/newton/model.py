@@ -1,0 +1,118 @@
+"""Soft contact as MuJoCo defines it, as a contact model: its options, and what it takes from robot files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+from casadi import SX
+
+from costate.collision.pairs import ContactPoint, Placed
+from costate.kernel.ir.program import Program
+from costate.model.surface import Physics, Softness, Surface, mix
+from costate.sim.contact.detect import Contact
+from costate.sim.contact.model import Axes, ContactModel
+from costate.sim.contact.newton.points import points
+from costate.sim.contact.newton.rows import friction_axes, row_kinds
+from costate.sim.contact.newton.step import newton_substep
+from costate.sim.scene.scene import Collider
+from costate.sim.setup import Setup, Symbols
+
+FROM_MUJOCO = {"RK4": "rk4", "implicit": "implicit", "implicitfast": "implicit"}
+"""MuJoCo's name of an integrator -> ours; semi_implicit for all others (said when a file is read)."""
+
+
+@dataclass(frozen=True)
+class Newton(ContactModel):
+    """Soft contact as MuJoCo defines it: the accelerations that minimise a convex cost, solved to tolerance by Newton's method with
+    exact line search. Gradients follow from the optimality conditions, whatever the number of iterations.
+
+    Shapes and joints read from MJCF bring their own numbers (solref, solimp, friction, condim, margin, ...); these here are for all
+    others.
+    """
+
+    cone: str | None = None
+    """Friction cone: "pyramidal" or "elliptic"; None: what the robots' MJCF says, else pyramidal."""
+    impratio: float | None = None
+    """Impedance of friction by that of the normal direction; None: what the robots' MJCF says, else 1."""
+    friction: float = 1.0
+    """Sliding coefficient where shapes do not say their own; of two shapes the larger one counts."""
+    condim: int = 3
+    """Dimension of contacts. 1: no friction; 3: sliding; 4: and torsion; 6: and rolling."""
+    torsion: float = 0.005
+    """Coefficient of torsion [m]."""
+    rolling: float = 0.0001
+    """Coefficient of rolling [m]."""
+    softness: Softness = field(default_factory=Softness)
+    """Softness of contacts, joint limits and joint friction."""
+    margin: float = 0.0
+    """Distance at which contacts begin to push [m]."""
+    iterations: int = 50
+    """Newton steps at most."""
+    tolerance: float = 1e-22
+    """Tolerance of the decrease of the cost that a step promises, relative to the cost without constraint forces: about the square
+    of the accelerations' relative error. Float32 stops at 1e-12."""
+    line_search: int = 20
+    """Steps of the line search at most."""
+    joint_limits: bool = True
+    """Whether position limits of joints are enforced."""
+    joint_friction: bool = True
+    """Whether Coulomb friction of joints is a bound; else it is smooth."""
+    implicit_damping: bool = True
+    """Whether velocities are advanced implicitly in joint damping, as MuJoCo's Euler method does."""
+
+    integrators: ClassVar[tuple[str, ...]] = ("semi_implicit", "implicit", "rk4")
+    parameters: ClassVar[tuple[str, ...]] = ("friction",)
+
+    def check(self, integrator: str) -> None:
+        if self.cone not in (None, "pyramidal", "elliptic"):
+            raise ValueError(f"unknown cone '{self.cone}': use 'pyramidal' or 'elliptic'")
+        if self.condim not in (1, 3, 4, 6):
+            raise ValueError(f"condim must be 1, 3, 4 or 6, not {self.condim}")
+        if integrator == "explicit":
+            raise ValueError("Newton has no explicit integrator: use 'semi_implicit', 'implicit' or 'rk4' with it")
+        super().check(integrator)
+
+    def default_timestep(self, files: Sequence[Physics]) -> float | None:
+        return _agreed({f.timestep for f in files}, "time steps", "World(dt=...)")
+
+    def default_integrator(self, files: Sequence[Physics]) -> str | None:
+        told = _agreed({f.integrator for f in files}, "integrators", "World(integrator=...)")
+        return None if told is None else FROM_MUJOCO.get(told)
+
+    def contact_points(self, a: Placed, b: Placed) -> list[tuple[ContactPoint, SX | None]]:
+        return points(a, b)
+
+    def surface_between(self, a: Collider, b: Collider) -> Surface:
+        return mix(*(c.surface or self._surface(c.friction) for c in (a, b)))
+
+    def _surface(self, friction: float | None) -> Surface:
+        """Return the surface of a shape that has none of its own."""
+        sliding = self.friction if friction is None else friction
+        return Surface((sliding, self.torsion, self.rolling), self.condim, self.softness, self.margin)
+
+    def friction_axes(self, s: Symbols, contact: Contact) -> tuple[Axes, Axes]:
+        return friction_axes(contact, self.resolved(s.setup).cone)
+
+    def row_kinds(self, s: Symbols, contacts: list[Contact]) -> list[str]:
+        return row_kinds(self, s, contacts)
+
+    def substep(self, setup: Setup) -> Program:
+        return newton_substep(self.resolved(setup), setup)
+
+    def resolved(self, setup: Setup) -> Newton:
+        """Return the model with cone and impratio from the robots' files, where they were left open."""
+        told = [r.model.physics for r in setup.scene.robots.values() if r.model.physics is not None]
+        for name in ("cone", "impratio"):
+            if getattr(self, name) is None and len({getattr(t, name) for t in told}) > 1:
+                raise ValueError(f"the robots' files differ in {name}: choose one with Newton({name}=...)")
+        cone = self.cone or (told[0].cone if told else "pyramidal")
+        return replace(self, cone=cone, impratio=self.impratio or (told[0].impratio if told else 1.0))
+
+
+def _agreed(told: set[Any], what: str, choose: str) -> Any:
+    """Return what all files say, or None where no file says anything."""
+    if len(told) > 1:
+        raise ValueError(f"the robots' files have {what} {sorted(told)}: choose one with {choose}")
+    return next(iter(told), None)

@@ -1,0 +1,94 @@
+"""Hard contact as a contact model: its options, and the choice between the two storages of its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from costate.kernel import ProgramBuilder
+from costate.kernel.ir.program import Program, Var
+from costate.sim.contact.detect import Contact
+from costate.sim.contact.model import ContactModel
+from costate.sim.contact.pgs.dense import dense_substep
+from costate.sim.contact.pgs.pairwise.choice import is_pairwise
+from costate.sim.contact.pgs.pairwise.step import pairwise_gaps, pairwise_seen, pairwise_substep
+from costate.sim.setup import Setup, Symbols
+
+CONES = ("pyramid", "cone")
+CORRECTIONS = ("baumgarte", "split", "none")
+
+
+@dataclass(frozen=True)
+class PGS(ContactModel):
+    """Hard contact at the level of velocities, by projected Gauss-Seidel. Its adjoint is the reversed sweeps.
+
+    Bounces happen at their time within the step: the change their impulse makes counts for the rest of the step only. This gives
+    elastic impacts the right gradient. Without a bounce a shape may come as near as touching within a step, and stops in the
+    next (Stewart and Trinkle, 1996).
+    """
+
+    sweeps: int = 50
+    """Number of sweeps over all rows."""
+    friction: float = 0.8
+    """Coefficient where shapes do not say their own; of two shapes the larger one counts."""
+    restitution: float = 0.0
+    """Restitution of all contacts; 1 is elastic."""
+    restitution_speed: float = 0.05
+    """Speed below which impacts do not bounce [m/s]."""
+    cone: str = "pyramid"
+    """Friction bound: "pyramid" (each direction by itself) or "cone" (round)."""
+    correction: str = "baumgarte"
+    """Way to undo overlap: "baumgarte" (as velocity), "split" (as position only: adds no energy) or "none"."""
+    erp: float = 0.2
+    """Part of the overlap undone per step."""
+    slop: float = 1e-4
+    """Overlap that is left alone [m or rad]."""
+    max_correction: float = 2.0
+    """Speed at which overlap is undone at most [m/s or rad/s]."""
+    cfm: float = 1e-8
+    """Regularisation, relative to each row's own inverse mass."""
+    joint_limits: bool = True
+    """Whether position limits of joints are enforced: one row per limited joint."""
+    joint_friction: bool = True
+    """Whether Coulomb friction of joints is a bound (one row per joint that has some); else it is smooth."""
+    warm_start: bool = False
+    """Whether a substep starts from the impulses of the one before. The first substep of a step starts from zero: a state does not
+    hold impulses."""
+    mapped: bool | None = None
+    """Whether contacts are solved pair by pair, by one program for all pairs of a kind, instead of by rows of one system: for many
+    free bodies, without robots. The impulses are the same. None: where that is possible and there are more than 24 pairs."""
+
+    integrators: ClassVar[tuple[str, ...]] = ("semi_implicit", "explicit", "implicit")
+    parameters: ClassVar[tuple[str, ...]] = ("friction", "restitution")
+    hard: ClassVar[bool] = True
+
+    def check(self, integrator: str) -> None:
+        if integrator == "rk4":
+            raise ValueError(
+                "rk4 needs smooth forces: use contact=Compliant(), Newton() or None with it, or another integrator with PGS"
+            )
+        super().check(integrator)
+        for name, value, allowed in (("cone", self.cone, CONES), ("correction", self.correction, CORRECTIONS)):
+            if value not in allowed:
+                raise ValueError(f"unknown {name} '{value}' of PGS: use one of {', '.join(allowed)}")
+
+    def row_kinds(self, s: Symbols, contacts: list[Contact]) -> list[str]:
+        if is_pairwise(self, s.setup):
+            return ["normal", "tangent", "tangent"] * len(contacts)
+        return super().row_kinds(s, contacts)
+
+    def substep(self, setup: Setup) -> Program:
+        return pairwise_substep(self, setup) if is_pairwise(self, setup) else dense_substep(self, setup)
+
+    def gaps(self, b: ProgramBuilder, setup: Setup, args: Sequence[Var]) -> Var:
+        return pairwise_gaps(self, setup, b, args) if is_pairwise(self, setup) else super().gaps(b, setup, args)
+
+    def seen(self, b: ProgramBuilder, setup: Setup, args: Sequence[Var], impulses: Var) -> list[Var]:
+        if is_pairwise(self, setup):
+            return pairwise_seen(self, setup, b, args, impulses)
+        return super().seen(b, setup, args, impulses)
+
+    def warms(self, setup: Setup) -> bool:
+        """Return whether substeps hand on impulses: their carry."""
+        return self.warm_start and setup.substeps > 1

@@ -1,0 +1,42 @@
+"""Kernels that look at a state: contacts, gaps and energy."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from costate.kernel import Kernel, ProgramBuilder
+from costate.physics.dynamics.energy import kinetic_energy, potential_energy
+from costate.sim.forces.tendons import tendon_energy
+from costate.sim.setup import Setup, Symbols
+from costate.sim.step import first_substep, given_inputs, step_inputs
+
+
+def contact_kernel(setup: Setup) -> Kernel:
+    """Build the kernel of contact points, normals, gaps, and of the forces of the first substep: normal forces, friction, torques;
+    then what its solver left."""
+    b = ProgramBuilder("world.contacts")
+    args = step_inputs(b, setup)
+    _, impulses, residual = first_substep(b, setup, args)
+    found = setup.contact.seen(b, setup, args, impulses)
+    n = found[2].size
+    shapes = {"points": (n, 3), "normals": (n, 3), "gaps": n, "forces": n, "friction": (n, 3), "torques": (n, 3)}
+    for (name, shape), value in zip(shapes.items(), found, strict=True):
+        b.output(name, value, shape)
+    b.output("residual", residual)
+    return b.kernel()
+
+
+def gap_kernel(setup: Setup) -> Kernel:
+    """Build (state, parameters) -> distances of all contact points."""
+    b = ProgramBuilder("world.gaps")
+    x, given = b.input("state", setup.nx), given_inputs(b, setup)
+    b.output("gaps", setup.contact.gaps(b, replace(setup, wrenches=()), [x, b.zeros(setup.nu), *given]))
+    return b.kernel()
+
+
+def energy_kernel(setup: Setup) -> Kernel:
+    """Build (state, parameters) -> kinetic and potential energy [J]."""
+    s = Symbols(setup)
+    model = setup.scene.model
+    total = kinetic_energy(model, s.params, s.q, s.v) + potential_energy(model, s.params, s.q) + tendon_energy(s, s.q)
+    return Kernel("world.energy", {"state": s.x, **s.given}, {"energy": total})

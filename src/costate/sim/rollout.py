@@ -1,0 +1,51 @@
+"""Kernels of motion: one control step, and roll-outs of many."""
+
+from __future__ import annotations
+
+from costate.kernel import Kernel, ProgramBuilder
+from costate.kernel.ir.program import DYNAMIC, Program
+from costate.sim.setup import Setup
+from costate.sim.step import given_inputs, step_inputs, step_program
+
+
+def step_kernel(setup: Setup) -> Kernel:
+    """Build (state, control, parameters, wrenches) -> state after one control step."""
+    b = ProgramBuilder("world.step")
+    args = step_inputs(b, setup)
+    b.output("state", b.call(step_program(setup), *args)[0])
+    return b.kernel()
+
+
+def rollout_kernel(setup: Setup, every: int = 1) -> Kernel:
+    """Build (state, controls (steps, every nu), parameters, wrenches (steps, every 6)) -> states (steps + 1, nx).
+
+    every: Steps between states that are kept. The backward pass runs each such stretch again, from the state before it.
+    """
+    b = ProgramBuilder("world.rollout")
+    x = b.input("state", setup.nx)
+    u = b.input("controls", (DYNAMIC, every * setup.nu))
+    given = given_inputs(b, setup)
+    pushes = [b.input(f"wrench:{link}", (DYNAMIC, every * 6)) for link in setup.wrenches]
+    body = _stretch(setup, every)
+    _, _, (states,) = b.scan(body, DYNAMIC, x, [u, *pushes], given, keep=True)
+    b.output("states", states, (DYNAMIC + 1, setup.nx))
+    return b.kernel()
+
+
+def _stretch(setup: Setup, every: int) -> Program:
+    """Build (x, u, wrenches, parameters) -> x after some steps; controls and wrenches one step after the other."""
+    step = step_program(setup)
+    given = len(setup.parameters)
+    x, u, *rest = step.inputs
+    ordered = Program((x, u, *rest[given:], *rest[:given]), step.stages, step.outputs)
+    if every == 1:
+        return ordered
+    b = ProgramBuilder("stretch")
+    sequences = 1 + len(setup.wrenches)
+    sizes = [
+        n if k in (0, *range(1 + sequences, len(ordered.inputs))) else every * n for k, n in enumerate(ordered.in_sizes)
+    ]
+    state, *args = (b.input(f"i{k}", n) for k, n in enumerate(sizes))
+    (final,), _, _ = b.scan(ordered, every, state, args[:sequences], args[sequences:])
+    b.output("x", final)
+    return b.program()
