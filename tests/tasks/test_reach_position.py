@@ -10,6 +10,7 @@ import pytest
 import torch
 from tests.gradients import check_gradients
 
+from costate.cli.main import main
 from costate.tasks.reach_position import ReachOptions, ReachPosition
 from costate.train.episode import Trajectory, rollout
 from costate.train.evaluate import evaluate_policy
@@ -59,7 +60,7 @@ def test_gradients_of_the_loss(task: ReachPosition) -> None:
     check_gradients(terms, (drawn.state,), names=("start",), step=1e-4, directions=1, float32=False)
 
 
-def test_a_short_training_brings_the_tool_nearer(tmp_path: Path) -> None:
+def test_a_short_training_brings_the_tool_nearer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """From 280 mm to a few on episodes it has not seen; `costate train reach` takes ten times as long."""
     options = replace(
         ReachPosition.training, iterations=30, batch=32, hidden=32, warm_up=5, learning_rate=1e-2, watch_interval=0
@@ -70,6 +71,8 @@ def test_a_short_training_brings_the_tool_nearer(tmp_path: Path) -> None:
     after = evaluate_policy(folder.task, folder.policy, 50).metrics
     assert before.success == 0 and before.error_mean > 200
     assert after.error_mean < 25
+    assert main(["evaluate", str(folder.path), "--episodes", "2", "--threads", "1"]) == 0
+    assert "fastest joint in the end [rad/s]" in capsys.readouterr().out
 
 
 def test_the_exported_network_takes_measurements(task: ReachPosition) -> None:

@@ -65,10 +65,11 @@ def run(options: Options) -> None:
 def _print(rows: dict[str, str], found: dict[str, Any]) -> None:
     from rich import box
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
     rows |= {"training": f"{found['training_seconds']:.1f} s, {found['training_control_steps']:,} control steps"}
     table = Table("", f"{found['episodes']:,} episodes", box=box.SIMPLE)
     for name, value in rows.items():
-        table.add_row(name, value)
+        table.add_row(escape(name), value)  # units stand in brackets
     Console().print(table)
