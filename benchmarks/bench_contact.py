@@ -36,7 +36,7 @@ CASES = {"ant": (3.0, 0.05), "humanoid": (1.5, 0.4)}
 """Robot -> seconds it falls before the measurement, and size of the random controls: the ant's full ones toss it into the air."""
 BATCH = 256
 EPSILON = 1e-6
-"""Of MuJoCo's finite differences."""
+"""Step of MuJoCo's finite differences."""
 
 
 @dataclass
@@ -50,7 +50,7 @@ class Scene:
     theirs: np.ndarray
     """Full physics states, (batch, n)."""
     controls: np.ndarray
-    """Of MuJoCo's motors, (batch, steps, nu)."""
+    """Controls of MuJoCo's motors, (batch, steps, nu)."""
     contacts: float
     """Mean number of active ones."""
 

@@ -81,7 +81,7 @@ class Training:
     training: float = 0.0
     """Seconds."""
     error: float = float("nan")
-    """After the last epoch."""
+    """Error after the last epoch."""
 
 
 def turns(runs: list[examples.Epochs], epochs: int) -> list[Training]:
@@ -127,7 +127,7 @@ def identification(chosen: Options) -> Table:
 
 
 def intervals(chosen: Options) -> Table:
-    """How often the true parameters are where the confidence intervals say, with noise the theory knows of and with other noise."""
+    """Count how often the true parameters are within their confidence intervals, with the noise of the theory and with other."""
     import costate as cs
     from costate.identify import Regressor
     from costate.robot import Robot

@@ -15,9 +15,9 @@ import torch
 
 import costate as cs
 from benchmarks.measure.harness import Options, Report, Table, interleaved, machine, options, publish, threads
+from costate.tasks.insertion import Insertion
 from costate.train.controller import save_policy
 from costate.train.evaluate import evaluate_policy
-from costate.train.plan import TrainOptions, iteration
 from costate.train.run import Run
 from costate.train.trainer import Trainer
 
@@ -47,12 +47,12 @@ def action(chosen: Options, run: Run) -> Iterator[Table]:
 
 def training(chosen: Options, run: Run) -> Iterator[Table]:
     """One iteration, forward and back; and evaluation, in float64 with contact."""
-    rows, steps = [], run.options.task.horizon + run.options.task.hold
+    rows, steps = [], run.task.steps
     judged = 50 if chosen.smoke else 500
     for count in (1,) if chosen.smoke else (1, 2):
         trainer = Trainer(run)
         with threads(count):
-            plan = iteration(run.options, 100)
+            plan = run.task.plan(run.options, 100)
             cases = {
                 "iteration": lambda trainer=trainer, plan=plan: trainer._iterate(plan),
                 "evaluation": lambda trainer=trainer: evaluate_policy(run.task, trainer.policy, judged),
@@ -62,7 +62,7 @@ def training(chosen: Options, run: Run) -> Iterator[Table]:
             each = seconds[name]
             rows.append((f"{name}, threads: {count}", batch, 1e3 * each, steps * batch / each))
     note = (
-        f"An iteration: {steps} control steps of {run.options.task.substeps} physics steps, float32, no contact, back-propagation, "
+        f"An iteration: {steps} control steps of {run.task.options.substeps} physics steps, float32, no contact, back-propagation, "
         "Adam. Evaluation: float64, contact, verdict."
     )
     yield Table("Training", ("", "episodes", "ms", "control steps per second"), tuple(rows), note)
@@ -74,7 +74,7 @@ TABLES = {"action": action, "training": training}
 def main() -> None:
     chosen = options(__doc__ or "", list(TABLES))
     with tempfile.TemporaryDirectory() as folder:
-        run = Run.create(Path(folder) / "run", TrainOptions())
+        run = Run.create(Path(folder) / "run", Insertion)
         tables = tuple(table for name in chosen.only for table in TABLES[name](chosen, run))
     command = "python -m benchmarks.bench_insertion --markdown docs/benchmarks.md"
     publish(Report("Insertion", command, machine(), tables), chosen)

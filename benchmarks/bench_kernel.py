@@ -56,7 +56,7 @@ FUNCTIONS: dict[str, Callable[[], Kernel]] = {
 
 
 def speed(chosen: Options) -> Iterator[Table]:
-    """Per operation and sample, through the torch call, on one thread."""
+    """Measure nanoseconds per operation and sample, through the torch call, on one thread."""
     names = ["random, 1k", "arm: forward dynamics"] if chosen.smoke else list(FUNCTIONS)
     rows = []
     with threads(1):

@@ -239,7 +239,7 @@ def least_squares(smoke: bool) -> list[tuple[str, Callable, torch.nn.Module]]:
 
 
 def descent_table(chosen: Options) -> list[Table]:
-    """How many iterations and seconds to a hundredth of the loss."""
+    """Measure the iterations and seconds that reach a hundredth of the loss."""
     policy = Policy(5, 8) if chosen.smoke else Policy()
     first = deepcopy(policy)
 

@@ -27,7 +27,7 @@ from costate.model import Model
 
 BATCHES = (1, 64, 1024, 4096)
 PEER_SAMPLES = 128
-"""How many states the other side loops over: its time per sample does not depend on it."""
+"""Number of states that the other side loops over: its time per sample does not depend on it."""
 
 FUNCTIONS = {
     "pose": "pose of the last link",

@@ -48,7 +48,7 @@ SEED_3 = {
 """Steps -> memory [MB], forward and backward [us per step] that Qiao et al. (ICML 2021) print for one Laikago."""
 BATCH = 256
 TORQUE = 5.0
-"""Of the random controls, standard deviation [N m]."""
+"""Standard deviation of the random controls [N m]."""
 
 
 class Run:
@@ -65,7 +65,7 @@ class Run:
         return self.world.rollout(self.x, self.u)
 
     def record(self) -> None:
-        """What a backward pass starts from; not part of its time."""
+        """Record what a backward pass starts from, which is not part of its time."""
         x, u = self.x.requires_grad_(), self.u.requires_grad_()
         self._recorded = self.world.rollout(x, u)
         self._seed = torch.ones_like(self._recorded)
@@ -106,7 +106,7 @@ def mujoco_rollout(
 
 
 def peak_bytes(run: Callable[[], object]) -> int:
-    """How much the memory of this process grows at most while run() runs (Linux)."""
+    """Measure by how much the memory of this process grows at most while run() runs (Linux)."""
     gc.collect()
     Path("/proc/self/clear_refs").write_text("5")
     before = _status("VmRSS")
@@ -115,8 +115,10 @@ def peak_bytes(run: Callable[[], object]) -> int:
 
 
 def gradient_bytes(steps: int) -> int:
-    """What a rollout of one Laikago and its gradient need beyond the states, their seed and the gradients, in a process of its own:
-    one that has freed memory before would hide it."""
+    """Measure the memory that a rollout of one Laikago and its gradient need beyond the states, their seed and the gradients.
+
+    It is measured in a process of its own: one that has freed memory before would hide it.
+    """
     code = f"from benchmarks.bench_sim import measure_gradient; print(measure_gradient({steps}))"
     return int(
         subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True, text=True).stdout
@@ -162,7 +164,7 @@ class TorchRun:
         return torch.stack(states)
 
     def seconds(self) -> tuple[float, float]:
-        """Of one forward and one backward pass."""
+        """Measure one forward and one backward pass [s]."""
         kept: list[Tensor] = []
         forward = once(lambda: kept.append(self.forward()))
         return forward, once(lambda: kept[0].backward(torch.ones_like(kept[0])))

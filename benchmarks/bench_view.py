@@ -1,4 +1,4 @@
-"""What the viewer's server costs: moving robots sent to open tabs at 60 Hz, as a share of one core.
+"""The cost of the viewer's server: moving robots sent to open tabs at 60 Hz, as a share of one core.
 
 Tabs are processes of their own that read everything they are sent, so that only the server's time is counted. The poses
 are computed by forward kinematics in every frame, as in a running world.
@@ -49,7 +49,7 @@ class Cost:
     rate: float
     """Frames per second."""
     megabytes: float
-    """Per second and tab."""
+    """Megabytes per second and tab."""
 
 
 def measure(robots: int, tabs: int, seconds: float, name: str = "ur5") -> Cost:

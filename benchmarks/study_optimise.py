@@ -21,8 +21,8 @@ from benchmarks.measure.harness import Report, Table, machine, options, publish,
 from benchmarks.optimise.plots import landscape, losses, useless
 from costate.tasks.identify_contact import IdentifyContact
 from costate.tasks.reach import HAND, Reach
-from costate.tasks.task import Task
 from costate.train.solve import RECIPES, Outcome, recipe, solve
+from costate.train.solve.problems import Solvable
 
 TABLES = ("tasks", "many", "intervals", "gradients")
 WARM = 777
@@ -52,8 +52,9 @@ def tasks(chosen: list[str], starts: int, reference: int) -> tuple[Table, dict[s
         "search: solved", "iterations ", "seconds ",
     )  # fmt: skip
     note = (
-        f"Solved: of {starts} random starts, to the tolerance of the task, judged on a rollout of its own. Iterations and seconds: "
-        f"medians over what was solved, of one start by itself. Search: CMA-ES (racecar: random search) from the first {reference} "
+        f"Solved: starts of {starts} random ones that reached the tolerance of the task, judged on a separate roll-out. Iterations "
+        f"and seconds: medians over the solved starts, each run by itself. Search: CMA-ES (racecar: random search) from the first "
+        f"{reference} "
         "starts, at most 500 iterations (golf 1,500, identification 300, racecar 100); for pendulums over 20 knots per joint, "
         "without a drawing, and for `push` from the first contact alone."
     )
@@ -71,7 +72,7 @@ def _judged(runs: list[Outcome]) -> tuple[str, float, float]:
     )
 
 
-def _without(name: str, task: Task, starts: int, kept: dict[str, Outcome]) -> tuple[str | float, ...]:
+def _without(name: str, task: Solvable, starts: int, kept: dict[str, Outcome]) -> tuple[str | float, ...]:
     if "search" not in recipe(name).options or starts == 0:
         return "", "", ""
     runs = [solve(name, [k], "search", task=task) for k in range(starts)]
@@ -91,7 +92,7 @@ def _seconds(o: Outcome) -> float:
     return float(o.seconds.max())
 
 
-def _unknowns(task: Task, outcome: Outcome) -> int:
+def _unknowns(task: Solvable, outcome: Outcome) -> int:
     return outcome.x[:, 0].numel() if outcome.method == "ilqr" else outcome.x.shape[-1]
 
 

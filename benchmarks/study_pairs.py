@@ -22,9 +22,9 @@ from costate.collision.shapes import sizes
 
 COMMAND = "python -m benchmarks.study_pairs --markdown docs/contact.md"
 EXACT = 1e-6
-"""Of distances and depths [m]: MuJoCo ends its search for round shapes there, and keeps meshes in single precision."""
+"""Largest error of distances and depths [m]: MuJoCo ends its search for round shapes there, its meshes have single precision."""
 STEP = 1e-6
-"""Of differences [m, or of a quaternion's components]."""
+"""Step of differences [m, or of a quaternion's components]."""
 
 
 def distances(a: str, b: str, count: int) -> tuple[float, float, float, float]:
@@ -35,8 +35,11 @@ def distances(a: str, b: str, count: int) -> tuple[float, float, float, float]:
 
 
 def gradient_errors(a: str, b: str, count: int, dtype: torch.dtype) -> Array:
-    """Of the nearest place (gap, point and normal) along random directions of both poses, against central differences, relative to
-    the derivative where that is above one; at the poses where differences of two steps agree."""
+    """Compute the error of the derivatives of the nearest contact point (gap, point and normal) against central differences.
+
+    Directions of both poses are random. Errors are relative to the derivative where that is above one, at the poses where
+    differences of two steps agree.
+    """
     bodies = BODIES[a], BODIES[b]
     random = np.random.default_rng(5)
     x, y = (torch.tensor(p) for p in random_poses(random, *bodies, count))
@@ -58,7 +61,7 @@ def gradient_errors(a: str, b: str, count: int, dtype: torch.dtype) -> Array:
 
 
 def single_precision(a: str, b: str, count: int) -> float:
-    """How far distances in float32 are from those in float64, in 99 % of random poses [m]."""
+    """Compute how far distances in float32 are from those in float64, in 99 % of random poses [m]."""
     bodies = BODIES[a], BODIES[b]
     poses = [torch.tensor(p) for p in random_poses(np.random.default_rng(7), *bodies, count)]
     fine, rough = (
@@ -68,7 +71,7 @@ def single_precision(a: str, b: str, count: int) -> float:
 
 
 def seconds(a: str, b: str, smoke: bool) -> dict[str, float]:
-    """Of a pair, apart and overlapping, in batches of 256: processor time of one thread, the best of several rounds [s]."""
+    """Measure the processor time of a pair, apart and overlapping, in batches of 256: the best of several rounds [s]."""
     bodies = BODIES[a], BODIES[b]
     x, y = (torch.tensor(p) for p in random_poses(np.random.default_rng(6), *bodies, 2048))
     gap = places(*bodies, x, y)[..., 0].amin(-1)

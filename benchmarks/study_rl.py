@@ -22,34 +22,34 @@ import torch
 from benchmarks.measure import harness
 from costate.core.files import write_json
 from costate.core.tensors import read_tensors, write_tensors
-from costate.tasks.insertion import Insertion, InsertionWeights, draw, judge, run, summarise
+from costate.tasks.insertion import Insertion, InsertionTraining, InsertionWeights, draw, judge, run, summarise
 from costate.tasks.insertion.environment import RewardOptions
-from costate.tasks.insertion.episode import Controller
-from costate.train.plan import TrainOptions, generator
+from costate.train.episode import Controller
 from costate.train.run import Run
+from costate.train.streams import generator
 from costate.train.trainer import train
 
 LEVELS = (0.5, 0.9, 0.95, 0.99)
 """Success rates; reported is when a method reached them for good."""
-FUNNEL_RAMP = TrainOptions.funnel_ramp
+FUNNEL_RAMP = InsertionTraining.funnel_ramp
 """Part of the budget over which the funnel term fades in, as it does for back-propagation."""
 REWARDS = RewardOptions(InsertionWeights(far=0.2, funnel=0.5, floor=0.1))
 """The terms of the loss, with weights that suit a search by trial: a pull from afar, and no fear of the socket's mouth."""
 LEARNING_RATE = 1e-3
-"""Of PPO and SAC; falls linearly over the budget, to a twentieth."""
+"""Learning rate of PPO and SAC; it falls linearly over the budget, to a twentieth."""
 WATCHED, HELD_OUT = 256, 2000
 """Episodes of a look at the success rate, and of the one at the end."""
 
 
 @dataclass
 class Curve:
-    """How a method came along; kept in a file."""
+    """The progress of a method, kept in a file."""
 
     file: Path
     points: list[dict[str, float]] = field(default_factory=list)
     """steps, seconds, success, error [mm]."""
     final: dict[str, float] = field(default_factory=dict)
-    """Of the held-out episodes, after the last step."""
+    """Evaluation on the held-out episodes, after the last step."""
 
     @classmethod
     def open(cls, file: Path) -> Curve:
@@ -94,15 +94,15 @@ class OutOfTime(Exception):  # noqa: N818  (not an error)
 def back_propagation(task: Insertion, curve: Curve, seconds: float, smoke: bool) -> None:
     """`costate train insertion`."""
     folder = curve.file.with_suffix(".run")
-    options = TrainOptions(task=task.options, watch_interval=50, threads=1)
+    options = InsertionTraining(watch_interval=50, threads=1)
     options = replace(options, iterations=100) if smoke else options
-    training = Run.open(folder) if folder.exists() else Run.create(folder, options)
+    training = Run.open(folder) if folder.exists() else Run.create(folder, task, options)
     spent, begun = curve.seconds, time.process_time()
 
     def watch(row: dict[str, Any]) -> None:
         now = spent + time.process_time() - begun
         if "success" in row:
-            curve.add(steps=row["control_steps"], seconds=now, success=row["success"], error=row["success_error_mm"])
+            curve.add(steps=row["control_steps"], seconds=now, success=row["success"], error=row["success_error"])
         if now > seconds:
             raise OutOfTime
 
@@ -252,7 +252,7 @@ TRIED = (
 
 
 def _caution(curves: dict[str, Curve]) -> str:
-    """What the figures do not say."""
+    """Explain what the figures do not say."""
     ours = curves.get("back-propagation")
     most = ours.points[-1]["steps"] if ours else 0
     last = {name: c.points[-1]["steps"] for name, c in curves.items()}

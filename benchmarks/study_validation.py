@@ -21,7 +21,7 @@ from benchmarks.validation.twins import Comparison
 COMMAND = "make study-contact"
 THROWS = 1000
 SHOWN = 0.5
-"""When the picture of the arch is taken [s]."""
+"""Time at which the picture of the arch is taken [s]."""
 
 
 def stack_study(chosen: Options) -> Table:
@@ -33,8 +33,8 @@ def stack_study(chosen: Options) -> Table:
         stood = "yes" if creep < stack.ALLOWED else "no" if creep < stack.EDGE / 2 else "no: it fell"
         rows.append((name, _millimetres(motion.settling), _millimetres(creep), stood))
     note = (
-        f"Boxes of {stack.EDGE} m and {stack.MASS} kg on each other, {seconds:g} s. Settles: furthest any box is after "
-        f"{stack.SETTLED:g} s from where it was put. Creep: furthest any box is later from where it was then; below 1 mm it "
+        f"Boxes of {stack.EDGE} m and {stack.MASS} kg on each other, {seconds:g} s. Settles: largest displacement of any box in "
+        f"the first {stack.SETTLED:g} s. Creep: largest displacement of any box after that; a stack that creeps by less than 1 mm "
         f"is at rest.{_picture(chosen, 'stack', lambda file: plots.stack_plot(motions, file))}"
     )
     columns = ("contact model, step", "settles, mm", "creep, mm", "at rest")
@@ -69,9 +69,9 @@ def arch_study(chosen: Options) -> Table:
     picture = _picture(chosen, "arch", lambda file: plots.arch_plot(own, shown, titles, SHOWN, file))
     note = (
         f"Convex hulls, thickness {own.thickness:g} of the radius, {seconds:g} s; how far a stone has moved, mm. "
-        f"By statics: a linear program that looks for forces in the joints that push, keep to the friction bound and carry the "
-        f"weights. It finds {critical:.4f} for the least friction, and {arch.critical_thickness(200):.4f} of the radius for the "
-        f"least thickness of an arch of 200 stones that cannot slide (Milankovitch, 1907: 0.1075). "
+        f"By statics: a linear program finds out if there are forces between the stones that push, stay within the friction "
+        f"bound and carry the weights. It gives {critical:.4f} as the least friction, and {arch.critical_thickness(200):.4f} of "
+        f"the radius as the least thickness of an arch of 200 stones that cannot slide (Milankovitch, 1907: 0.1075). "
         f"The picture shows the first model after {SHOWN:g} s.{picture}"
     )
     return Table(f"A semicircle of {own.stones} stones", ("arch", "by statics", *fates), tuple(rows), note)
@@ -115,8 +115,8 @@ def bowling_study(chosen: Options) -> Table:
     note = (
         f"A ball of {bowling.BALL_MASS:g} kg into pins of {bowling.PIN_MASS:g} kg at random speeds, places and directions, the "
         f"same throws in both engines, {bowling.SECONDS:g} s each; one MJCF file. In {same:.1f} % of the throws the same number of "
-        f"pins falls in both, in {near:.1f} % the ball's speed agrees to 1 mm/s. In the last two rows ours throws a "
-        f"quarter as often and 10 % slower, to see what the comparison can tell apart.{picture}"
+        f"pins falls in both, in {near:.1f} % the ball's speed agrees to 1 mm/s. In the last two rows our engine makes a "
+        f"quarter of the throws, 10 % slower, to show which differences the comparison can detect.{picture}"
     )
     return _compared(f"{count:,} throws at {pins} pins", pairs, note)
 
@@ -132,8 +132,8 @@ def robots_study(chosen: Options) -> Table:
     picture = _picture(chosen, "robots", lambda file: plots.robots_plot(found, file))
     note = (
         f"gymnasium's files under random torques, the same starts and controls in both engines, Euler's method in both; means over "
-        f"the second half of each episode. One by one: states that are the same differ {robots.MOMENT:g} s later in any coordinate "
-        f"or velocity by (median of all episodes, restarted at five times) {'; '.join(moments)}.{picture}"
+        f"the second half of each episode. Started from the same state, the engines differ after {robots.MOMENT:g} s in any "
+        f"coordinate or velocity by (median of all episodes, restarted at five times) {'; '.join(moments)}.{picture}"
     )
     return _compared(f"{count} episodes of {seconds:g} s", pairs, note)
 

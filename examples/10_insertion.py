@@ -3,7 +3,7 @@
     python examples/10_insertion.py [--out FOLDER] [--iterations N]
 
 The training is half as long here as that of `costate train insertion`, a few minutes on two cores.
-Then try `costate report FOLDER` and `costate play insertion FOLDER`.
+Then try `costate report FOLDER` and `costate play FOLDER`.
 """
 
 import argparse
@@ -16,10 +16,10 @@ import numpy as np
 import torch
 
 import costate as cs
-from costate.export import network_of, write_c_header
-from costate.export.network import raw_observation
+from costate.export import write_c_header
+from costate.tasks.insertion import Insertion, InsertionTraining
+from costate.tasks.insertion.described import raw_observation
 from costate.train.evaluate import evaluate
-from costate.train.plan import TrainOptions
 from costate.train.run import Run
 from costate.train.trainer import train
 
@@ -33,8 +33,8 @@ def main() -> None:
     arguments = parser.parse_args()
     shutil.rmtree(arguments.out, ignore_errors=True)
 
-    # 1. Train: a folder, options, and back-propagation through every step of every episode.
-    options = TrainOptions(
+    # 1. Train: a folder, a task, options, and back-propagation through every step of every episode.
+    options = InsertionTraining(
         iterations=arguments.iterations,
         batch=64 if QUICK else 256,
         hidden=64 if QUICK else 256,
@@ -44,7 +44,7 @@ def main() -> None:
         watch_interval=0,
         interval=10 if QUICK else 25,
     )
-    run = Run.create(arguments.out, options)
+    run = Run.create(arguments.out, Insertion, options)
     train(run, lambda row: print(f"{row['iteration']:5d}  loss {row['loss']:6.2f}  error {row['error_mm']:7.3f} mm"))
 
     # 2. Judge: episodes it has never seen, in the world with contact.
@@ -56,7 +56,7 @@ def main() -> None:
     # 3. Use: no task, no simulator, no torch behind this.
     policy = cs.load_policy(run.path)
     state = np.zeros(18)  # q of the six joints and of the socket (x, y, angle), then the velocities of the same
-    state[:6], state[6:8] = run.task.start.numpy(), run.options.task.center
+    state[:6], state[6:8] = run.task.start.numpy(), run.task.options.center
     command = policy.action(state, step=0)
     begun = time.perf_counter()
     for step in range(1000):
@@ -65,7 +65,7 @@ def main() -> None:
     print(f"first command {np.round(command, 3)} rad/s; one takes {microseconds:.0f} us")
 
     # 4. Take it elsewhere: a C header (and, with `costate export`, an ONNX file) that takes measurements in SI units.
-    network = network_of(run.policy, run.task)
+    network = run.task.exported(run.policy)
     print("wrote", write_c_header(network, run.path / "costate_policy.h"))
 
     first, last = run.metrics()[0], run.metrics()[-1]

@@ -59,7 +59,7 @@ class Browser:
 
     def _port(self) -> int:
         told = Path(self.profile) / "DevToolsActivePort"
-        end = time.monotonic() + 60
+        end = time.monotonic() + 300
         while time.monotonic() < end:
             if self.process.poll() is not None:
                 raise RuntimeError(f"the browser ended with code {self.process.returncode}")
@@ -71,7 +71,7 @@ class Browser:
     def page(self, url: str = "about:blank", size: tuple[int, int] = (1200, 813)) -> Page:
         """A new tab; size of its window [pixels]. Small ones are drawn faster: all drawing is done by the processor."""
         request = urllib.request.Request(f"http://127.0.0.1:{self.port}/json/new?about:blank", method="PUT")
-        with urllib.request.urlopen(request, timeout=30) as answer:
+        with urllib.request.urlopen(request, timeout=300) as answer:
             target = json.load(answer)
         page = Page(target["webSocketDebuggerUrl"])
         page.call(
@@ -101,7 +101,7 @@ class Page:
     def __init__(self, address: str):
         from websockets.sync.client import connect
 
-        self._socket = connect(address, max_size=None, open_timeout=30)
+        self._socket = connect(address, max_size=None, open_timeout=300)
         self._number = 0
         self.requests: list[str] = []
         """Addresses asked for, other than data: and blob:."""
@@ -113,7 +113,7 @@ class Page:
     def call(self, method: str, **params: Any) -> dict[str, Any]:
         self._number += 1
         self._socket.send(json.dumps({"id": self._number, "method": method, "params": params}))
-        end = time.monotonic() + 120
+        end = time.monotonic() + 600
         while True:
             message = json.loads(self._socket.recv(timeout=max(0.1, end - time.monotonic())))
             if message.get("id") == self._number:
@@ -145,7 +145,7 @@ class Page:
             raise RuntimeError(f"{expression}: {found['exceptionDetails'].get('exception', {}).get('description')}")
         return found["result"].get("value")
 
-    def wait(self, condition: str, seconds: float = 30.0) -> Any:
+    def wait(self, condition: str, seconds: float = 300.0) -> Any:
         """Until an expression is true; its value."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import shutil
 import stat
@@ -27,7 +28,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Remove the cache of this run."""
+    """End what tests have left running, which Python would otherwise wait for, and remove the cache of this run."""
+    for child in multiprocessing.active_children():
+        child.kill()
     if path := config.stash.get(_own_cache, None):
         shutil.rmtree(path, ignore_errors=True)
         del os.environ["COSTATE_CACHE"]

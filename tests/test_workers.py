@@ -26,26 +26,38 @@ def test_fork():
 """
 
 
+def run_pytest(end: str, folder: Path) -> tuple[int, str]:
+    """Run two test files with two workers, one of which forks a child and comes to an end; return the exit code and the output."""
+    shutil.copy(HERE / "conftest.py", folder)
+    (folder / "pytest.ini").write_text("[pytest]\n")
+    (folder / "test_hangs.py").write_text(HANGS.replace("END", end))
+    (folder / "test_passes.py").write_text("def test_passes(): pass\n")
+    options = ["-n", "2", "--dist", "loadfile", "--max-worker-restart", "0"]
+    options += ["--timeout", str(LIMIT), "--timeout-method", "thread"]
+    command = [sys.executable, "-m", "pytest", *options, str(folder)]
+    start = time.monotonic()
+    run = subprocess.Popen(
+        command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True
+    )
+    try:
+        shown, _ = run.communicate()
+        assert time.monotonic() - start < LEFT_BEHIND
+        return run.returncode, shown
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(run.pid, signal.SIGKILL)  # the child that is left
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on this system")
 @pytest.mark.parametrize("end", [f"time.sleep({LEFT_BEHIND})", "os._exit(3)"], ids=["hangs", "crashes"])
 def test_a_lost_worker_fails_the_run(end: str, tmp_path: Path) -> None:
     """Once a worker is lost, the run ends with an error within seconds, although a forked child of it still sleeps."""
-    shutil.copy(HERE / "conftest.py", tmp_path)
-    (tmp_path / "pytest.ini").write_text("[pytest]\n")
-    (tmp_path / "test_hangs.py").write_text(HANGS.replace("END", end))
-    (tmp_path / "test_passes.py").write_text("def test_passes(): pass\n")
-    options = ["-n", "2", "--dist", "loadfile", "--max-worker-restart", "0"]
-    options += ["--timeout", str(LIMIT), "--timeout-method", "thread"]
-    command = [sys.executable, "-m", "pytest", *options, str(tmp_path)]
-    start = time.monotonic()
-    run = subprocess.Popen(
-        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True
-    )
-    try:
-        shown = run.stdout.read() if run.stdout else ""
-        assert run.wait() == 1
-        assert time.monotonic() - start < LEFT_BEHIND
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(run.pid, signal.SIGKILL)  # the child that is left
+    code, shown = run_pytest(end, tmp_path)
+    assert code == 1
     assert "crashed while running 'test_hangs.py::test_fork'" in shown and "1 passed" in shown
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on this system")
+def test_a_child_that_is_left_behind_holds_nothing_up(tmp_path: Path) -> None:
+    code, shown = run_pytest("pass", tmp_path)
+    assert code == 0 and "2 passed" in shown

@@ -121,7 +121,7 @@ def fuzz(cases: int, log: Path | None = None) -> tuple[Table, int]:
 NAMES = {"urdf": "URDF files", "mjcf": "MJCF files", "run": "run folders", "mesh": "mesh files"}
 NOTE = (
     "Bytes changed, cut out and repeated; elements and values deleted, moved, swapped, replaced; files cut short or removed. "
-    "An answer must keep its promises: a model finite, with rotations that are rotations and masses that are not negative; weights "
-    "those that were written, bit for bit. An error must be a ValueError or OSError that names the file. Damage that cannot be "
-    "right (a mass of -1, a ring of links, half a file) must be refused. Seconds are processor time."
+    "An answer must be valid: a model must be finite, with proper rotations and no negative masses; weights must be those that "
+    "were written, bit for bit. An error must be a ValueError or OSError that names the file. Damage that cannot be right (a "
+    "mass of -1, a ring of links, half a file) must be refused. Seconds are processor time."
 )

@@ -27,7 +27,7 @@ from costate.model.urdf.writer import write_urdf
 KINDS = ("urdf", "mjcf", "run", "mesh")
 ROBOTS = ("ur5", "panda", "laikago", "allegro_hand", "racecar")
 JUNK = ("nan", "abc", "1,5", "0x10", "--1", "1e400", "\u0663", "1_0", "1..2", "${mass}")
-"""None of them is a finite number."""
+"""Texts that are no finite numbers."""
 LIMITS = ("lower", "upper", "max_velocity", "max_effort", "weakest", "strongest")
 """Numbers that may be infinite."""
 ODD = (
@@ -52,7 +52,7 @@ ODD = (
 
 @dataclass(frozen=True)
 class Outcome:
-    """What reading a damaged input came to."""
+    """The outcome of reading a damaged input."""
 
     kind: str
     damage: str
@@ -111,7 +111,7 @@ def _robot_sources(kind: str) -> tuple[bytes, ...]:
 
 
 def broken_model(model: Model) -> str:
-    """Which promise of a model is broken, in words; nothing if all are kept."""
+    """Describe the promise of a model that is broken; return nothing if all are kept."""
     for where, value in _numbers(model, model.name):
         limits = where.rpartition(".")[2] in LIMITS
         if not (np.all(~np.isnan(value)) if limits else np.all(np.isfinite(value))):
@@ -358,7 +358,7 @@ def mesh_sources() -> tuple[tuple[str, bytes], ...]:
 
 
 def broken_mesh(path: Path) -> str:
-    """Which promise of a mesh is broken, in words."""
+    """Describe the promise of a mesh that is broken."""
     from costate.collision.mesh.files import load_triangles
 
     vertices, faces = load_triangles.__wrapped__(path)  # not the one remembered
@@ -376,11 +376,11 @@ def make_run(path: Path) -> None:
     """A run folder as a small training leaves it."""
     import torch
 
+    from costate.tasks.insertion import Insertion, InsertionTraining
     from costate.train.controller import save_policy
-    from costate.train.plan import TrainOptions
     from costate.train.run import Checkpoint, Run
 
-    run = Run.create(path, TrainOptions(hidden=8, batch=8, iterations=40))
+    run = Run.create(path, Insertion, InsertionTraining(hidden=8, batch=8, iterations=40))
     policy = dict(run.policy.state_dict())
     moments = {n: {"exp_avg": t / 2, "exp_avg_sq": t * t, "step": torch.tensor(7.0)} for n, t in policy.items()}
     rows = [{"iteration": 4 * k, "loss": 1.0 / k, "seconds": 0.1 * k, "contact": False} for k in range(1, 11)]
@@ -442,7 +442,7 @@ def broken_run(path: Path, sound: Path) -> str:
     from costate.train.run import Run
 
     run, good = Run.open(path), Run.open(sound)
-    _ = run.policy, run.finished, run.differences(), run.evaluation, run.horizon_curve
+    _ = run.policy, run.finished, run.differences(), run.evaluation, run.found("horizon")
     a, b = run.checkpoint(), good.checkpoint()
     if _bits(a) != _bits(b):
         return "the checkpoint is not the one that was written"

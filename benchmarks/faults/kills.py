@@ -47,7 +47,7 @@ def killed(name: str, times: int) -> tuple[str, int, int, int, int]:
 
 
 def _until_done(work: Work, folder: Path, chance: random.Random, seconds: float, expected: bytes) -> tuple[int, str]:
-    """How often it was killed, and what is not as it must be."""
+    """Count the kills, and describe what is not as it must be."""
     hits = 0
     while hits == 0 or chance.random() < AGAIN:
         child = Child(lambda: work.run(folder))
@@ -64,7 +64,7 @@ def _until_done(work: Work, folder: Path, chance: random.Random, seconds: float,
 
 
 def _damage(work: Work, folder: Path, expected: bytes) -> str:
-    """What a kill has left: the result is whole or not there, all else can be read."""
+    """Check what a kill has left: the result is whole or not there, all else can be read."""
     try:
         work.check(folder)
     except Exception as error:
@@ -99,11 +99,11 @@ def kills(times: int) -> tuple[Table, int]:
     warm()
     rows = tuple(killed(name, times) for name in WORKS)
     note = (
-        "Each work is started anew, killed with SIGKILL after a random part of the processor time it takes, and run again in "
-        "what is left; three in ten of those are killed again. After every kill all files must be readable and the result whole "
-        "or not there; in the end it must have the very bytes of an undisturbed run. Training: 40 iterations with 10 checkpoints, "
-        "the policy. Compiling: the gradient of a UR5's forward dynamics in an empty cache, shared with a worker process, its "
-        "values. A report of 40 plots."
+        "Each job is started in an empty folder, killed with SIGKILL after a random part of the processor time it takes, and "
+        "started again in the folder it left; three in ten of those are killed again. After every kill all files must be readable, "
+        "and the result must be complete or absent; in the end it must have exactly the bytes of an undisturbed run. Training: 40 "
+        "iterations with 10 checkpoints; the result is the policy. Compiling: the gradient of a UR5's forward dynamics in an empty "
+        "cache, shared with a worker process; the result is its values. Writing a report: 40 plots."
     )
     columns = ("killed while", "kills", "of these while going on", "works", "resumed wrongly or corrupt")
     return Table("Killed at random moments", columns, rows, note), sum(row[-1] for row in rows)
@@ -199,7 +199,7 @@ def two_trainings(folder: Path) -> str:
 
 
 def _same(work: Work, folder: Path) -> str:
-    """Whether it goes on to the end of an undisturbed run."""
+    """Tell whether it goes on to the end of an undisturbed run."""
     with tempfile.TemporaryDirectory() as base:
         expected, _ = undisturbed(work, Path(base) / "undisturbed")
     return _problem(work, folder, expected)
@@ -223,5 +223,5 @@ def faults() -> tuple[Table, int]:
         rows.append((name, " ".join((FAULTS[name].__doc__ or "").split()), problem or "yes"))
         print(f"{name}: {problem or 'as it must be'}", file=sys.stderr)
     wrong = sum(row[2] != "yes" for row in rows)
-    note = "A limit on the size of files stands for the full disk: writing fails in the middle."
+    note = "A full disk is simulated by a limit on the size of files: writing fails in the middle."
     return Table("Other faults", ("", "what must happen", "happened"), tuple(rows), note), wrong

@@ -22,7 +22,7 @@ from benchmarks.measure.harness import Table
 from costate.kernel import Kernel, link
 from costate.model import load_model
 from costate.robot import Robot
-from costate.train.plan import TrainOptions
+from costate.tasks.insertion import Insertion, InsertionTraining
 from costate.train.run import Run
 from costate.train.trainer import train
 
@@ -109,7 +109,7 @@ def training_loop(seconds: float) -> Samples:
             raise EnoughError
 
     with tempfile.TemporaryDirectory() as folder:
-        run = Run.create(Path(folder) / "run", replace(OPTIONS, iterations=10_000_000, interval=20))
+        run = Run.create(Path(folder) / "run", Insertion, replace(OPTIONS, iterations=10_000_000, interval=20))
         try:
             train(run, watch)
         except EnoughError:
@@ -132,10 +132,12 @@ def kernel_loop(seconds: float) -> Samples:
 
 
 def iterations_a_day() -> float:
-    """Of a training with the default options, from the processor time of a few."""
-    options = TrainOptions()
+    """Estimate the iterations of a training with the default options, from the processor time of a few."""
+    options = InsertionTraining()
     with tempfile.TemporaryDirectory() as folder:
-        run = Run.create(Path(folder) / "run", replace(options, iterations=12, interval=4, watch_interval=0, threads=1))
+        run = Run.create(
+            Path(folder) / "run", Insertion, replace(options, iterations=12, interval=4, watch_interval=0, threads=1)
+        )
         at: list[float] = []
         train(run, lambda row: at.append(time.process_time()))
     return 86_400 / ((at[-1] - at[0]) / 8)
@@ -180,10 +182,10 @@ def load(smoke: bool) -> tuple[list[Table], int]:
     table = tuple((what, found, "yes" if sound else "NO") for what, found, sound in rows)
     loops = [long_loop(each, 4 if smoke else SECONDS) for each in track(LOOPS, "loops")]
     note = (
-        "A day in short: what may pile up does so per call, iteration and kernel, not per second. A loop takes "
-        f"{SECONDS:.0f} s of processor time; its memory over that time, and the growth that a day's number of calls, iterations or "
-        "kernels would bring: from the slope after the first quarter, with its confidence interval of 95 %. Flat: the interval "
-        "includes no growth, or is below a tenth of the memory."
+        "A day is extrapolated, because memory that is not freed accumulates per call, iteration or kernel and not per second. "
+        f"Each loop takes {SECONDS:.0f} s of processor time. The table has its memory over that time, and the growth that a day's "
+        "number of calls, iterations or kernels would cause, computed from the slope after the first quarter, with a 95 % "
+        "confidence interval. Flat: the interval includes zero, or is below a tenth of the memory."
     )
     columns = ("loop", "in the loop", "in a day", "MB at 25 %", "50 %", "75 %", "100 %", "MB a day", "flat")
     tables = [

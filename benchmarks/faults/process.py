@@ -1,4 +1,4 @@
-"""What the studies of faults share: child processes, measured in processor time as the machine may be busy; progress."""
+"""Tools of the studies of faults: child processes, measured in processor time as the machine may be busy; progress."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Child:
         self.code: int | None = None
 
     def wait(self, cpu: float | None = None) -> bool:
-        """Until it ends; at most until it has used so much processor time [s]. Whether it has ended."""
+        """Wait until it ends, or has used so much processor time [s]; tell whether it has ended."""
         if self.code is not None:
             return True
         while cpu is None or self._used() < cpu:
@@ -61,7 +61,7 @@ class Child:
         return False
 
     def _used(self) -> float:
-        """Of its main thread, to the nanosecond."""
+        """Read the processor time of its main thread, to the nanosecond."""
         return int(Path(f"/proc/{self.process}/schedstat").read_text().split()[0]) / 1e9
 
     def kill(self) -> None:
@@ -70,7 +70,7 @@ class Child:
         self.wait()
 
     def words(self) -> str:
-        """What it printed, and its error if it failed."""
+        """Read what it printed, and its error if it failed."""
         with open(self._words, errors="replace") as file:
             return file.read()
 

@@ -1,4 +1,4 @@
-"""What is killed: a training, a compilation, the writing of a report. Each goes on from what is in its folder."""
+"""The works that are killed: a training, a compilation, the writing of a report. Each goes on from what is in its folder."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from costate.kernel.machine import cache as disk
 from costate.model import load_model
 from costate.report import Report
 from costate.robot import Robot
-from costate.train.plan import TrainOptions
+from costate.tasks.insertion import Insertion, InsertionTraining
 from costate.train.run import Run
 from costate.train.trainer import train
 
-OPTIONS = TrainOptions(hidden=16, batch=8, iterations=40, interval=4, watch_interval=0, seed=2, threads=1)
+OPTIONS = InsertionTraining(hidden=16, batch=8, iterations=40, interval=4, watch_interval=0, seed=2, threads=1)
 
 
-def train_policy(folder: Path, options: TrainOptions = OPTIONS) -> None:
+def train_policy(folder: Path, options: InsertionTraining = OPTIONS) -> None:
     path = folder / "run"
-    train(Run.open(path) if path.exists() else Run.create(path, options))
+    train(Run.open(path) if path.exists() else Run.create(path, Insertion, options))
 
 
 def check_training(folder: Path) -> None:
-    """What a kill has left can be read."""
+    """Check that what a kill has left can be read."""
     if (folder / "run").exists():
         run = Run.open(folder / "run")
         run.checkpoint()

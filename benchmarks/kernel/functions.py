@@ -16,7 +16,7 @@ BATCH = 4096
 
 
 def random_program(size: int, seed: int = 0) -> tuple[ca.SX, ca.SX]:
-    """About `size` operations in the proportions of rigid-body physics: rotations, sums, few sines, few divisions.
+    """Build about `size` operations in the proportions of rigid-body physics: rotations, sums, few sines, few divisions.
 
     Works on a pool of 40 values, more than there are vector registers, and replaces some of them again and again; rotations
     and scaled sums keep them all near 1, however long the program is.

@@ -29,7 +29,7 @@ class Cell:
     """Relative; None where there was nothing to compare with."""
     bound: float
     note: str = ""
-    """What was compared, where it is wrong, or why there is nothing."""
+    """The comparison, where it is wrong, or the reason why there is none."""
 
     @property
     def place(self) -> tuple[str, str, str]:
@@ -41,7 +41,7 @@ class Cell:
 
     @property
     def share(self) -> float:
-        """Of the bound; infinite where nothing could be compared."""
+        """Error as a fraction of the bound; infinite where nothing could be compared."""
         return math.inf if self.error is None or math.isnan(self.error) else self.error / self.bound
 
     @property

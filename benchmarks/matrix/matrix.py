@@ -76,7 +76,7 @@ class Matrix:
 
 
 def load_matrix(path: Path) -> Matrix:
-    """As saved; path: of the page or the JSON."""
+    """Load a matrix as it was saved. path: The page or the JSON."""
     data = json.loads(path.with_suffix(".json").read_text())
     return Matrix(**{**data, "cells": [Cell(**c) for c in data["cells"]]})
 

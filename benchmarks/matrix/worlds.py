@@ -53,7 +53,7 @@ PAIRS = [
     *((a, "difference") for a in CONVEX[:4]),
     ("cylinder", "socket"),
 ]
-"""What may touch: (the shape that moves, the one that does not)."""
+"""Pairs that may touch: (the shape that moves, the one that does not)."""
 
 MODELS: dict[str, ContactModel | None] = {
     "PGS": PGS(friction=0.4),
@@ -67,7 +67,7 @@ MODELS: dict[str, ContactModel | None] = {
 MAIN = ("PGS", "Compliant", "Newton")
 DT = 2e-3
 DEPTH = 1e-3
-"""How deep shapes overlap [m]."""
+"""Depth by which shapes overlap [m]."""
 OF_PAIRS, OF_ROLLOUTS, OF_PARAMETERS = "steps of shapes in contact", "rollouts", "steps and parameters"
 
 

@@ -75,7 +75,7 @@ class Report:
 
     section: str
     command: str
-    """How to measure this again."""
+    """Command that measures this again."""
     machine: dict[str, str]
     tables: tuple[Table, ...]
 

@@ -24,7 +24,7 @@ class Table:
     columns: tuple[str, ...]
     rows: tuple[tuple[str | float, ...], ...]
     note: str = ""
-    """What was measured and how, as Markdown."""
+    """Explanation of what was measured and how, as Markdown."""
 
     def markdown(self) -> str:
         lines = [f"### {self.title}", "", *([self.note, ""] if self.note else [])]
@@ -36,7 +36,7 @@ class Table:
         return "\n".join(lines)
 
     def text(self) -> str:
-        """For a terminal: columns aligned, numbers to the right, prose to the left."""
+        """Format for a terminal: columns aligned, numbers to the right, prose to the left."""
         cells = [list(self.columns), *([cell(c) for c in row] for row in self.rows)]
         columns = [_aligned(column, first=k == 0) for k, column in enumerate(zip(*cells, strict=True))]
         return "\n".join([self.title, *(f"  {'  '.join(row).rstrip()}" for row in zip(*columns, strict=True))])
@@ -57,13 +57,13 @@ def cell(value: str | float) -> str:
 
 
 def machine(**more: str) -> dict[str, str]:
-    """What the numbers depend on."""
+    """Return the facts that the numbers depend on."""
     facts = {"CPU": f"{_cpu()}, {cores()} cores available", "system": f"{platform.system()} {platform.machine()}"}
     return {**facts, "Python": platform.python_version(), **{name: _version(name) for name in PACKAGES}, **more}
 
 
 def now() -> dict[str, str]:
-    """When, how busy the machine was, and with which Costate."""
+    """Return the date, the load of the machine, and the version of Costate."""
     from costate import __version__
 
     return {"costate": __version__, "date": date.today().isoformat(), "load": load()}
@@ -74,7 +74,7 @@ def cores() -> int:
 
 
 def load() -> str:
-    """How busy the machine is besides."""
+    """Return the load of the machine."""
     return f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown"
 
 

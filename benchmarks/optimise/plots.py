@@ -70,7 +70,7 @@ def finger_and_block(contact: cs.PGS | cs.Compliant) -> tuple[cs.World, Tensor]:
 
 
 def _push(contact: cs.PGS | cs.Compliant, forces: Tensor) -> tuple[Tensor, Tensor]:
-    """Where the block is after 0.5 s under constant forces (n,), and the derivative."""
+    """Compute where the block is after 0.5 s under constant forces (n,), and the derivative."""
     world, start = finger_and_block(contact)
     f = forces.clone().requires_grad_()
     end = world.rollout(start, f[:, None].expand(50, -1, 1))[-1, :, 1]
@@ -78,7 +78,7 @@ def _push(contact: cs.PGS | cs.Compliant, forces: Tensor) -> tuple[Tensor, Tenso
 
 
 def _strokes(change: Tensor) -> tuple[Tensor, Tensor]:
-    """Where the golf ball rests when the shoulder's torques change, torques kept up through the hit; and the derivative."""
+    """Compute where the golf ball rests when the shoulder's torques change, torques kept up through the hit; and the derivative."""
     task = Golf(swing=60)
     x0 = task.problems([0]).x0
     way = torch.tensor([0.0, 1.0, 0.0]).double().repeat(task.swing)

@@ -1,4 +1,4 @@
-"""What the benchmark of the optimisers solves: an arm that reaches, a quadruped that crouches, a policy that swings."""
+"""The problems of the benchmark of the optimisers: an arm that reaches, a quadruped that crouches, a policy that swings."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Problem:
         return self.start.expand(self.steps + 1, -1)
 
     def motions(self) -> Motions:
-        """What iLQR works on, at the start."""
+        """Return what iLQR works on, at the start."""
         state, controls, still = self.start[None], self.guess()[:, None], self.still()[:, None]
         return Motions(self.world, self.cost, state, controls, still, {}, None, ILQROptions())
 

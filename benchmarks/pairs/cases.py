@@ -101,7 +101,7 @@ def quaternions(random: np.random.Generator, n: int) -> Array:
 
 
 def random_poses(random: np.random.Generator, a: Body, b: Body, n: int) -> tuple[Array, Array]:
-    """From coincident to well apart."""
+    """Draw poses from coincident to well apart."""
     way = quaternions(random, n)[:, :3]
     way /= np.linalg.norm(way, axis=1, keepdims=True)
     far = np.linalg.norm(a.half) + np.linalg.norm(b.half)
@@ -168,7 +168,7 @@ class Compared:
     gap: Array
     """Least of the places."""
     certified: Array
-    """How far apart the solids are along the normal of that place."""
+    """Compute how far apart the solids are along the normal of that place."""
     libraries: Array
     """Distances by MuJoCo and coal, (2, n)."""
     proven: Array
@@ -180,13 +180,13 @@ class Compared:
 
     @property
     def error(self) -> Array:
-        """Of the gap to what its own normal proves; apart also to the nearer of the two libraries."""
+        """Compute the error of the gap against what its own normal proves; apart also to the nearer of the two libraries."""
         apart = np.abs(self.libraries - self.gap).min(0)
         return np.maximum(np.where(self.overlaps, 0, apart), np.abs(self.gap - self.certified))
 
     @property
     def deeper(self) -> Array:
-        """How much deeper than the least depth that is known, of those that overlap."""
+        """Compute how much deeper than the least depth that is known it is, of those that overlap."""
         return np.maximum(self.proven - self.gap, 0)[self.overlaps]
 
 

@@ -23,11 +23,11 @@ class Body:
 
     kind: str
     sizes: Array
-    """[m]; of a hull its corners (n, 3)."""
+    """Size [m]; of a hull its corners (n, 3)."""
 
     @property
     def half(self) -> Array:
-        """How far it reaches from its origin along its axes [m], (3,)."""
+        """Extent from its origin along its axes [m], (3,)."""
         return np.array([max(reach(self, np.array([way])).item() for way in (axis, -axis)) for axis in np.eye(3)])
 
 
@@ -58,7 +58,7 @@ def rotation(q: Array) -> Array:
 
 
 def separation(a: Body, b: Body, x: Array, y: Array, n: Array) -> Array:
-    """How far apart along unit directions n (..., 3) from b to a; poses are position and quaternion wxyz, (..., 7)."""
+    """Compute the gap along unit directions n (..., 3) from b to a; poses are position and quaternion wxyz, (..., 7)."""
     own = [np.einsum("...ij,...i->...j", rotation(p[..., 3:]), way) for p, way in ((x, -n), (y, n))]
     return np.einsum("...i,...i->...", n, x[..., :3] - y[..., :3]) - reach(a, own[0]) - reach(b, own[1])
 
@@ -150,7 +150,7 @@ CORES: dict[str, Callable[[Array], tuple[Array, float]]] = {
 
 
 def least_depth(a: Body, b: Body, x: Array, y: Array) -> float:
-    """Of two bodies with flat cores that overlap, from the hull of all differences of their corners; NaN if cores do not."""
+    """Compute the depth of two bodies whose flat cores overlap, from the hull of all differences of corners; NaN if they do not."""
     from scipy.spatial import ConvexHull, QhullError
 
     (p, r), (q, s) = CORES[a.kind](a.sizes), CORES[b.kind](b.sizes)

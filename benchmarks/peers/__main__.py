@@ -31,7 +31,7 @@ class Options:
     peers: Annotated[str, tyro.conf.arg(metavar="NAME,NAME")] = ""
     """Libraries to compare with; default: all of them (see --list)."""
     quantities: Annotated[str, tyro.conf.arg(metavar="NAME,NAME")] = ""
-    """What to measure; default: everything (see --list)."""
+    """Quantities to measure; default: everything (see --list)."""
     quick: bool = False
     """Small and rough: does it run?"""
     gate: bool = False

@@ -24,14 +24,14 @@ class Ratio:
     batch: int
     steps: int
     ratio: float
-    """As committed."""
+    """Committed ratio."""
 
 
 @dataclass(frozen=True)
 class Verdict:
     ratio: Ratio
     found: float | None
-    """None: the peer was not measured."""
+    """Ratio that was measured; None if the peer was not."""
 
     @property
     def ok(self) -> bool:

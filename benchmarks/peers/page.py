@@ -17,7 +17,7 @@ HEADS = {"ur5": "UR5, fixed base, 6 joints", "laikago": "Laikago, floating base,
 
 
 def tables(results: Results) -> list[Table]:
-    """Those for which there are numbers."""
+    """Return the tables for which there are numbers."""
     made = [*(_functions(results, name) for name in HEADS), _throughput(results), _steps(results), _rollouts(results)]
     made += [_cold(results), _memory(results), _agreement(results)]
     made += [roofline.table(results.roofline)] if results.roofline else []
@@ -223,12 +223,12 @@ def _case(r: Result) -> str:
 def markdown(results: Results) -> str:
     facts = "; ".join(f"{key} {value}" for key, value in results.machine.items())
     head = (
-        "# Beside other libraries\n\n"
+        "# Comparison with other libraries\n\n"
         f"    {COMMAND}\n\n"
-        "measures Costate and its peers in one run: each peer in a virtual environment of its own that the command "
-        "makes, all of them alive at the same time, and every case in turns, so that whatever else the machine "
-        "does hits all alike; the best round of each counts. All read the same robot, as URDF or MJCF, and work on "
-        "the same states; what they compute is compared. `python -m benchmarks.peers --list` shows peers and quantities, "
+        "measures Costate and its peers in one run. Each peer runs in a virtual environment of its own, which the command "
+        "creates. All of them are alive at the same time and take turns in every case, so that other load on the machine "
+        "affects all of them alike; the best round of each counts. All read the same robot, as URDF or MJCF, and work on the "
+        "same states, and their results are compared. `python -m benchmarks.peers --list` shows peers and quantities; "
         "`python -m benchmarks.peers --gate` fails if a committed set of ratios is missed by more than half.\n\nMeasured on: "
         f"{facts}."
     )

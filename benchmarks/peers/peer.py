@@ -17,16 +17,16 @@ class Peer:
     name: str
     title: str
     requirements: tuple[str, ...]
-    """For pip; none: it runs in the environment of Costate itself."""
+    """Requirements for pip; without any it runs in the environment of Costate itself."""
     how: str
-    """How it is used, for the reader of a table."""
+    """Description of how it is used, for the reader of a table."""
     threads: bool = False
-    """Whether one call may use all cores."""
+    """True if one call may use all cores."""
     folder: Path = SCRIPTS
 
     @property
     def script(self) -> Path:
-        """What runs under its interpreter; it speaks as worker.py says."""
+        """Script that runs under its interpreter; worker.py says how it answers."""
         return self.folder / f"{self.name}_worker.py"
 
 

@@ -1,4 +1,4 @@
-"""What is measured, in which order: the cases of a run."""
+"""The cases of a run, in the order in which they are measured."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Case:
     steps: int = 1
     threads: int = 1
     gradient: str = ""
-    """Of ONCE: the quantity whose first call, or whose memory, is meant."""
+    """Quantity whose first call, or whose memory, is measured (for ONCE)."""
 
     @property
     def label(self) -> str:
@@ -61,14 +61,14 @@ class Plan:
 
 
 def by_processor_time(plan: Plan) -> Plan:
-    """Without what processor time does not measure: several threads, and cold starts, which spread over processes."""
+    """Leave out what processor time does not measure: several threads, and cold starts, which spread over processes."""
     kept = (c for c in plan.cases if c.threads == 1 and c.quantity != "first_gradient")
     return replace(plan, cases=tuple(kept))
 
 
 TABLE_BATCH = 1024
 BATCHES = (1, 32, TABLE_BATCH)
-"""Of the curves of throughput. Few: what JAX compiles, it compiles anew for every batch."""
+"""Batches of the curves of throughput. They are few: what JAX compiles, it compiles anew for every batch."""
 MEMORY_STEPS = (100, 1000, 10_000)
 ROLLOUT = 1000
 
@@ -96,7 +96,7 @@ def quick() -> Plan:
 
 
 def gate() -> Plan:
-    """What the gate looks at."""
+    """Return the cases of the gate."""
     cases = [Case(q, "arm", TABLE_BATCH) for q in ("inverse_dynamics", "forward_dynamics", "forward_dynamics_gradient")]
     cases += [Case("steps", "standing", 256, 100), Case("rollout_gradient", "standing", 1, 100)]
     return Plan(tuple(cases), rounds=7)

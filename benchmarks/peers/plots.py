@@ -16,7 +16,7 @@ Curve = Sequence[tuple[float, float]]
 
 
 def save(results: Results, folder: Path) -> list[Path]:
-    """Those for which there are numbers."""
+    """Save the plots for which there are numbers."""
     folder.mkdir(parents=True, exist_ok=True)
     curves = {
         "peers_forward_dynamics.png": (

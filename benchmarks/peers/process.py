@@ -113,7 +113,7 @@ class Process:
 
 
 def _pin(process: subprocess.Popen[bytes]) -> None:
-    """To one core, where the system can: threads of a library's own then do not help it."""
+    """Pin a process to one core, where the system can: threads of a library's own then do not help it."""
     if hasattr(os, "sched_setaffinity"):
         with contextlib.suppress(OSError):
             os.sched_setaffinity(process.pid, {max(os.sched_getaffinity(0))})

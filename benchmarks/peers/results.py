@@ -1,4 +1,4 @@
-"""What was measured: one result per peer and case, kept as JSON while a run goes on."""
+"""The results of a run: one per peer and case, kept as JSON while a run goes on."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Result:
     cores: float | None = None
     """Processor time over time: how many cores were busy."""
     values: tuple[float, ...] = ()
-    """What was computed, to be compared with Costate's."""
+    """Numbers that were computed, to be compared with Costate's."""
     reason: str = ""
-    """Why there is no value."""
+    """Reason why there is no value."""
 
 
 @dataclass
@@ -36,7 +36,7 @@ class Results:
 
     machine: dict[str, str]
     versions: dict[str, dict[str, str]] = field(default_factory=dict)
-    """Per peer: packages that count."""
+    """Versions of the packages that count, per peer."""
     precision: dict[str, str] = field(default_factory=dict)
     absent: dict[str, str] = field(default_factory=dict)
     """Peers that were not measured, and why."""
@@ -59,12 +59,12 @@ class Results:
         return next(iter(self.find(quantity, peer=peer, **wanted)), None)
 
     def has(self, peer: str, like: Result) -> bool:
-        """Whether a peer's result for the same case is there."""
+        """Tell whether a peer's result for the same case is there."""
         case = {k: getattr(like, k) for k in ("subject", "batch", "steps", "threads")}
         return self.one(peer, like.quantity, **case) is not None
 
     def ratio(self, peer: str, quantity: str, **wanted: Any) -> float | None:
-        """How many times longer the peer takes than Costate."""
+        """Compute how many times longer the peer takes than Costate."""
         theirs, ours = self.one(peer, quantity, **wanted), self.one("costate", quantity, **wanted)
         if theirs is None or ours is None or theirs.value is None or not ours.value:
             return None

@@ -1,4 +1,4 @@
-"""How near our kernels come to what one core can do: operations per second against its peak and its memory."""
+"""Kernels against the limits of one core: operations per second against its peak and its memory."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class Point:
 
     kernel: str
     operations: int
-    """Per sample; a fused multiply-add is one, loops count as often as they run."""
+    """Operations per sample; a fused multiply-add is one, loops count as often as they run."""
     bytes: int
-    """Per sample: inputs and outputs."""
+    """Bytes of inputs and outputs per sample."""
     nanoseconds: float
-    """Per sample."""
+    """Time per sample [ns]."""
     peak: float
     """Operations per second of one core."""
     bandwidth: float
@@ -102,7 +102,7 @@ def _step(vjp: bool) -> tuple[Any, dict[str, Any]]:
 
 
 def _seconds(kernel: Any, given: dict[str, Any], clock: Clock) -> float:
-    """Of a batch, one thread; inputs that are not given are random."""
+    """Measure a call with a batch, on one thread [s]; inputs that are not given are random."""
     import torch
 
     random = torch.Generator().manual_seed(0)

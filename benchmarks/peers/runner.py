@@ -137,7 +137,7 @@ class Runner:
         self.results.add(replace(row, value=value, cores=cores, values=tuple(made["values"])))
 
     def _once(self, e: Environment, case: Case, of: subject.Subject) -> None:
-        """In a process of its own."""
+        """Measure in a process of its own."""
         assert e.python is not None
         row = Result(e.peer.name, case.quantity, of.name, case.batch, case.steps)
         smaller = [r for r in self.results.find(case.quantity, peer=e.peer.name, subject=of.name) if r.reason]
@@ -159,7 +159,7 @@ class Runner:
 
 
 def _first_gradient(process: Process, job: dict[str, Any], limit: float) -> list[dict[str, Any]]:
-    """From the start of the interpreter, with empty caches, to the result; and how much of it a second call does not need."""
+    """Measure the time from the start of the interpreter to the result, with empty caches, and what a second call saves."""
     start = time.perf_counter()
     made = process.ask(limit, do="make", job=job)
     total = time.perf_counter() - start

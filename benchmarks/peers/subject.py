@@ -1,4 +1,4 @@
-"""What is computed on: robots and a scene, written as files that every peer reads."""
+"""The subjects of all computations: robots and a scene, written as files that every peer reads."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STIFFNESS, DAMPING = 300.0, 2.0
 """Springs and dampers that keep a Laikago on its feet [N m/rad, N m s/rad]. More damping needs an implicit method at steps of 2 ms:
 beyond 6 the explicit ones that some engines use go unstable."""
 TORQUE = 5.0
-"""Of random controls, standard deviation [N m]."""
+"""Standard deviation of random controls [N m]."""
 DT = 0.002
 FRICTION = 0.8
 
@@ -56,7 +56,7 @@ def standing(folder: Path) -> Subject:
 
 
 def bare(model: Model, keep: list[str] | None = None) -> Model:
-    """Without damping, friction, springs and limits, which not all engines have, and without shapes but those of links to keep."""
+    """Remove damping, friction, springs and limits, which not all engines have, and all shapes but those of links to keep."""
     joints = (replace(j, damping=0.0, friction=0.0, stiffness=0.0) for j in model.joints)
     links = (replace(x, visuals=(), collisions=x.collisions if x.name in (keep or ()) else ()) for x in model.links)
     return replace(model, joints=tuple(joints), links=tuple(links))
@@ -72,7 +72,7 @@ def _spring(joint: Joint, rest: float) -> Joint:
 
 
 def _loose(model: Model) -> Model:
-    """For readers that hold a root called world and let any other float: without the floating joint, or with such a root."""
+    """Convert for readers that hold a root called world and let any other float: drop the floating joint, or add such a root."""
     if model.floating_base:
         return replace(model, links=model.links[1:], joints=model.joints[1:], home=None)
     root = model.links[0].name
@@ -97,7 +97,7 @@ def _fused(model: Model) -> Model:
 
 
 def _sum(a: Inertia, b: Inertia, at: Transform) -> Inertia:
-    """Of two bodies, the second one's frame being at a pose in the first one's."""
+    """Add the inertias of two bodies, the second one's frame being at a pose in the first one's."""
     mass = a.mass + b.mass
     if mass == 0:
         return a
@@ -152,7 +152,7 @@ _FILES = {"urdf": ".urdf", "free_urdf": "_free.urdf", "mjcf": ".xml"}
 
 
 def _mjcf(model: Model, feet: list[str]) -> str:
-    """For MuJoCo and those that read its files: a motor at every joint, and the ground if there are feet."""
+    """Write a file for MuJoCo and those that read its files: a motor at every joint, and the ground if there are feet."""
     root = ET.Element("mujoco", model=model.name)
     ET.SubElement(root, "compiler", angle="radian", autolimits="true", boundmass="0", boundinertia="0")
     ET.SubElement(root, "option", timestep=repr(DT), gravity=numbers(model.gravity))

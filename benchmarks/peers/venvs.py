@@ -20,7 +20,7 @@ READY = "costate-bench.json"
 
 @dataclass(frozen=True)
 class Environment:
-    """Where a peer runs, or why it does not."""
+    """The interpreter of a peer, or the reason why there is none."""
 
     peer: Peer
     python: Path | None
@@ -55,7 +55,7 @@ def environment(peer: Peer, folder: Path, limit: float, say: Callable[[str], Non
 
 
 def _install(peer: Peer, home: Path, python: Path, limit: float) -> str:
-    """Why it failed; empty: it did not."""
+    """Install the peer, and return the reason if that failed, else nothing."""
     shutil.rmtree(home, ignore_errors=True)
     home.parent.mkdir(parents=True, exist_ok=True)
     venv.create(home, with_pip=True)

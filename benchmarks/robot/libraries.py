@@ -19,7 +19,7 @@ from costate.model import Model, write_urdf
 
 
 def bare(model: Model) -> Model:
-    """Without damping, friction and springs, which Pinocchio does not have, and without shapes."""
+    """Remove damping, friction and springs, which Pinocchio does not have, and shapes."""
     joints = tuple(replace(j, damping=0.0, friction=0.0, stiffness=0.0) for j in model.joints)
     return replace(model, joints=joints, links=tuple(replace(x, visuals=(), collisions=()) for x in model.links))
 
@@ -79,7 +79,7 @@ class Pinocchio:
         return lambda: loops[function](1, self.pool, *self.columns, self.out)
 
     def accelerations(self) -> np.ndarray:
-        """In our order, (batch, nv)."""
+        """Return accelerations in our order, (batch, nv)."""
         result = np.empty((len(self.samples), self.model.nv))
         result[:, self.order] = [pin.aba(self.model, self.data, *x) for x in self.samples]
         return result

@@ -40,7 +40,7 @@ def humanoid() -> Model:
 
 
 def full_inertia(mass: float, rng: np.random.Generator) -> Inertia:
-    """Of a cloud of points a few centimetres wide."""
+    """Draw the inertia of a cloud of points a few centimetres wide."""
     points = rng.normal(size=(6, 3)) * 0.06
     second = mass * points.T @ points / len(points)
     return Inertia(mass, rng.normal(size=3) * 0.03, np.trace(second) * np.eye(3) - second)

@@ -19,20 +19,20 @@ from costate.sim.scene.scene import Collider
 
 @dataclass(frozen=True)
 class Options:
-    """How MuJoCo shall simulate."""
+    """Options of a simulation by MuJoCo."""
 
     solver: str = "Newton"
     iterations: int = 100
     tolerance: float = 0.0
-    """At which its solver stops early; 0: never."""
+    """Tolerance at which its solver stops early; 0: never."""
     cone: str = "elliptic"
     friction: float = 0.8
     solref: float | None = None
     """Time constant of contacts [s], at least two steps; the shorter, the harder. None: MuJoCo's own, 20 ms."""
     limits: bool = True
-    """Whether joint limits are enforced."""
+    """Enforce joint limits."""
     joint_friction: bool = True
-    """Whether Coulomb friction of joints is simulated."""
+    """Simulate Coulomb friction of joints."""
     implicit_damping: bool = False
     """MuJoCo's Euler method treats joint damping implicitly unless told not to."""
 
@@ -123,7 +123,7 @@ class MujocoWorld:
         return qpos, qvel
 
     def full_physics_state(self, x: np.ndarray) -> np.ndarray:
-        """What mujoco.rollout starts from."""
+        """Return the state that mujoco.rollout starts from."""
         mujoco.mj_resetData(self.model, self.data)
         self.data.qpos[:], self.data.qvel[:] = self.to_theirs(x)
         state = np.zeros(mujoco.mj_stateSize(self.model, mujoco.mjtState.mjSTATE_FULLPHYSICS))

@@ -23,7 +23,7 @@ class Curves:
     x: Sequence[int]
     lines: Mapping[str, Sequence[float]]
     proportional: bool = True
-    """Whether to show what proportional growth would be."""
+    """Show what proportional growth would be."""
 
     @property
     def file(self) -> str:

@@ -22,7 +22,7 @@ from costate.model.surface import Softness
 from costate.sim import World
 
 RADIUS, THICKNESS, DEPTH = 1.0, 0.25, 0.4
-"""Of the middle line, between inner and outer side, along the axis [m]."""
+"""Radius of the middle line, thickness between inner and outer side, depth along the axis [m]."""
 DENSITY = 2000.0
 GRAVITY = 9.81
 FRICTION = 0.8
@@ -45,17 +45,17 @@ class Arch:
 
     @property
     def angles(self) -> np.ndarray:
-        """Of the joints [rad], (stones + 1,)."""
+        """Angles of the joints [rad], (stones + 1,)."""
         return np.linspace(0, np.pi, self.stones + 1)
 
     def corners(self, stone: int) -> np.ndarray:
-        """In the plane x, z: inner and outer end of its first joint, outer and inner end of its second [m], (4, 2)."""
+        """Compute corners in x, z: inner and outer end of its first joint, outer and inner end of its second [m], (4, 2)."""
         first, second = (np.array([np.cos(a), np.sin(a)]) for a in self.angles[stone : stone + 2])
         inner, outer = RADIUS - self.thickness / 2, RADIUS + self.thickness / 2
         return np.array([inner * first, outer * first, outer * second, inner * second])
 
     def area(self, stone: int) -> float:
-        """Between its straight sides [m^2]."""
+        """Compute the area between its straight sides [m^2]."""
         (x, z), (u, w) = self.corners(stone).T, np.roll(self.corners(stone), -1, axis=0).T
         return float(np.sum(x * w - u * z) / 2)
 
@@ -70,7 +70,7 @@ class Arch:
 
 
 def can_stand(arch: Arch, friction: float, without: int | None = None) -> bool:
-    """Whether forces exist that hold all stones: at both ends of every joint a push and a bounded friction.
+    """Tell whether forces exist that hold all stones: at both ends of every joint a push and a bounded friction.
 
     without: A stone that is missing; the joints beside it carry nothing.
     """
@@ -166,16 +166,16 @@ def build(
 
 @dataclass(frozen=True)
 class Fate:
-    """What became of the stones in each of several cases."""
+    """The fate of the stones in each of several cases."""
 
     times: np.ndarray
-    """[s], (t,)."""
+    """Times [s], (t,)."""
     places: np.ndarray
     """x, z of the stones [m], (t, cases, stones, 2)."""
     turned: np.ndarray
-    """About y [rad], (t, cases, stones)."""
+    """Rotations about y [rad], (t, cases, stones)."""
     counted: np.ndarray
-    """Whether a stone was part of the arch, (cases, stones)."""
+    """Mask of the stones that were part of the arch, (cases, stones)."""
 
     @property
     def moved(self) -> np.ndarray:

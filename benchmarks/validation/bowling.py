@@ -16,13 +16,13 @@ from scipy.spatial.transform import Rotation
 from benchmarks.validation.twins import Twins
 
 SPACING = 0.305
-"""Of neighbouring pins [m]."""
+"""Distance of neighbouring pins [m]."""
 HEIGHT, BELLY, FOOT = 0.38, 0.045, 0.035
-"""Of a pin; radius of its capsule; half an edge of its foot [m]."""
+"""Height of a pin; radius of its capsule; half an edge of its foot [m]."""
 BALL, BALL_MASS, PIN_MASS = 0.108, 6.0, 1.5
 """Radius [m], masses [kg]."""
 START = -0.5
-"""Of the ball along the lane [m]; the first pin stands at 0."""
+"""Start of the ball along the lane [m]; the first pin stands at 0."""
 SECONDS = 2.0
 TILTED = 0.7
 """A pin whose axis has a smaller vertical part is down."""
@@ -32,7 +32,7 @@ EVERY = 50
 
 
 def spots(pins: int) -> np.ndarray:
-    """Where pins stand, row by row [m], (pins, 2)."""
+    """Compute where pins stand, row by row [m], (pins, 2)."""
     rows = [(r * SPACING * np.sqrt(3) / 2, (k - r / 2) * SPACING) for r in range(4) for k in range(r + 1)]
     return np.array(rows[:pins])
 
@@ -78,12 +78,12 @@ def throws(twins: Twins, count: int, seed: int = 0, speed: tuple[float, float] =
 
 @dataclass(frozen=True)
 class Outcome:
-    """Of many throws."""
+    """The outcome of many throws."""
 
     down: np.ndarray
     """Pins that fell, (n,)."""
     speed: np.ndarray
-    """Of the ball in the end [m/s], (n,)."""
+    """Speeds of the ball in the end [m/s], (n,)."""
 
 
 def judge(twins: Twins, states: np.ndarray) -> Outcome:

@@ -16,16 +16,16 @@ from costate.model import Inertia, Joint, Link, Model, Transform
 from costate.sim import World
 
 MASS, EDGE = 1.0, 0.06
-"""Of the cube [kg, m]."""
+"""Mass and edge of the cube [kg, m]."""
 GRAVITY = 9.81
 FORCE = 2 * MASS * GRAVITY
-"""Of the drive [N]."""
+"""Force of the drive [N]."""
 CRITICAL = MASS * GRAVITY / FORCE
 """Friction coefficient below which the cube is lost."""
 GRASP, HOLD = 0.3, 1.0
 """Seconds in which the cube is carried while the fingers close, and in which it is then watched."""
 LOST = 0.02
-"""How far it has fallen by then, if it is lost [m]: 0.4 % of a free fall, what friction 0.4 % too low would let it fall."""
+"""Fall at the end of a cube that counts as lost [m]: 0.4 % of a free fall, what friction 0.4 % too low would let it fall."""
 PAD = (0.02, 0.05, 0.14)
 """Thickness, width, height [m]."""
 
@@ -70,14 +70,14 @@ def gripper(name: str) -> World:
 
 @dataclass(frozen=True)
 class Falls:
-    """How far the cube has fallen for each of some friction coefficients."""
+    """The fall of the cube for each of some friction coefficients."""
 
     friction: np.ndarray
     """(n,)."""
     times: np.ndarray
     """Since it was let go [s], (t,)."""
     fallen: np.ndarray
-    """[m], (t, n)."""
+    """Falls [m], (t, n)."""
     pressure: np.ndarray
     """Normal force of a pad when the cube was let go, the mean of both [N], (n,)."""
 

@@ -56,7 +56,7 @@ def _stones(axes: Axes, arch: Arch, fate: Fate, at: int, case: int) -> None:
 
 
 def gripper_plot(found: Mapping[str, Falls], file: Path) -> None:
-    """How far the cube has fallen, over friction."""
+    """Plot how far the cube has fallen, over friction."""
     figure, axes = plt.subplots(figsize=(5.5, 3.4), dpi=110)
     for (name, falls), marker in zip(found.items(), "osv^", strict=False):
         fallen = 1e3 * falls.fallen[-1].clip(min=1e-6)

@@ -19,10 +19,10 @@ ASSETS = Path(gymnasium.__file__).parent / "envs/mujoco/assets"
 
 @dataclass(frozen=True)
 class Case:
-    """How a robot is shaken."""
+    """Options of how a robot is shaken."""
 
     size: float
-    """Of the controls, uniform in both directions."""
+    """Size of the controls, uniform in both directions."""
     held: int
     """Steps for which a control is held."""
     sampled: float
@@ -31,7 +31,7 @@ class Case:
 
 CASES = {"ant": Case(0.3, 5, 0.1), "humanoid": Case(0.4, 5, 0.1)}
 MOMENT = 0.1
-"""For which states are compared one by one [s]."""
+"""Time for which states are compared one by one [s]."""
 
 
 def robot(name: str) -> Twins:
@@ -40,7 +40,7 @@ def robot(name: str) -> Twins:
 
 
 def starts(twins: Twins, count: int, seed: int = 0) -> np.ndarray:
-    """Where gymnasium starts its robots, disturbed: MuJoCo's states (count, size)."""
+    """Draw disturbed states in which gymnasium starts its robots: MuJoCo's states (count, size)."""
     random = np.random.default_rng(seed)
     qpos = np.tile(twins.model.qpos0, (count, 1))
     qpos[:, 7:] += 0.1 * random.normal(size=(count, twins.model.nq - 7))
@@ -60,7 +60,7 @@ class Episodes:
     """Measures of many episodes in both engines."""
 
     times: np.ndarray
-    """[s], (t,)."""
+    """Times [s], (t,)."""
     ours: dict[str, np.ndarray]
     """(t, n) each."""
     theirs: dict[str, np.ndarray]

@@ -17,16 +17,16 @@ from costate.model.surface import Softness
 from costate.sim import World
 
 EDGE, MASS = 0.1, 1.0
-"""Of a box [m, kg]."""
+"""Edge and mass of a box [m, kg]."""
 SETTLED = 1.0
-"""When creep begins to count [s]."""
+"""Time at which creep begins to count [s]."""
 ALLOWED = 1e-3
 """Creep over a minute [m]."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """How a stack is simulated."""
+    """Options of the simulation of a stack."""
 
     contact: cs.PGS | cs.Newton
     dt: float
@@ -48,12 +48,12 @@ SETTINGS = {
 
 @dataclass(frozen=True)
 class Motion:
-    """Where the boxes were."""
+    """The motion of the boxes."""
 
     times: np.ndarray
-    """[s], (n,)."""
+    """Times [s], (n,)."""
     places: np.ndarray
-    """[m], (n, boxes, 3)."""
+    """Positions [m], (n, boxes, 3)."""
 
     @property
     def settling(self) -> float:

@@ -176,7 +176,7 @@ class Comparison:
 
     @property
     def p(self) -> float:
-        """Of the test of Kolmogorov and Smirnov: how often samples of one distribution differ by more."""
+        """P-value of the test of Kolmogorov and Smirnov: how often samples of one distribution differ by more."""
         return float(ks_2samp(self.ours, self.theirs).pvalue)
 
 

@@ -215,7 +215,7 @@ def near_multiples_of_pi_2(rng: np.random.Generator, dtype: str, count: int) -> 
 
 
 def arguments(name: str, dtype: str, count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """About `count` pairs (x, y); y is used by functions of two arguments."""
+    """Draw about `count` pairs (x, y); y is used by functions of two arguments."""
     rng, domain, kind = np.random.default_rng(seed), DOMAINS[name], NUMPY[dtype]
     share = max(count // (2 + len(domain.focus)), 8)
     parts = [random_bits(rng, dtype, share)]

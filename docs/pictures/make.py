@@ -64,13 +64,13 @@ def insertion() -> None:
     state = task.sample(1, torch.Generator().manual_seed(4), torch.float64)[0]
     states = [state]
     for step in range(task.options.horizon + task.options.hold):
-        state = task.shown.step(state, policy.action(state, step))
+        state = task.shown().step(state, policy.action(state, step))
         states.append(state)
     camera = Camera(np.array([1.35, -1.0, 0.62]), np.array([0.36, 0.06, 0.24]), np.radians(25))
     pictures = []
     for frame in (0, 12, 16, 40):
         path = cs.render(
-            task.shown, torch.stack(states), HERE / "insertion.png", size=(330, 400), camera=camera, frame=frame
+            task.shown(), torch.stack(states), HERE / "insertion.png", size=(330, 400), camera=camera, frame=frame
         )
         pictures.append(np.asarray(Image.open(path).convert("RGB")))
     gap = np.full((400, 6, 3), 255, np.uint8)

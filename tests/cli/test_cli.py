@@ -28,7 +28,7 @@ def run_costate(*arguments: str, **environment: str) -> subprocess.CompletedProc
         [sys.executable, "-m", "costate.cli", *arguments],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=1200,
         env=os.environ | environment,
     )
 

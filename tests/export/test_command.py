@@ -7,14 +7,13 @@ from pathlib import Path
 import pytest
 
 from costate.cli.main import main
-from costate.tasks.insertion import Policy
-from costate.train.plan import TrainOptions
+from costate.tasks.insertion import Insertion, Policy
 from costate.train.run import Run
 
 
 @pytest.fixture(scope="module")
 def run(policy: Policy, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return Run.create(tmp_path_factory.mktemp("export") / "run", TrainOptions(), policy.state_dict())
+    return Run.create(tmp_path_factory.mktemp("export") / "run", Insertion, policy=policy.state_dict())
 
 
 def test_both_files_are_written_and_what_they_take_is_said(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
@@ -23,7 +22,7 @@ def test_both_files_are_written_and_what_they_take_is_said(run: Run, capsys: pyt
     shown = capsys.readouterr().out
     assert (run.path / "policy.onnx").stat().st_size > 10_000
     assert "static inline void costate_policy(const" in (run.path / "costate_policy.h").read_text()
-    assert "joint positions [rad] 6" in shown and "6 joint commands [rad/s]" in shown
+    assert "0  position of shoulder_pan_joint [rad]" in shown and "5  velocity of wrist_3_joint [rad/s]" in shown
 
 
 def test_the_header_alone_goes_into_another_folder(run: Run, tmp_path: Path) -> None:

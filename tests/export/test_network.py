@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from costate.export import network_of
-from costate.export.network import raw_observation
 from costate.tasks.insertion import Insertion, InsertionOptions, Policy
+from costate.tasks.insertion.described import raw_observation
 
 
 @pytest.fixture(scope="module", params=["velocity", "torque"])
@@ -34,5 +34,6 @@ def test_layout_names_every_number(policy: Policy, task: Insertion) -> None:
     units = [unit for _, unit in network.inputs]
     assert units == ["rad"] * 6 + ["rad/s"] * 6 + ["m"] * 3 + ["m/s"] * 3 + ["steps"]
     assert [unit for _, unit in network.outputs] == ["rad/s"] * 6
-    ignored = [name for (name, _), gain in zip(network.inputs, network.gain, strict=True) if gain == 0]
+    assert network.scaling is not None
+    ignored = [name for (name, _), gain in zip(network.inputs, network.scaling.gain, strict=True) if gain == 0]
     assert len(ignored) == 2 and all("ignored" in name for name in ignored)

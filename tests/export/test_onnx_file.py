@@ -11,9 +11,9 @@ import pytest
 import torch
 
 from costate.export import network_of, write_onnx
-from costate.export.network import raw_observation
 from costate.export.onnx_file import TOLERANCE, onnx_difference
 from costate.tasks.insertion import Insertion, Policy
+from costate.tasks.insertion.described import raw_observation
 
 onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -50,9 +50,12 @@ def test_the_file_says_what_it_takes_and_gives(path: Path, task: Insertion) -> N
 def test_a_file_of_another_network_is_noticed(path: Path, policy: Policy, task: Insertion) -> None:
     network = network_of(policy, task)
     assert onnx_difference(network, path) < TOLERANCE["float64"]
-    other = network.W1.copy()
-    other[17, 3] += 1e-3
-    assert onnx_difference(replace(network, W1=other), path) > TOLERANCE["float64"]
+    first, *rest = network.layers
+    assert first.weight is not None
+    changed = first.weight.copy()
+    changed[17, 3] += 1e-3
+    other = replace(network, layers=(replace(first, weight=changed), *rest))
+    assert onnx_difference(other, path) > TOLERANCE["float64"]
 
 
 def test_single_precision_is_float32_throughout(policy: Policy, task: Insertion, tmp_path: Path) -> None:

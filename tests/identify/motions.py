@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from costate.identify import Regressor
 from costate.model import Model, load_model
-from costate.robot.learnable import with_parameters
+from costate.robot.identified import with_parameters
 
 Array = NDArray[Any]
 TERMS = {"damping": (0.1, 0.5), "friction": (0.1, 0.5), "armature": (0.01, 0.05)}

@@ -14,12 +14,13 @@ from tests.browser import Browser, Page
 
 from costate.cli.main import main
 from costate.core.files import write_json
-from costate.report.insertion import duration, insertion_report
-from costate.report.insertion_evaluation import percent
+from costate.report.run_report import run_report
+from costate.report.training import duration
+from costate.tasks.insertion import Insertion
 from costate.train.controller import save_policy
 from costate.train.evaluate import evaluate_policy
-from costate.train.plan import TrainOptions
 from costate.train.run import Checkpoint, Run
+from costate.train.trainable import percent
 
 POLICY = Path(__file__).parent.parent / "data" / "insertion" / "policy.safetensors"
 """A trained controller."""
@@ -30,7 +31,7 @@ EPISODES = 60
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A run folder as training leaves it."""
     weights = {k: v.float() for k, v in load_file(POLICY).items() if k.startswith(("inner", "outer"))}
-    run = Run.create(tmp_path_factory.mktemp("runs") / "demo", TrainOptions(), weights)
+    run = Run.create(tmp_path_factory.mktemp("runs") / "demo", Insertion, policy=weights)
     run.save(Checkpoint(50, weights, {}, seconds=90.4, control_steps=1_230_000))
     terms = {"loss": 4.0, "position": 3.0, "tilt": 0.5, "start": 0.1, "error_mm": 2.0, "tilt_deg": 0.4}
     more = {"gradient_norm": 3.0, "seconds": 45.0}
@@ -77,7 +78,7 @@ def test_figures_are_those_of_an_evaluation(page: Page, run: Run) -> None:
 
 
 def test_histogram_holds_all_episodes(plots: dict[str, dict[str, Any]]) -> None:
-    plot = next(data for title, data in plots.items() if title.startswith("Error at the seat,"))
+    plot = next(data for title, data in plots.items() if title.startswith("Error,"))
     assert sum(y for s in plot["series"] for y in s["y"] if y is not None) == EPISODES
 
 
@@ -114,7 +115,7 @@ def test_replays_play_at_once_and_slowly(page: Page) -> None:
 
 def test_no_episodes_are_refused(run: Run) -> None:
     with pytest.raises(ValueError, match="at least 1"):
-        insertion_report(run, 0)
+        run_report(run, 0)
 
 
 @pytest.mark.parametrize(

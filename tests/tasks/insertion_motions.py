@@ -8,9 +8,8 @@ import torch
 
 from costate.robot import Pose
 from costate.tasks.insertion import Insertion
-from costate.tasks.insertion.episode import Stepper
-from costate.tasks.insertion.scene import BOTTLE_LENGTH, BOTTLE_RADIUS, CLEARANCE, MOUTH_HEIGHT
-from costate.tasks.insertion.task import ARM_Q, SOCKET_XY
+from costate.tasks.insertion.scene import ARM_Q, BOTTLE_LENGTH, BOTTLE_RADIUS, CLEARANCE, MOUTH_HEIGHT, SOCKET_XY
+from costate.train.episode import Stepper
 
 Tensor = torch.Tensor
 BORE = BOTTLE_RADIUS + CLEARANCE

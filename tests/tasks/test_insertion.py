@@ -24,8 +24,7 @@ from costate.tasks.insertion import (
     run,
     summarise,
 )
-from costate.tasks.insertion.scene import BOTTLE_MASS, DEPTH, GRIPPER_MASS
-from costate.tasks.insertion.task import ARM_Q, ARM_V, SOCKET_V, SOCKET_XY
+from costate.tasks.insertion.scene import ARM_Q, ARM_V, BOTTLE_MASS, DEPTH, GRIPPER_MASS, SOCKET_V, SOCKET_XY
 
 D = torch.float64
 SLOP = 1.5e-4
@@ -125,7 +124,7 @@ def test_shapes_of_episodes(moving: Insertion) -> None:
     T = o.horizon + o.hold
     assert trajectory.states.shape == (T + 1, 3, 18) and trajectory.actions.shape == (T, 3, 6)
     verdict = judge(moving, trajectory)
-    assert all(x.shape == (3,) for x in vars(verdict).values())
+    assert all(x.shape == (3,) for name, x in vars(verdict).items() if name != "columns")
     assert summarise(moving, verdict).episodes == 3
     change = trajectory.states[-1, :, SOCKET_V] - trajectory.states[0, :, SOCKET_V]
     torch.testing.assert_close(change, episodes.belt_change, rtol=0, atol=1e-9)
@@ -248,7 +247,7 @@ def test_verdicts(task: Insertion) -> None:
     assert verdict.kept_still.tolist() == [*[True] * 6, False, True, True]
     assert verdict.within_limits.tolist() == [*[True] * 7, False, True]
     assert float(verdict.penetration[8]) == pytest.approx(1.2e-4, rel=0.01)
-    given = judge(task, Trajectory(states, actions, torch.full((9,), 2e-4, dtype=D)))
+    given = judge(task, Trajectory(states, actions, measured={"penetration": torch.full((9,), 2e-4, dtype=D)}))
     assert not given.success.any()
 
 
@@ -256,6 +255,8 @@ def test_a_tilted_bottle_fails(task: Insertion) -> None:
     T = task.options.horizon + task.options.hold + 1
     tilts = [math.radians(0.9), math.radians(1.1)]
     states = torch.stack([held(task, tilt=a, height=-DEPTH + 4e-4) for a in tilts]).expand(T, 2, 18)
-    verdict = judge(task, Trajectory(states, torch.zeros(T - 1, 2, 6, dtype=D), torch.zeros(2, dtype=D)))
+    verdict = judge(
+        task, Trajectory(states, torch.zeros(T - 1, 2, 6, dtype=D), measured={"penetration": torch.zeros(2, dtype=D)})
+    )
     torch.testing.assert_close(verdict.tilt, torch.tensor(tilts, dtype=D), rtol=0, atol=1e-6)
     assert verdict.success.tolist() == [True, False]

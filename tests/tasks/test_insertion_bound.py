@@ -11,15 +11,14 @@ import torch
 from costate.core.files import write_json
 from costate.optimise.direct import DirectOptions
 from costate.optimise.solution import Solution
-from costate.tasks.insertion import Insertion, InsertionOptions, draw
-from costate.tasks.insertion.bound import InsertionBound
+from costate.tasks.insertion import Insertion, InsertionOptions, InsertionTraining, draw
 from costate.tasks.insertion.judge import MAX_ERROR, MAX_SPEED, MAX_TILT
+from costate.tasks.insertion.least_time.bound import Bound, InsertionBound, insertion_bound
+from costate.tasks.insertion.least_time.minimum_time import compare
 from costate.tasks.insertion.scene import BOTTLE_RADIUS, CLEARANCE, DEPTH
-from costate.tasks.insertion.streams import CHUNK, generator
-from costate.train.least_time import Bound, insertion_bound, least_times
-from costate.train.minimum_time import compare
-from costate.train.plan import TrainOptions
 from costate.train.run import Run
+from costate.train.solve.least_time import least_times
+from costate.train.streams import CHUNK, generator
 
 STEPS = (12, 12, 3)
 
@@ -76,13 +75,15 @@ def test_arrival_is_the_smaller_bound_and_no_joint_is_too_fast(task: InsertionBo
 
 def test_ratio_beside_the_curve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bound = Bound(torch.tensor([0.1, 0.12]), torch.tensor([0.08, 0.09]), torch.tensor([True, True]))
-    monkeypatch.setattr("costate.train.minimum_time.insertion_bound", lambda options, episodes: bound)
-    folder = Run.create(tmp_path / "run", TrainOptions(iterations=1))
+    monkeypatch.setattr(
+        "costate.tasks.insertion.least_time.minimum_time.insertion_bound", lambda options, episodes: bound
+    )
+    folder = Run.create(tmp_path / "run", Insertion, InsertionTraining(iterations=1))
     assert compare(folder) is None  # no curve yet
     rows = [{"horizon": h, "seconds": h / 100, "met": h > 16} for h in (30, 18, 11)]
     write_json(folder.path / "horizon.json", rows)
     result = compare(folder, 2)
-    assert result == folder.bound == json.loads((folder.path / "bound.json").read_text())
+    assert result == folder.found("bound") == json.loads((folder.path / "bound.json").read_text())
     assert (
         result is not None and result["ratio"] == pytest.approx(0.18 / 0.12) and result["possible"] == [1.0, 1.0, 0.5]
     )

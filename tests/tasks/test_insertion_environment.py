@@ -8,7 +8,7 @@ import torch
 
 from costate.tasks.insertion import Insertion, InsertionOptions, Policy, Trajectory, draw, judge, loss, run
 from costate.tasks.insertion.loss import outside
-from costate.tasks.insertion.task import ARM_Q
+from costate.tasks.insertion.scene import ARM_Q
 
 pytest.importorskip("gymnasium")
 import gymnasium
@@ -37,7 +37,7 @@ def test_rewards_sum_to_minus_the_loss(task: Insertion, funnel: float) -> None:
     batch = Batch(task, 16, 1, RewardOptions(dense=False))
     batch.funnel = funnel
     total = episode(batch, Policy(generator=torch.Generator().manual_seed(0)))
-    weights, trajectory = batch.rewards.weights, batch.trajectory()
+    weights, trajectory = batch.weighed.weights, batch.trajectory()
     terms = loss(task, trajectory, weights, funnel)
     position, tilt, _ = task.errors(trajectory.states[0])
     start = (

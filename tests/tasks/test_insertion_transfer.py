@@ -17,13 +17,12 @@ from tests.tasks.insertion_motions import BORE, held, jam_depth, press
 from costate.cli.main import main
 from costate.tasks.insertion import Disturbances, Insertion, InsertionOptions, Policy, draw, judge, run
 from costate.tasks.insertion.scene import DEPTH, MOUTH_HEIGHT
-from costate.train.plan import TrainOptions
 from costate.train.run import Run
 
 pytest.importorskip("mujoco")
 import mujoco
 
-from costate.tasks.insertion.mujoco_scene import FACETS, MujocoScene, run_in_mujoco
+from costate.tasks.insertion.mujoco.scene import FACETS, MujocoScene, run_in_mujoco
 
 D = torch.float64
 ROUNDING = 1e-10
@@ -95,7 +94,7 @@ def test_motions_are_the_same_while_nothing_touches(actuation: str) -> None:
     with torch.no_grad():
         ours = run(task, task.smooth_payload, controller, episodes).states
         theirs = run_in_mujoco(task, MujocoScene(task), controller, episodes)
-    assert float((ours[-1] - ours[0]).abs().max()) > 0.02 and float(theirs.penetration.max()) == 0  # pyright: ignore
+    assert float((ours[-1] - ours[0]).abs().max()) > 0.02 and float(theirs.measured["penetration"].max()) == 0
     torch.testing.assert_close(ours, theirs.states, rtol=0, atol=ROUNDING)
 
 
@@ -115,7 +114,7 @@ def test_a_straight_bottle_enters_and_others_jam(task: Insertion, scene: MujocoS
 
 def test_a_policy_transfers(tmp_path: Path) -> None:
     """Trained in our world without contact; judged in ours with contact, and in MuJoCo."""
-    folder = Run.create(tmp_path / "run", TrainOptions(), policy().state_dict())
+    folder = Run.create(tmp_path / "run", Insertion, policy=policy().state_dict())
     assert main(["transfer", str(folder.path), "--episodes", str(EPISODES), "--mjcf"]) == 0
     found = json.loads((folder.path / "transfer.json").read_text())
     for engine in ("ours", "mujoco", "ours_fine", "mujoco_fine"):
@@ -136,7 +135,7 @@ def test_nothing_else_transfers() -> None:
 
 
 def test_robustness(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = Run.create(tmp_path / "run", TrainOptions(), policy().state_dict())
+    folder = Run.create(tmp_path / "run", Insertion, policy=policy().state_dict())
     assert main(["robustness", str(folder.path), "--episodes", "64"]) == 0
     rows = {row["case"]: row for row in json.loads((folder.path / "robustness.json").read_text())}
     printed = capsys.readouterr().out

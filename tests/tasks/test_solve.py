@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from costate.cli.main import main
-from costate.tasks.task import interpolate, normal, uniform
+from costate.tasks.numbers import interpolate, normal, uniform
 from costate.train.solve import RECIPES, solve
 
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 from rich.console import Console
 
-from costate.train.plan import TrainOptions
+from costate.tasks.insertion import Insertion, InsertionTraining
 from costate.train.progress import Board, Screen
 from costate.train.run import Run
 
@@ -28,7 +28,7 @@ ROW = {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return Run.create(tmp_path_factory.mktemp("runs") / "run", TrainOptions(iterations=100, hidden=4))
+    return Run.create(tmp_path_factory.mktemp("runs") / "run", Insertion, InsertionTraining(iterations=100, hidden=4))
 
 
 def test_without_a_terminal_it_prints_lines(folder: Run, capsys: pytest.CaptureFixture[str]) -> None:

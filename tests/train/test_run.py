@@ -14,21 +14,16 @@ import torch
 from tests.disk import files_of_at_most
 
 from costate.core.files import write_json
-from costate.tasks.insertion import Disturbances, InsertionOptions
-from costate.train.plan import TrainOptions
+from costate.tasks.insertion import Disturbances, Insertion, InsertionOptions, InsertionTraining
 from costate.train.run import Checkpoint, Run
 
-OPTIONS = TrainOptions(
-    InsertionOptions(moving=True, center=(0.45, 0.12)),
-    disturbances=Disturbances(payload=0.2, latency=1),
-    hidden=8,
-    seed=3,
-)
+TASK = Insertion(InsertionOptions(moving=True, center=(0.45, 0.12)))
+OPTIONS = InsertionTraining(disturbances=Disturbances(payload=0.2, latency=1), hidden=8, seed=3)
 
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return Run.create(tmp_path_factory.mktemp("runs") / "run", OPTIONS).path
+    return Run.create(tmp_path_factory.mktemp("runs") / "run", TASK, OPTIONS).path
 
 
 @pytest.fixture
@@ -48,9 +43,9 @@ def checkpoint(iteration: int, hidden: int = 8) -> Checkpoint:
 def test_options_come_back(folder: Run) -> None:
     again = Run.open(folder.path)
     assert again.options == OPTIONS
-    assert again.options.task.center == (0.45, 0.12)
+    assert again.task.options.center == (0.45, 0.12)
     assert again.task.options.moving
-    assert (again.evaluation, again.horizon_curve, again.metrics(), again.finished) == (None, None, [], False)
+    assert (again.evaluation, again.found("horizon"), again.metrics(), again.finished) == (None, None, [], False)
 
 
 def test_origin_is_noted(folder: Run) -> None:
@@ -62,10 +57,10 @@ def test_origin_is_noted(folder: Run) -> None:
 
 
 def test_initial_weights_follow_the_seed(folder: Run, tmp_path: Path) -> None:
-    first, same = folder.policy, Run.create(tmp_path / "same", OPTIONS).policy
-    other = Run.create(tmp_path / "other", replace(OPTIONS, seed=4)).policy
+    first, same = folder.policy, Run.create(tmp_path / "same", TASK, OPTIONS).policy
+    other = Run.create(tmp_path / "other", TASK, replace(OPTIONS, seed=4)).policy
     assert all(torch.equal(a, b) for a, b in zip(first.parameters(), same.parameters(), strict=True))
-    assert not torch.equal(first.inner.weight, other.inner.weight)
+    assert not torch.equal(first.get_parameter("inner.weight"), other.get_parameter("inner.weight"))
 
 
 def test_checkpoints_come_back_bit_for_bit(folder: Run) -> None:
@@ -94,7 +89,7 @@ def test_a_full_disk_leaves_the_last_checkpoint(folder: Run) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="no such limit there")
 def test_a_folder_is_whole_or_not_there(tmp_path: Path) -> None:
     with files_of_at_most(500), pytest.raises(OSError, match="nothing was written"):
-        Run.create(tmp_path / "run", OPTIONS)
+        Run.create(tmp_path / "run", TASK, OPTIONS)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -103,9 +98,15 @@ def test_a_row_that_is_being_written_is_not_read(folder: Run) -> None:
     assert folder.metrics() == [{"iteration": 1}, {"iteration": 2}]
 
 
+class Impossible(Insertion):
+    """A task that its arm is too slow for."""
+
+    options = InsertionOptions(horizon=5)
+
+
 def test_an_impossible_task_is_refused_before_anything_is_written(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="longer horizon"):
-        Run.create(tmp_path / "run", TrainOptions(InsertionOptions(horizon=5)))
+        Run.create(tmp_path / "run", Impossible)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -118,7 +119,7 @@ def test_what_is_there_is_not_overwritten(what: str, tmp_path: Path) -> None:
         path.mkdir()
         (path / "notes.txt").write_text("mine")
     with pytest.raises(ValueError, match="not an empty folder"):
-        Run.create(path, OPTIONS)
+        Run.create(path, TASK, OPTIONS)
 
 
 def _edit(path: Path, change: dict) -> None:

@@ -24,7 +24,7 @@ def press(page: Page, label: str) -> None:
     page.js(f"[...document.querySelectorAll('button')].find((b) => b.innerText.trim() === {label!r}).click()")
 
 
-def until(condition: Callable[[], Any], seconds: float = 90.0) -> Any:
+def until(condition: Callable[[], Any], seconds: float = 300.0) -> Any:
     """Wait for a page that may be slow to draw, on a machine that may be busy."""
     end = time.monotonic() + seconds
     while not (found := condition()) and time.monotonic() < end:

@@ -41,10 +41,10 @@ def test_view_serves_a_page_beside_a_taken_port_and_a_missing_mesh(tmp_path: Pat
             assert running.stdout is not None
             assert running.stdout.readline().startswith(f"port {port} is taken; using ")
             address = running.stdout.readline().removeprefix("open ").strip()
-            with urllib.request.urlopen(address, timeout=30) as answer:
+            with urllib.request.urlopen(address, timeout=300) as answer:
                 assert b"<html" in answer.read().lower()
             running.send_signal(signal.SIGINT)
-            _, errors = running.communicate(timeout=60)
+            _, errors = running.communicate(timeout=600)
             assert running.returncode == 0, errors
             assert "'brick' is drawn as a box" in errors and "Traceback" not in errors
         finally:

@@ -16,9 +16,9 @@ from tests.viewer.page_controls import press, slide, until
 
 from costate.draw.camera import Camera
 from costate.tasks.insertion import Insertion
+from costate.tasks.insertion.play.play import DIRECTION, JOINT_NOISE, SPEED, Play, play_insertion
 from costate.tasks.insertion.scene import DEPTH
 from costate.train.controller import load_policy
-from costate.viewer.play import DIRECTION, JOINT_NOISE, SPEED, Play, play_insertion
 
 POLICY = Path(__file__).parent.parent / "data" / "insertion"
 """A trained controller."""

@@ -26,7 +26,7 @@ def inputs(job: Job) -> list[Tensor]:
 
 
 def functions(job: Job) -> dict[str, tuple[Callable[..., Any], int]]:
-    """Of a robot, and how many of q, v, a or tau they take."""
+    """Return the functions of a robot, and how many of q, v, a or tau they take."""
     r = robot(job.urdf)
     return {
         "kinematics": (r.forward_kinematics, 1),
@@ -47,7 +47,7 @@ def first(job: Job, found: Any) -> Array:
 
 
 def gradient(job: Job) -> Case:
-    """Of the sum of all results; of kinematics: of the place of one link."""
+    """Make the gradient of the sum of all results; for kinematics, of the position of one link."""
     name = job.quantity.removesuffix("_gradient")
     function, n = functions(job)[name]
     leaves = [t.requires_grad_() for t in inputs(job)[:n]]
@@ -89,7 +89,7 @@ def steps(job: Job) -> Case:
 
 
 def rollout_gradient(job: Job) -> Case:
-    """Of the height of the trunk at the end, with respect to all controls."""
+    """Make the gradient of the height of the trunk at the end, with respect to all controls."""
     w, x, u = scene(job)
 
     def height(u: Tensor) -> tuple[Array, Tensor]:

@@ -23,7 +23,7 @@ def model(mjcf: str) -> Any:
 
 
 def in_their_order(job: Job) -> tuple[list[int], list[int]]:
-    """For each of MuJoCo's q and v, where it stands in ours; w comes first in its quaternions."""
+    """Find for each of MuJoCo's q and v where it stands in ours; w comes first in its quaternions."""
     m = model(job.mjcf)
     names = [m.joint(j).name for j in range(m.njnt)]
     index = reordered(job.joints, [n for n in names if n in job.joints])
@@ -95,7 +95,7 @@ def inverse_dynamics_gradient(job: Job) -> Case:
 
 
 def forward_dynamics_gradient(job: Job) -> Case:
-    """By the transition of a step, for lack of another: v' = v + dt a."""
+    """Make the gradient by the transition of a step, for lack of another: v' = v + dt a."""
     m = model(job.mjcf)
     A, B = np.zeros((2 * m.nv, 2 * m.nv)), np.zeros((2 * m.nv, m.nu))
 

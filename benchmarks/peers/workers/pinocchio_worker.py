@@ -35,7 +35,7 @@ class Samples:
         self.v, self.tau = (np.ascontiguousarray(x[:, self.order]) for x in (v, tau))
 
     def back(self, x: Array) -> Array:
-        """To our order, along the last axis."""
+        """Reorder to our order, along the last axis."""
         result = np.empty_like(x)
         result[..., self.order] = x
         return result

@@ -28,7 +28,7 @@ class Robot:
         self.floating = job.floating
 
     def positions(self, q: Array) -> Array:
-        """From ours: a quaternion that says no rotation is a rotation vector of zeros."""
+        """Convert ours: a quaternion that says no rotation is a rotation vector of zeros."""
         if self.floating:
             q = np.concatenate([q[..., :3], np.zeros_like(q[..., :3]), q[..., 7:]], axis=-1)
         return q[..., self.order]

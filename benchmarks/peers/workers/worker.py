@@ -1,4 +1,4 @@
-"""What the worker of every peer does: take jobs as lines of JSON on standard input, answer each with one line of JSON.
+"""The worker of every peer: take jobs as lines of JSON on standard input, answer each with one line of JSON.
 
     python worker.py mujoco_worker.py   # with the interpreter of the peer
 
@@ -33,12 +33,12 @@ Array = np.ndarray
 ANSWERS = "COSTATE_BENCH_ANSWERS"
 """Environment variable: the descriptor to which answers go."""
 CHECKED = 4
-"""How many samples are compared."""
+"""Number of samples that are compared."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """What to compute, of which robot, in which batch."""
+    """A computation: quantity, robot, batch."""
 
     quantity: str
     urdf: str
@@ -51,21 +51,21 @@ class Job:
     """Joints of one coordinate, in the order of all arrays here."""
     floating: bool
     link: str
-    """Whose place is asked for: the last one that moves; in a scene the trunk."""
+    """Link whose position is asked for: the last one that moves; in a scene the trunk."""
     rest: list[float]
-    """Of the springs in a scene's joints, and where the joints start [rad]."""
+    """Rest positions of the springs in a scene's joints, at which the joints start [rad]."""
     height: float
-    """Of the trunk at the start [m]."""
+    """Height of the trunk at the start [m]."""
     feet: list[str]
     """Links that may touch the ground."""
     batch: int = 1
     steps: int = 1
     dt: float = 0.002
-    """[s]."""
+    """Time step [s]."""
     stiffness: float = 0.0
-    """Of the springs [N m/rad]."""
+    """Stiffness of the springs [N m/rad]."""
     damping: float = 0.0
-    """[N m s/rad]."""
+    """Damping of the joints [N m s/rad]."""
     friction: float = 0.8
     torque: float = 0.0
     """Standard deviation of the random torques [N m]."""
@@ -104,9 +104,9 @@ class Case:
     run: Callable[[], Any]
     """Returns when everything is computed."""
     samples: int
-    """How many of the batch's samples, times steps, a call computes: what loops over a batch in Python may take fewer."""
+    """Number of the batch's samples, times steps, that a call computes: what loops over a batch in Python may take fewer."""
     values: Callable[[Any], Array]
-    """From what run returned: numbers to compare, of the first CHECKED samples and in the job's order."""
+    """Function of what run returned that gives numbers to compare, of the first CHECKED samples and in the job's order."""
 
 
 Make = Callable[[Job], Case]
@@ -159,7 +159,7 @@ class _State:
         return self.cases[job["quantity"]](Job(**job))
 
     def time(self, seconds: float) -> dict[str, float]:
-        """Per call, on average over about so many seconds."""
+        """Measure the time per call, on average over about so many seconds."""
         run = self._case.run
         calls, start, cpu = 0, time.perf_counter(), time.process_time()
         while True:
@@ -170,8 +170,10 @@ class _State:
                 return {"seconds": passed / calls, "cpu": (time.process_time() - cpu) / calls}
 
     def peak(self, job: dict[str, Any]) -> dict[str, int]:
-        """How much the memory of this process grows at most by a job, when all that does not depend on its length is loaded and
-        compiled."""
+        """Measure by how much a job lets the memory of this process grow at most.
+
+        All that does not depend on its length is loaded and compiled before.
+        """
         if self.ahead:
             case = self._build(job)
         else:
@@ -213,7 +215,7 @@ def _status(key: str) -> int:
 
 
 def reordered(ours: list[str], theirs: list[str]) -> list[int]:
-    """For each of their joints, where it stands in our order: x_theirs = x[..., index]."""
+    """Find for each of their joints where it stands in our order: x_theirs = x[..., index]."""
     return [ours.index(name) for name in theirs]
 
 

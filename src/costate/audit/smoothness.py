@@ -182,9 +182,7 @@ def _slip(setup: Setup) -> Kernel:
         speeds.append(ca.sqrt(ca.sumsqr(along) + 1e-300))
     b = ProgramBuilder("audit.slip")
     x = b.input("state", setup.nx)
-    still = b.call(
-        ca.Function("rest", [], [ca.SX.zeros(setup.nu), *(ca.SX(setup.default(p)) for p in setup.parameters)])
-    )
+    still = [b.zeros(setup.nu), *(b.constant(setup.default(p)) for p in setup.parameters)]
     b.output("speeds", s.call(b, "speeds", [ca.vertcat(*speeds)], [x, *still])[0])
     return b.kernel()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, get_type_hints
@@ -17,31 +17,43 @@ class Command:
     of which is then a subcommand of its own. It may return an exit code."""
     summary: str
     """One line for `costate --help`."""
+    chooser: str = ""
+    """module:function that takes the arguments and returns defaults of options made for the task they name; or None."""
 
     def load(self) -> tuple[Callable[[Any], int | None], Any]:
-        """The function, and the type of its options."""
-        module, _, name = self.target.partition(":")
-        run = getattr(import_module(module), name)
+        """Return the function, and the type of its options."""
+        run = _load(self.target)
         return run, get_type_hints(run)["options"]
+
+    def defaults(self, arguments: Sequence[str]) -> Any:
+        """Return the defaults of options that depend on the arguments; None if they do not."""
+        return _load(self.chooser)(arguments) if self.chooser else None
+
+
+def _load(target: str) -> Callable[..., Any]:
+    module, _, name = target.partition(":")
+    return getattr(import_module(module), name)
 
 
 COMMANDS: dict[str, Command] = {
     "bench": Command("costate.cli.bench:run", "measure the functions of a robot and their gradients on this machine"),
     "cache": Command("costate.cli.cache:run", "show or clear the cache of compiled kernels"),
-    "evaluate": Command("costate.cli.runs.evaluate:run", "judge a trained controller on episodes it has never seen"),
-    "export": Command("costate.cli.runs.export:run", "write a trained controller as an ONNX file and a C header"),
+    "evaluate": Command(
+        "costate.cli.evaluate:run",
+        "judge a trained controller on episodes it has never seen",
+        "costate.cli.evaluate:chosen",
+    ),
+    "export": Command("costate.cli.runs:export", "write a trained controller as an ONNX file and a C header"),
     "gradcheck": Command("costate.cli.gradcheck:run", "check every gradient of a robot or world"),
     "identify": Command("costate.cli.identify:run", "find a robot's parameters from logged motion"),
-    "play": Command("costate.cli.runs.play:run", "watch a trained controller at work in the browser, and disturb it"),
+    "play": Command("costate.cli.runs:play", "watch a trained controller at work in the browser, and disturb it"),
     "render": Command("costate.cli.render:run", "draw a robot or a recording into a picture or film"),
-    "report": Command("costate.cli.runs.report:run", "write a training or a recording as one HTML file"),
+    "report": Command("costate.cli.report:run", "write a training or a recording as one HTML file"),
     "robots": Command("costate.cli.robots:run", "list the built-in robots"),
-    "robustness": Command(
-        "costate.cli.runs.robustness:run", "try a trained controller in worlds that differ from its own"
-    ),
+    "robustness": Command("costate.cli.runs:robustness", "try a trained controller in worlds that differ from its own"),
     "solve": Command("costate.cli.solve:run", "solve a task with gradients, and report it"),
-    "train": Command("costate.cli.runs.train:run", "train a controller through the simulator"),
-    "transfer": Command("costate.cli.runs.transfer:run", "try a trained controller in MuJoCo, an independent engine"),
+    "train": Command("costate.cli.train:run", "train a controller through the simulator", "costate.cli.train:chosen"),
+    "transfer": Command("costate.cli.runs:transfer", "try a trained controller in another engine"),
     "version": Command("costate.cli.version:run", "versions, processor and vector width"),
     "view": Command("costate.cli.view:run", "look at robots and recordings in the browser"),
 }

@@ -7,6 +7,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 from difflib import get_close_matches
+from typing import Any
 
 from costate import __version__
 from costate.cli.commands import COMMANDS
@@ -82,8 +83,12 @@ def _run(name: str, arguments: list[str]) -> int:
     import tyro  # only now: `costate --help` does not wait for it
 
     run, options_type = COMMANDS[name].load()
+    default = COMMANDS[name].defaults(arguments)
+    about: dict[str, Any] = {"prog": f"costate {name}", "description": COMMANDS[name].summary, "args": arguments}
     # tyro prints its own message and exits with code 2 when the options are wrong.
-    return run(tyro.cli(options_type, prog=f"costate {name}", description=COMMANDS[name].summary, args=arguments)) or 0
+    if default is None:
+        return run(tyro.cli(options_type, **about)) or 0
+    return run(tyro.cli(type(default), default=default, **about)) or 0
 
 
 def _one_line(error: BaseException) -> str:

@@ -1,64 +1,35 @@
-"""Bounding spheres and boxes, and pairs that are only looked at where their spheres are near."""
+"""Bounding spheres and boxes, and pairs that are only examined where their spheres are near."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import casadi as ca
 from casadi import SX
 
-from costate.collision.mesh.hull import Hull
-from costate.collision.shapes import FAR, Box, Capsule, Cylinder, Ellipsoid, Solid, Sphere, length
+from costate.collision.shapes import FAR, Solid, length
 from costate.kernel import ProgramBuilder
 from costate.kernel.ir.program import Program
 
 BOUND = 4
 """Numbers of a bounding sphere: its middle in the solid's frame, its radius."""
 
-_HALF: dict[type[Solid], Callable[..., SX]] = {
-    Sphere: lambda s: s.radius,
-    Capsule: lambda s: s.radius + s.length / 2,
-    Cylinder: lambda s: ca.sqrt(s.radius**2 + s.length**2 / 4),
-    Box: lambda s: length(s.size) / 2,
-    Ellipsoid: lambda s: ca.mmax(s.semi),
-}
-"""Radius around the origin."""
-
 
 def bound(solid: Solid) -> tuple[SX, SX]:
-    """Middle and radius of a sphere around a solid; an endless radius where there is none."""
-    if isinstance(solid, Hull):
-        corners = solid.corners
-        middle = sum(corners[1:], corners[0]) / len(corners)
-        return middle, ca.mmax(ca.vertcat(*(length(p - middle) for p in corners)))
-    radius = _HALF.get(type(solid), lambda s: FAR)(solid)
-    return SX.zeros(3), SX(radius)
+    """Return middle and radius of a sphere around a solid; the radius is FAR where there is none."""
+    return solid.bounding_sphere()
 
 
 BOX = 6
 """Numbers of a bounding box: its middle in the solid's frame, and half its edges along the solid's axes."""
 
-_HALF_EDGES: dict[type[Solid], Callable[..., SX]] = {
-    Sphere: lambda s: ca.repmat(SX(s.radius), 3, 1),
-    Capsule: lambda s: ca.vertcat(s.radius, s.radius, s.radius + s.length / 2),
-    Cylinder: lambda s: ca.vertcat(s.radius, s.radius, s.length / 2),
-    Box: lambda s: s.size / 2,
-    Ellipsoid: lambda s: s.semi,
-}
-
 
 def bounding_box(solid: Solid) -> SX:
-    """Middle and half edges of a box around a solid, (BOX,); endless where there is none."""
-    if isinstance(solid, Hull):
-        corners = ca.horzcat(*solid.corners)
-        low, high = (ca.vertcat(*(f(corners[k, :]) for k in range(3))) for f in (ca.mmin, ca.mmax))
-        return ca.vertcat((low + high) / 2, (high - low) / 2)
-    half = _HALF_EDGES.get(type(solid), lambda s: SX.ones(3) * FAR)(solid)
-    return ca.vertcat(SX.zeros(3), half)
+    """Return middle and half edges of a box around a solid, (BOX,); FAR where there is none."""
+    return ca.vertcat(*solid.bounding_box())
 
 
 def boxes_apart(x: SX, y: SX, s: SX, t: SX) -> SX:
-    """How far two boxes (s at the pose x, t at y) are apart along the normals of their faces [m]: a lower bound of the distance."""
+    """Return how far two boxes (s at the pose x, t at y) are apart along the normals of their faces [m], a lower bound of their
+    distance."""
     (A, a), (B, b) = ((ca.reshape(p[:9], 3, 3), p[9:] + ca.reshape(p[:9], 3, 3) @ c[:3]) for p, c in ((x, s), (y, t)))
     between, turn = a - b, A.T @ B
     reach = ca.fabs(turn)
@@ -70,8 +41,8 @@ def boxes_apart(x: SX, y: SX, s: SX, t: SX) -> SX:
 
 
 def pruned(program: Program) -> Program:
-    """A pair's program with two bounding spheres as further inputs. Where the spheres are further apart than the radius of the
-    smaller one, the pair has one place: on the line between them, with the distance of the spheres, which is a lower bound."""
+    """Return a pair's program with two bounding spheres as further inputs. Where the spheres are further apart than the radius of
+    the smaller one, the pair has one contact point: on the line between them, with the distance of the spheres, a lower bound."""
     b = ProgramBuilder("pruned")
     args = [b.input(f"i{k}", n) for k, n in enumerate(program.in_sizes)]
     spheres = [b.input(f"sphere{k}", BOUND) for k in range(2)]
@@ -81,17 +52,17 @@ def pruned(program: Program) -> Program:
     (condition,) = b.call(ca.Function("near", [x, y, s, t], [near]), *args[:2], *spheres)
     rest = [SX.sym(f"r{k}", n) for k, n in enumerate(program.in_sizes[2:])]
     (n,) = program.out_sizes
-    places = [ca.vertcat(gap if k == 0 else FAR, point, between) for k in range(n // 7)]
-    far = ca.Function("far", [x, y, *rest, s, t], [ca.vertcat(*places)])
+    points = [ca.vertcat(gap if k == 0 else FAR, point, between) for k in range(n // 7)]
+    far = ca.Function("far", [x, y, *rest, s, t], [ca.vertcat(*points)])
     close = ProgramBuilder("close")
     inner = [close.input(f"i{k}", m) for k, m in enumerate((*program.in_sizes, BOUND, BOUND))]
-    close.output("places", close.call(program, *inner[:-2])[0])
-    b.output("places", b.cond(condition, close.program(), far, *args, *spheres)[0])
+    close.output("points", close.call(program, *inner[:-2])[0])
+    b.output("points", b.cond(condition, close.program(), far, *args, *spheres)[0])
     return b.program()
 
 
 def _spheres(x: SX, y: SX, s: SX, t: SX) -> tuple[SX, SX, SX]:
-    """Direction from the second sphere to the first, their distance, and the point midway."""
+    """Return the direction from the second sphere to the first, their distance, and the point midway."""
     middles = [p[9:] + ca.reshape(p[:9], 3, 3) @ c[:3] for p, c in ((x, s), (y, t))]
     apart = middles[0] - middles[1]
     distance = length(apart)

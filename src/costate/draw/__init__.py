@@ -1,1 +1,1 @@
-"""What is drawn, wherever it is drawn: triangle meshes placed on links, poses over time, and pictures without a screen."""
+"""Drawing: meshes placed on links, poses over time, and pictures without a screen."""

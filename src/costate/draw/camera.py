@@ -6,22 +6,22 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from costate.draw.mesh import Floats
+from costate.core.arrays import Array
 
 
 @dataclass(frozen=True, eq=False)
 class Camera:
     """A pinhole camera that looks at a point, with z up."""
 
-    position: Floats = field(default_factory=lambda: np.array([1.6, -2.0, 1.2]))
-    """[m], shape (3,)."""
-    target: Floats = field(default_factory=lambda: np.array([0.0, 0.0, 0.4]))
-    """[m], shape (3,)."""
+    position: Array = field(default_factory=lambda: np.array([1.6, -2.0, 1.2]))
+    """Position [m], shape (3,)."""
+    target: Array = field(default_factory=lambda: np.array([0.0, 0.0, 0.4]))
+    """Point it looks at [m], shape (3,)."""
     fov: float = np.radians(35.0)
     """Vertical field of view [rad]."""
 
-    def axes(self) -> Floats:
-        """Right, up and forward as rows, shape (3, 3)."""
+    def axes(self) -> Array:
+        """Return the directions right, up and forward as rows, shape (3, 3)."""
         forward = np.asarray(self.target, float) - np.asarray(self.position, float)
         forward /= np.linalg.norm(forward)
         up = np.array([0.0, 0.0, 1.0]) if abs(forward[2]) < 0.999 else np.array([0.0, 1.0, 0.0])
@@ -29,8 +29,8 @@ class Camera:
         right /= np.linalg.norm(right)
         return np.stack([right, np.cross(right, forward), forward])
 
-    def project(self, points: Floats, width: int, height: int) -> Floats:
-        """Pixel x, pixel y (down) and distance along the view [m] of points (..., 3)."""
+    def project(self, points: Array, width: int, height: int) -> Array:
+        """Return pixel x, pixel y (down) and distance along the view [m] of points (..., 3)."""
         local = (points - np.asarray(self.position)) @ self.axes().T
         focal = height / 2 / np.tan(self.fov / 2)
         depth = local[..., 2]
@@ -39,8 +39,8 @@ class Camera:
         y = height / 2 - focal * local[..., 1] / safe
         return np.stack([x, y, depth], -1)
 
-    def rays(self, width: int, height: int) -> Floats:
-        """Direction through the middle of each pixel, of length 1 along the view, shape (height, width, 3)."""
+    def rays(self, width: int, height: int) -> Array:
+        """Return the direction through the middle of each pixel, of length 1 along the view, shape (height, width, 3)."""
         focal = height / 2 / np.tan(self.fov / 2)
         x = (np.arange(width, dtype=np.float32) + 0.5 - width / 2) / focal
         y = (height / 2 - np.arange(height, dtype=np.float32) - 0.5) / focal
@@ -48,8 +48,8 @@ class Camera:
         return x[None, :, None] * right + y[:, None, None] * up + forward
 
 
-def framing(low: Floats, high: Floats, aspect: float, azimuth: float = -55.0, elevation: float = 20.0) -> Camera:
-    """A camera that sees the whole of a box.
+def framing(low: Array, high: Array, aspect: float, azimuth: float = -55.0, elevation: float = 20.0) -> Camera:
+    """Return a camera that sees the whole of a box.
 
     aspect: width / height of the picture. azimuth, elevation: from where it looks [degrees]; azimuth 0 is from +x, 90 from +y.
     """

@@ -1,23 +1,23 @@
 """Drawings: the shapes of a model as instances of meshes, each fixed to a link.
 
-Capsules become a tube and two spheres, so that a scene of any number of links is made of four unit meshes and those of
-its mesh files: viewers move thousands of instances of one mesh in one go.
+Each kind of shape says by which parts it is drawn (`parts` of its solid). Most are unit meshes with a scale, so that a scene of any
+number of links shares a few meshes: viewers move thousands of instances of one mesh in one go.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from costate.draw.mesh import UNIT, Floats, Mesh, heights_mesh, mesh_from_file, socket
+from costate.collision.kinds import KINDS
+from costate.collision.mesh.triangles import Mesh, unit_box
+from costate.collision.shapes import Part
+from costate.core.arrays import Array, Color
 from costate.model import Link, Model, ModelError, Shape, Transform
-
-Color = tuple[float, float, float, float]
 
 PALETTE: tuple[Color, ...] = (
     (0.30, 0.50, 0.78, 1.0),
@@ -30,10 +30,7 @@ PALETTE: tuple[Color, ...] = (
 """Colours of shapes that have none, link by link."""
 
 COLLISION: Color = (0.95, 0.35, 0.25, 0.45)
-"""Collision shapes, drawn over the visual ones."""
-
-SLAB = 4.0
-"""Edge of the square that stands for a plane which is not the ground [m]."""
+"""Colour of collision shapes, which are drawn over the visual ones."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,11 +41,11 @@ class Instance:
     """A key of `Drawing.meshes`."""
     link: int
     name: str
-    """Of the link."""
-    pose: Floats
-    """In the link frame, [R | p], shape (3, 4)."""
-    scale: Floats
-    """Along the axes of the mesh, shape (3,)."""
+    """Name of the link."""
+    pose: Array
+    """Pose in the link frame, [R | p], shape (3, 4)."""
+    scale: Array
+    """Factors along the axes of the mesh, shape (3,)."""
     color: Color
 
 
@@ -67,21 +64,21 @@ class Drawing:
         return np.array([i.link for i in self.instances], int)
 
     @cached_property
-    def local(self) -> Floats:
+    def local(self) -> Array:
         """Poses in the link frames, shape (instances, 3, 4)."""
         return np.array([i.pose for i in self.instances]).reshape(-1, 3, 4)
 
     @cached_property
-    def scales(self) -> Floats:
+    def scales(self) -> Array:
         return np.array([i.scale for i in self.instances]).reshape(-1, 3)
 
     @cached_property
-    def colors(self) -> Floats:
+    def colors(self) -> Array:
         """RGBA in [0, 1], shape (instances, 4)."""
         return np.array([i.color for i in self.instances]).reshape(-1, 4)
 
-    def place(self, link_poses: Floats) -> Floats:
-        """Poses of the instances in the world, (..., instances, 3, 4), from those of the links, (..., links, 3, 4)."""
+    def place(self, link_poses: Array) -> Array:
+        """Return poses of the instances in the world, (..., instances, 3, 4), from those of the links, (..., links, 3, 4)."""
         at = link_poses[..., self.link_index, :, :]
         R, p = at[..., :3], at[..., 3]
         rotation = R @ self.local[:, :, :3]
@@ -90,7 +87,7 @@ class Drawing:
 
 
 def model_of(source: Any) -> Model:
-    """The model behind a world, a robot or a model."""
+    """Return the model behind a world, a robot or a model."""
     if isinstance(source, Model):
         return source
     if hasattr(source, "setup"):
@@ -101,95 +98,57 @@ def model_of(source: Any) -> Model:
 
 
 def draw_model(model: Model, collisions: bool = False) -> Drawing:
-    """The visual shapes of a model (the collision shapes of links without), or its collision shapes.
+    """Draw the visual shapes of a model (the collision shapes of links without), or its collision shapes.
 
     A mesh file that is missing or cannot be read is warned of and drawn as a box with the inertia of its link.
     """
-    sketch = _Sketch(model)
+    sketch = _Sketch()
     for k, link in enumerate(model.links):
         shapes = link.collisions if collisions else (link.visuals or link.collisions)
         for shape in shapes:
-            color = COLLISION if collisions else shape.color or PALETTE[k % len(PALETTE)]
-            SHAPES[shape.kind](sketch, k, link, shape, color)
+            if k == 0 and _is_ground(shape):
+                height = float(shape.pose.translation[2])
+                sketch.ground = height if sketch.ground is None else max(height, sketch.ground)
+            else:
+                sketch.add(k, link, shape, COLLISION if collisions else shape.color or PALETTE[k % len(PALETTE)])
     links = tuple(link.name for link in model.links)
     return Drawing(links, sketch.meshes, tuple(sketch.instances), sketch.ground)
+
+
+def _is_ground(shape: Shape) -> bool:
+    return shape.kind == "plane" and shape.pose.rotation[2, 2] > 1 - 1e-9
 
 
 @dataclass
 class _Sketch:
     """A drawing in the making."""
 
-    model: Model
     meshes: dict[str, Mesh] = field(default_factory=dict)
     instances: list[Instance] = field(default_factory=list)
     ground: float | None = None
 
-    def add(self, mesh: str, k: int, pose: Transform, scale: Any, color: Color) -> None:
-        if mesh not in self.meshes:
-            self.meshes[mesh] = UNIT[mesh]()
-        matrix = np.concatenate([pose.rotation, np.reshape(pose.translation, (3, 1))], axis=1)
-        name = self.model.links[k].name
-        self.instances.append(Instance(mesh, k, name, matrix, np.broadcast_to(np.asarray(scale, float), 3), color))
+    def add(self, k: int, link: Link, shape: Shape, color: Color) -> None:
+        """Add the parts of a shape of link number k; a box with the link's inertia where they cannot be had."""
+        try:
+            parts = KINDS[shape.kind].parts(shape)
+            for part in parts:
+                if part.name not in self.meshes:
+                    self.meshes[part.name] = part.mesh()
+            pose = shape.pose
+        except (ModelError, ImportError, ValueError, OSError) as error:
+            warnings.warn(f"link {link.name!r} is drawn as a box: {error}", stacklevel=5)
+            pose, edges = inertia_box(link)
+            parts = [Part("box", unit_box, edges)]
+            self.meshes.setdefault("box", unit_box())
+        for part in parts:
+            at = pose @ part.pose
+            matrix = np.concatenate([at.rotation, np.reshape(at.translation, (3, 1))], axis=1)
+            scale = np.broadcast_to(np.asarray(part.scale, float), 3)
+            self.instances.append(Instance(part.name, k, link.name, matrix, scale, color))
 
 
-def _sphere(sketch: _Sketch, k: int, link: Link, s: Shape, color: Color) -> None:
-    sketch.add("sphere", k, s.pose, s.size[0], color)
-
-
-def _box(sketch: _Sketch, k: int, link: Link, s: Shape, color: Color) -> None:
-    sketch.add("box", k, s.pose, s.size, color)
-
-
-def _cylinder(sketch: _Sketch, k: int, link: Link, s: Shape, color: Color) -> None:
-    r, h = s.size
-    sketch.add("cylinder", k, s.pose, (r, r, h), color)
-
-
-def _capsule(sketch: _Sketch, k: int, link: Link, s: Shape, color: Color) -> None:
-    r, h = s.size
-    sketch.add("tube", k, s.pose, (r, r, h), color)
-    for end in (-h / 2, h / 2):
-        sketch.add("sphere", k, s.pose @ Transform(translation=np.array([0, 0, end])), r, color)
-
-
-def _ellipsoid(sketch: _Sketch, k: int, link: Link, s: Shape, color: Color) -> None:
-    sketch.add("sphere", k, s.pose, s.size, color)
-
-
-def _plane(sketch: _Sketch, k: int, link: Link, s: Shape, color: Color) -> None:
-    if k == 0 and s.pose.rotation[2, 2] > 1 - 1e-9:
-        sketch.ground = max(float(s.pose.translation[2]), -np.inf if sketch.ground is None else sketch.ground)
-        return
-    sketch.add("box", k, s.pose @ Transform(translation=np.array([0, 0, -0.005])), (SLAB, SLAB, 0.01), color)
-
-
-def _socket(sketch: _Sketch, k: int, link: Link, s: Shape, color: Color) -> None:
-    key = "socket " + " ".join(f"{x:g}" for x in s.size)
-    sketch.meshes.setdefault(key, socket(*map(float, s.size)))
-    sketch.add(key, k, s.pose, 1.0, color)
-
-
-def _heightfield(sketch: _Sketch, k: int, link: Link, s: Shape, color: Color) -> None:
-    assert s.heights is not None
-    key = f"heights {len(sketch.meshes)}"
-    sketch.meshes[key] = heights_mesh(s.heights, float(s.size[0]), float(s.size[1]))
-    sketch.add(key, k, s.pose, 1.0, color)
-
-
-def _mesh(sketch: _Sketch, k: int, link: Link, s: Shape, color: Color) -> None:
-    key = f"file {s.mesh}"
-    try:
-        if key not in sketch.meshes:
-            sketch.meshes[key] = mesh_from_file(s.mesh_file())
-    except (ModelError, ImportError, ValueError, OSError) as error:
-        warnings.warn(f"link {link.name!r} is drawn as a box: {error}", stacklevel=5)
-        sketch.add("box", k, *inertia_box(link), color)
-        return
-    sketch.add(key, k, s.pose, s.size, color)
-
-
-def inertia_box(link: Link) -> tuple[Transform, Floats]:
-    """Pose and edges of the even box that has a link's mass and inertia; a cube of 5 cm for a link without."""
+def inertia_box(link: Link) -> tuple[Transform, Array]:
+    """Return pose and edges of the even box that has a link's mass and inertia; a cube of 5 cm for a link without."""
     m, axes, moments = principal(link)
     if m <= 0 or moments.max() <= 0:
         return Transform(translation=np.asarray(link.inertia.com, float)), np.full(3, 0.05)
@@ -197,8 +156,8 @@ def inertia_box(link: Link) -> tuple[Transform, Floats]:
     return Transform(axes, np.asarray(link.inertia.com, float)), edges
 
 
-def inertia_ellipsoid(link: Link) -> tuple[Transform, Floats] | None:
-    """Pose and semi-axes of the even ellipsoid that has a link's mass and inertia; None without a mass."""
+def inertia_ellipsoid(link: Link) -> tuple[Transform, Array] | None:
+    """Return pose and semi-axes of the even ellipsoid that has a link's mass and inertia; None without a mass."""
     m, axes, moments = principal(link)
     if m <= 0 or moments.max() <= 0:
         return None
@@ -206,23 +165,9 @@ def inertia_ellipsoid(link: Link) -> tuple[Transform, Floats] | None:
     return Transform(axes, np.asarray(link.inertia.com, float)), semi
 
 
-def principal(link: Link) -> tuple[float, Floats, Floats]:
-    """Mass, principal axes as columns of a rotation, and principal moments."""
+def principal(link: Link) -> tuple[float, Array, Array]:
+    """Return mass, principal axes as columns of a rotation, and principal moments."""
     moments, axes = np.linalg.eigh(link.inertia.matrix)
     if np.linalg.det(axes) < 0:
         axes = axes * np.array([1.0, 1.0, -1.0])
     return link.inertia.mass, axes, moments
-
-
-SHAPES: dict[str, Callable[[_Sketch, int, Link, Shape, Color], None]] = {
-    "sphere": _sphere,
-    "box": _box,
-    "cylinder": _cylinder,
-    "capsule": _capsule,
-    "ellipsoid": _ellipsoid,
-    "plane": _plane,
-    "socket": _socket,
-    "mesh": _mesh,
-    "heightfield": _heightfield,
-}
-"""Shape kind -> how it is drawn."""

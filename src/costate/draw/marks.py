@@ -8,10 +8,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from costate.draw.mesh import Floats
+from costate.core.arrays import Array, Color
 from costate.model.rotation import aligning_z
-
-Color = tuple[float, float, float, float]
 
 CONTACT: Color = (0.95, 0.62, 0.10, 1.0)
 TRAIL: Color = (0.20, 0.45, 0.85, 1.0)
@@ -22,15 +20,15 @@ class Mark:
     """A unit mesh in the world."""
 
     mesh: str
-    """A key of `costate.draw.mesh.UNIT`."""
-    pose: Floats
-    """[R | p], shape (3, 4)."""
-    scale: Floats
+    """A key of `costate.collision.mesh.triangles.UNIT`."""
+    pose: Array
+    """Pose [R | p], shape (3, 4)."""
+    scale: Array
     color: Color
 
 
-def arrow(start: Floats, vector: Floats, color: Color, radius: float) -> list[Mark]:
-    """From a point along a vector; nothing for a vector that is shorter than its radius."""
+def arrow(start: Array, vector: Array, color: Color, radius: float) -> list[Mark]:
+    """Draw an arrow from a point along a vector; nothing for a vector that is shorter than its radius."""
     length = float(np.linalg.norm(vector))
     if length < radius:
         return []
@@ -47,8 +45,8 @@ def arrow(start: Floats, vector: Floats, color: Color, radius: float) -> list[Ma
     ]
 
 
-def trail(points: Floats, color: Color, radius: float) -> list[Mark]:
-    """A tube along points (n, 3)."""
+def trail(points: Array, color: Color, radius: float) -> list[Mark]:
+    """Draw a tube along points (n, 3)."""
     marks = []
     for a, b in pairwise(points):
         length = float(np.linalg.norm(b - a))
@@ -59,12 +57,12 @@ def trail(points: Floats, color: Color, radius: float) -> list[Mark]:
     return marks
 
 
-def ramp(values: Sequence[float] | Floats) -> Floats:
-    """Blue over white to red for values in [-1, 1], RGB in [0, 1], shape (..., 3)."""
+def ramp(values: Sequence[float] | Array) -> Array:
+    """Return colours from blue over white to red for values in [-1, 1], RGB in [0, 1], shape (..., 3)."""
     x = np.clip(np.asarray(values, float), -1, 1)[..., None]
     blue, white, red = np.array([0.16, 0.38, 0.78]), np.array([0.93, 0.93, 0.93]), np.array([0.80, 0.18, 0.16])
     return np.where(x < 0, white + (blue - white) * -x, white + (red - white) * x)
 
 
-def _pose(R: Floats, p: Floats) -> Floats:
+def _pose(R: Array, p: Array) -> Array:
     return np.concatenate([R, np.reshape(p, (3, 1))], 1)

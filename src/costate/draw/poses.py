@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from costate.core.arrays import Array
 from costate.draw.drawing import Drawing, draw_model, model_of
-from costate.draw.mesh import Floats
 from costate.model import Model
 from costate.robot import Robot
 
@@ -23,8 +23,8 @@ class Kinematics:
         self.model = model
         self._kernel = Robot(model).kernel("forward_kinematics")
 
-    def __call__(self, q: Any) -> Floats:
-        """(..., links, 3, 4) of q (..., nq): [R | p] in the world."""
+    def __call__(self, q: Any) -> Array:
+        """Return poses [R | p] in the world, (..., links, 3, 4), at q (..., nq)."""
         q = torch.as_tensor(q, dtype=torch.float64).detach()
         if not self.model.nq:
             q = q.new_zeros(*q.shape[:-1], 0)
@@ -39,16 +39,16 @@ class Motion:
     """A drawing and where its links are, frame by frame, for each sample."""
 
     drawing: Drawing
-    links: Floats
+    links: Array
     """World poses of the links, offsets of the samples included, shape (frames, samples, links, 3, 4)."""
-    times: Floats
-    """[s], shape (frames,)."""
-    offsets: Floats
-    """Where each sample is drawn [m], shape (samples, 3)."""
+    times: Array
+    """Times [s], shape (frames,)."""
+    offsets: Array
+    """Position at which each sample is drawn [m], shape (samples, 3)."""
     chosen: tuple[int, ...] = (0,)
     """Numbers of the samples in their batch."""
     source: Model | None = None
-    """What moves; None for a motion that was read from a file."""
+    """Model that moves; None for a motion that was read from a file."""
     q: torch.Tensor | None = None
     """Configurations, shape (frames, samples, nq); None for a motion that was read from a file."""
 
@@ -72,8 +72,8 @@ class Motion:
     def samples(self) -> int:
         return self.links.shape[1]
 
-    def instances(self, frame: int) -> Floats:
-        """World poses of all instances of all samples in a frame, shape (samples, instances, 3, 4)."""
+    def instances(self, frame: int) -> Array:
+        """Return world poses of all instances of all samples in a frame, shape (samples, instances, 3, 4)."""
         return self.drawing.place(self.links[frame])
 
     @property
@@ -83,7 +83,7 @@ class Motion:
         return float(np.linalg.norm(high - low))
 
     @cached_property
-    def bounds(self) -> tuple[Floats, Floats]:
+    def bounds(self) -> tuple[Array, Array]:
         """Lowest and highest corner of what moves or stands around, over all frames [m]."""
         some = self.links[:: max(1, self.frames // 20)]
         placed = self.drawing.place(some)
@@ -96,7 +96,7 @@ class Motion:
             return np.full(3, -0.5), np.full(3, 0.5)
         return low.min(0), high.max(0)
 
-    def _reach(self, instance: int) -> Floats:
+    def _reach(self, instance: int) -> Array:
         part = self.drawing.instances[instance]
         return np.abs(self.drawing.meshes[part.mesh].vertices).max(0) * part.scale
 
@@ -109,7 +109,7 @@ def motion_of(
     spacing: float | None = None,
     collisions: bool = False,
 ) -> Motion:
-    """The motion of a world, robot or model through states or configurations.
+    """Return the motion of a world, robot or model through states or configurations.
 
     Args:
         states: (T, nx), (T, B, nx) or (nx,): states, or configurations (nq) alone.
@@ -158,8 +158,8 @@ def _as_batch(states: Any, model: Model) -> torch.Tensor:
     return x.reshape(1, 1, -1) if x.dim() == 1 else x.unsqueeze(1) if x.dim() == 2 else x
 
 
-def side_by_side(motion: Motion, spacing: float | None = None) -> Floats:
-    """Offsets of the samples on a square grid on the ground, centred, shape (samples, 3)."""
+def side_by_side(motion: Motion, spacing: float | None = None) -> Array:
+    """Return offsets of the samples on a square grid on the ground, centred, shape (samples, 3)."""
     low, high = motion.bounds
     size = (high - low)[:2]
     gap = np.full(2, spacing) if spacing is not None else np.maximum(1.15 * size, 0.3 * size.max())

@@ -9,14 +9,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from costate.draw.mesh import Floats
+from costate.core.arrays import Array
 
 CANDIDATES = 3_000_000
-"""Pixels looked at in one go; bounds the memory."""
+"""Number of pixels examined in one go, which bounds the memory."""
 
 
-def rasterize(corners: Floats, width: int, height: int) -> tuple[Floats, NDArray[np.int32]]:
-    """Depth (height, width), inf where there is nothing, and index of the nearest face, -1 where there is none.
+def rasterize(corners: Array, width: int, height: int) -> tuple[Array, NDArray[np.int32]]:
+    """Return depth (height, width), inf where there is nothing, and index of the nearest face, -1 where there is none.
 
     corners: pixel x, pixel y and depth of each corner, linear on the screen, shape (faces, 3, 3). Pixel (0, 0) has its
     middle at (0.5, 0.5).
@@ -67,8 +67,8 @@ def _draw(part, corners, low, size, count, width, depth, face) -> None:
     face[pixel[nearest]] = part[who[nearest]]
 
 
-def _planes(corners: Floats) -> list[tuple[Floats, Floats, Floats]]:
-    """Coefficients (a, b, c) of a x + b y + c for the three edge functions, each 1 at its own corner and 0 on the
+def _planes(corners: Array) -> list[tuple[Array, Array, Array]]:
+    """Return coefficients (a, b, c) of a x + b y + c for the three edge functions, each 1 at its own corner and 0 on the
     opposite edge, and for the depth. Degenerate triangles are nowhere inside."""
     x, y, z = corners[..., 0].astype(float), corners[..., 1].astype(float), corners[..., 2].astype(float)
     area = (x[:, 1] - x[:, 0]) * (y[:, 2] - y[:, 0]) - (x[:, 2] - x[:, 0]) * (y[:, 1] - y[:, 0])
@@ -84,7 +84,7 @@ def _planes(corners: Floats) -> list[tuple[Floats, Floats, Floats]]:
     return [tuple(m.astype(np.float32) for m in f) for f in [*found, depth]]  # pyright: ignore
 
 
-def barycentric(corners: Floats, x: Floats, y: Floats) -> Floats:
-    """Weights of the three corners at pixel positions inside their triangles, linear on the screen, shape (n, 3)."""
+def barycentric(corners: Array, x: Array, y: Array) -> Array:
+    """Return weights of the three corners at pixel positions inside their triangles, linear on the screen, shape (n, 3)."""
     planes = _planes(corners)
     return np.stack([a * x + b * y + c for a, b, c in planes[:3]], -1)

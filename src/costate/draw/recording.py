@@ -15,9 +15,10 @@ import numpy as np
 import torch
 
 from costate import __version__
+from costate.collision.mesh.triangles import Mesh
+from costate.core.arrays import Array
 from costate.draw.drawing import Drawing, Instance
 from costate.draw.marks import CONTACT
-from costate.draw.mesh import Floats, Mesh
 from costate.draw.poses import Motion, motion_of
 from costate.draw.signals import by_state, contact_vectors, gradient_vectors
 
@@ -32,18 +33,18 @@ class Curves:
     """Named quantities over time."""
 
     names: tuple[str, ...]
-    values: Floats
-    """Of the first sample, shape (steps, names)."""
+    values: Array
+    """Values of the first sample, shape (steps, names)."""
 
 
 @dataclass(frozen=True, eq=False)
 class Recording:
-    """What a viewer plays."""
+    """A motion with everything a viewer shows of it."""
 
     motion: Motion
     curves: dict[str, Curves] = field(default_factory=dict)
     """Title -> curves."""
-    arrows: dict[str, list[Floats]] = field(default_factory=dict)
+    arrows: dict[str, list[Array]] = field(default_factory=dict)
     """Title -> per frame, start, vector and colour, shape (arrows, 9)."""
     heat: Curves | None = None
     """A gradient along the motion, as a strip of colour for each of its coordinates."""
@@ -65,7 +66,7 @@ def record(
     samples: Sequence[int] | int | None = None,
     spacing: float | None = None,
 ) -> Recording:
-    """What can be seen of a motion; arguments as in `costate.view`."""
+    """Record what can be seen of a motion; arguments as in `costate.view`."""
     motion = motion_of(source, states, dt, samples, spacing)
     for link in trails:
         if link not in motion.drawing.links:
@@ -92,7 +93,7 @@ def record(
 
 
 def gradient_curves(source: Any, motion: Motion, gradient: Any, names: Sequence[str] = ()) -> Curves:
-    """A gradient (T, n) or (T, B, n) along a motion as curves: the mean over its samples."""
+    """Return a gradient (T, n) or (T, B, n) along a motion as curves: the mean over its samples."""
     g = np.asarray(torch.as_tensor(gradient).detach(), float)
     g = g.mean(1) if g.ndim == 3 else g
     if g.ndim != 2:
@@ -114,7 +115,7 @@ def velocity_names(motion: Motion) -> list[str]:
     return [f"d {j.name}" if j.nv == 1 else f"d {j.name} {k}" for j in joints for k in range(j.nv)]
 
 
-def _of_sample(values: Any, sample: int) -> Floats:
+def _of_sample(values: Any, sample: int) -> Array:
     x = torch.as_tensor(values).detach().to(torch.float64)
     return (x[:, sample] if x.dim() == 3 else x.reshape(-1, x.shape[-1])).numpy()
 

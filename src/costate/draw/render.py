@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from costate.collision.mesh.triangles import UNIT
+from costate.core.arrays import Array
 from costate.draw.camera import Camera, framing
 from costate.draw.marks import TRAIL, Mark, arrow, trail
-from costate.draw.mesh import UNIT, Floats
 from costate.draw.poses import Motion
 from costate.draw.recording import Recording, record
 from costate.draw.shading import THEMES, encoded, picture
@@ -102,7 +103,7 @@ def frames(
     theme: str = "light",
     ground: bool = True,
 ) -> Iterator[np.ndarray]:
-    """Frames of a recording as RGB bytes (height, width, 3)."""
+    """Yield frames of a recording as RGB bytes (height, width, 3)."""
     motion = recording.motion
     level = motion.drawing.ground
     if level is None:
@@ -114,7 +115,7 @@ def frames(
 
 
 def bodies(motion: Motion, frame: int) -> Triangles:
-    """The triangles of all links of all samples."""
+    """Return the triangles of all links of all samples."""
     meshes = motion.drawing.meshes
     parts = [
         (part, pose)
@@ -128,8 +129,8 @@ def _marks(marks: Sequence[Mark]) -> Triangles:
     return joined([placed(UNIT[m.mesh](), m.pose, m.scale, m.color) for m in marks])
 
 
-def _film_frames(times: Floats, fps: float) -> list[int]:
-    """The state shown in each frame of a film in real time."""
+def _film_frames(times: Array, fps: float) -> list[int]:
+    """Return the state shown in each frame of a film in real time."""
     count = max(1, round(float(times[-1]) * fps) + 1)
     return np.searchsorted(times, np.arange(count) / fps - 1e-9).clip(0, len(times) - 1).tolist()
 

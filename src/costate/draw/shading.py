@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from costate.core.arrays import Array
 from costate.draw.camera import Camera
-from costate.draw.mesh import Floats
 from costate.draw.raster import barycentric, rasterize
 from costate.draw.triangles import Triangles
 
@@ -20,13 +20,13 @@ class Theme:
     """Colours of a picture, sRGB in [0, 1]."""
 
     sky: tuple[float, float, float]
-    """At the top of the picture."""
+    """Colour at the top of the picture."""
     horizon: tuple[float, float, float]
     ground: tuple[float, float, float]
     line: tuple[float, float, float]
-    """Of the grid."""
+    """Colour of the grid."""
     shadow: float = 0.55
-    """How dark the ground is in full shadow: 0 black, 1 as in the light."""
+    """Brightness of the ground in full shadow: 0 black, 1 as in the light."""
 
 
 THEMES: dict[str, Theme] = {
@@ -49,8 +49,8 @@ def picture(
     ground: float | None,
     theme: Theme,
     above: Triangles | None = None,
-) -> Floats:
-    """Linear RGB, shape (height, width, 3), of size (width, height). What is `above` is drawn over everything else."""
+) -> Array:
+    """Return linear RGB, shape (height, width, 3), of size (width, height). Triangles `above` are drawn over everything else."""
     shadow = _shadow_map(soup, ground, int(np.clip(max(size), 256, 1024)))
     # The grid smooths its own lines and the shadow is soft: one sample per pixel is enough behind the robots.
     image = _backdrop(camera, camera.rays(*size), ground, theme, shadow).repeat(SAMPLES, 0).repeat(SAMPLES, 1)
@@ -60,7 +60,7 @@ def picture(
     return image.reshape(size[1], SAMPLES, size[0], SAMPLES, 3).mean((1, 3))
 
 
-def _paint(image: Floats, soup: Triangles, camera: Camera, ground: float | None, shadow: _Shadow) -> None:
+def _paint(image: Array, soup: Triangles, camera: Camera, ground: float | None, shadow: _Shadow) -> None:
     """Draw triangles into an image (height, width, 3)."""
     height, width = image.shape[:2]
     screen = camera.project(soup.corners, width, height)
@@ -80,7 +80,7 @@ def _paint(image: Floats, soup: Triangles, camera: Camera, ground: float | None,
     image[rows[solid], columns[solid]] = lit[solid]
 
 
-def _front(screen: Floats) -> np.ndarray:
+def _front(screen: Array) -> np.ndarray:
     a, b, c = screen[:, 0, :2], screen[:, 1, :2], screen[:, 2, :2]
     # Counter-clockwise from outside is clockwise in pixels, whose y points down.
     return (b[:, 0] - a[:, 0]) * (c[:, 1] - a[:, 1]) - (c[:, 0] - a[:, 0]) * (b[:, 1] - a[:, 1]) < 0
@@ -88,15 +88,15 @@ def _front(screen: Floats) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class _Surface:
-    points: Floats
-    normals: Floats
+    points: Array
+    normals: Array
 
     def where(self, mask: np.ndarray) -> _Surface:
         return _Surface(self.points[mask], self.normals[mask])
 
 
-def _surface(soup: Triangles, screen: Floats, tri: np.ndarray, x: Floats, y: Floats) -> _Surface:
-    """Points and normals under pixels."""
+def _surface(soup: Triangles, screen: Array, tri: np.ndarray, x: Array, y: Array) -> _Surface:
+    """Return points and normals under pixels."""
     weights = (
         barycentric(screen[tri].astype(np.float32), x, y) / screen[tri, :, 2]
     )  # straight in space, not on the screen
@@ -107,7 +107,7 @@ def _surface(soup: Triangles, screen: Floats, tri: np.ndarray, x: Floats, y: Flo
     return _Surface(points, normals)
 
 
-def _shade(here: _Surface, colors: Floats, camera: Camera, shadow: _Shadow) -> Floats:
+def _shade(here: _Surface, colors: Array, camera: Camera, shadow: _Shadow) -> Array:
     view = camera.position - here.points
     view /= np.linalg.norm(view, axis=1, keepdims=True)
     n = here.normals
@@ -127,7 +127,7 @@ def _shade(here: _Surface, colors: Floats, camera: Camera, shadow: _Shadow) -> F
 # The ground.
 
 
-def _backdrop(camera: Camera, rays: Floats, ground: float | None, theme: Theme, shadow: _Shadow) -> Floats:
+def _backdrop(camera: Camera, rays: Array, ground: float | None, theme: Theme, shadow: _Shadow) -> Array:
     height, width = rays.shape[:2]
     up = np.linspace(1, 0, height, dtype=np.float32)[:, None, None]
     image = np.broadcast_to(linear(theme.horizon) * (1 - up) + linear(theme.sky) * up, (height, width, 3)).copy()
@@ -147,8 +147,8 @@ def _backdrop(camera: Camera, rays: Floats, ground: float | None, theme: Theme, 
     return image
 
 
-def _grid(points: Floats, pixel: Floats, ray: Floats, far: float) -> Floats:
-    """How much of a pixel is covered by a line: every step, and fainter ones between.
+def _grid(points: Array, pixel: Array, ray: Array, far: float) -> Array:
+    """Return how much of a pixel is covered by a line; there is one every step, and fainter ones between.
 
     pixel: its width where its ray meets the ground [m]. far: distance of the camera from what it looks at [m].
     """
@@ -173,26 +173,26 @@ def _grid(points: Floats, pixel: Floats, ray: Floats, far: float) -> Floats:
 class _Shadow:
     """Depth of the scene seen from the sun, and its blurred outline for the ground."""
 
-    axes: Floats
+    axes: Array
     """Right, up and away from the sun, as rows."""
-    middle: Floats
+    middle: Array
     scale: float
     """Pixels per metre."""
-    depth: Floats
+    depth: Array
     """Square."""
-    outline: Floats
+    outline: Array
 
     @property
     def pixels(self) -> int:
         return len(self.depth)
 
-    def _pixels(self, points: Floats) -> Floats:
+    def _pixels(self, points: Array) -> Array:
         turn = np.diag([self.scale, self.scale, 1.0]) @ self.axes
         shift = np.array([self.pixels / 2, self.pixels / 2, 0.0]) - turn @ self.middle
         return points.astype(np.float32) @ turn.T.astype(np.float32) + shift.astype(np.float32)
 
-    def lit(self, points: Floats) -> Floats:
-        """How much of the sun points (n, 3) see, in [0, 1]: nine samples around each."""
+    def lit(self, points: Array) -> Array:
+        """Return how much of the sun points (n, 3) see, in [0, 1], by nine samples around each."""
         at = self._pixels(points)
         seen = np.zeros(len(points), np.float32)
         bias = 2.5 / self.scale
@@ -203,8 +203,8 @@ class _Shadow:
                 seen += at[:, 2] < self.depth[y, x] + bias
         return seen / 9
 
-    def ground_light(self, points: Floats) -> Floats:
-        """How much of the sun points on the ground see."""
+    def ground_light(self, points: Array) -> Array:
+        """Return how much of the sun points on the ground see."""
         at = self._pixels(points)
         x = np.clip(at[:, 0] - 0.5, 0, self.pixels - 1.001)
         y = np.clip(at[:, 1] - 0.5, 0, self.pixels - 1.001)
@@ -232,8 +232,8 @@ def _shadow_map(soup: Triangles, ground: float | None, pixels: int) -> _Shadow:
     return _Shadow(axes, middle, scale, depth, _blur(np.isfinite(depth).astype(np.float32)))
 
 
-def _blur(image: Floats) -> Floats:
-    """Three passes of a running mean: nearly a Gaussian."""
+def _blur(image: Array) -> Array:
+    """Smooth an image by three passes of a running mean, which is nearly a Gaussian."""
     r = max(1, round(SHADOW_BLUR * len(image)))
     for axis in (0, 1):
         for _ in range(3):
@@ -247,13 +247,13 @@ def _blur(image: Floats) -> Floats:
 # Colour spaces.
 
 
-def linear(srgb: object) -> Floats:
-    """sRGB in [0, 1] to linear light."""
+def linear(srgb: object) -> Array:
+    """Convert sRGB in [0, 1] to linear light."""
     c = np.asarray(srgb, np.float32)
     return np.where(c <= 0.04045, c / 12.92, ((c + 0.055) / 1.055) ** 2.4).astype(np.float32)
 
 
-def encoded(light: Floats) -> np.ndarray:
-    """Linear light to sRGB bytes."""
+def encoded(light: Array) -> np.ndarray:
+    """Convert linear light to sRGB bytes."""
     c = np.clip(light, 0, 1)
     return np.round(255 * np.where(c <= 0.0031308, 12.92 * c, 1.055 * c ** (1 / 2.4) - 0.055)).astype(np.uint8)

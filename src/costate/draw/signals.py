@@ -1,4 +1,4 @@
-"""What is seen besides the shapes, as arrows per frame: contact forces, and where a loss falls."""
+"""Arrows per frame: contact forces, and the way in which a loss falls."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from costate.core.arrays import Array
 from costate.draw.marks import ramp
-from costate.draw.mesh import Floats
 from costate.draw.poses import Motion
 from costate.model import Model
 from costate.robot import Robot
@@ -19,8 +19,8 @@ SHORTEST = 0.02
 """Arrows shorter than this part of the longest are left out."""
 
 
-def contact_vectors(world: Any, states: Any, motion: Motion) -> list[Floats]:
-    """Per frame, start and vector of each contact force [m], shape (contacts, 6): on what moves, by what it touches."""
+def contact_vectors(world: Any, states: Any, motion: Motion) -> list[Array]:
+    """Return, per frame, start and vector of each contact force [m], shape (contacts, 6), as it acts on what moves."""
     if not hasattr(world, "contacts"):
         raise ValueError(f"contacts are drawn for worlds; {type(world).__name__} given")
     x = torch.as_tensor(states, dtype=torch.float64).detach()
@@ -35,8 +35,8 @@ def contact_vectors(world: Any, states: Any, motion: Motion) -> list[Floats]:
     return [_scaled(s, v, vectors, motion)[0] for s, v in zip(starts, vectors, strict=True)]
 
 
-def gradient_vectors(motion: Motion, gradient: Any, joints: tuple[str, ...] = ()) -> list[Floats]:
-    """Per frame, start, vector and colour of arrows that show a gradient, shape (arrows, 9).
+def gradient_vectors(motion: Motion, gradient: Any, joints: tuple[str, ...] = ()) -> list[Array]:
+    """Return, per frame, start, vector and colour of arrows that show a gradient, shape (arrows, 9).
 
     gradient: by states (nx) or configurations (nq): where each link would move if the configuration followed the negative
     gradient. By controls, one for each of `joints`: along the joint's axis, the way in which the control should change.
@@ -63,12 +63,12 @@ def gradient_vectors(motion: Motion, gradient: Any, joints: tuple[str, ...] = ()
 
 
 def by_state(motion: Motion, steps: int, size: int) -> bool:
-    """Whether a gradient of that shape is one by states or configurations: it has a row for every frame."""
+    """Return whether a gradient of that shape is one by states or configurations: it has a row for every frame."""
     return steps == motion.frames and size in (motion.model.nq, motion.model.nq + motion.model.nv)
 
 
-def _scaled(starts: Floats, vectors: Floats, all_vectors: Floats, motion: Motion) -> tuple[Floats, Floats]:
-    """Arrows of one frame (n, 6) with the longest of the motion at LONGEST, and their sizes in [0, 1]."""
+def _scaled(starts: Array, vectors: Array, all_vectors: Array, motion: Motion) -> tuple[Array, Array]:
+    """Return arrows of one frame (n, 6) with the longest of the motion at LONGEST, and their sizes in [0, 1]."""
     longest = float(np.linalg.norm(all_vectors, axis=-1).max(initial=0.0))
     size = np.linalg.norm(vectors, axis=-1) / (longest or 1.0)
     keep = size > SHORTEST
@@ -76,8 +76,8 @@ def _scaled(starts: Floats, vectors: Floats, all_vectors: Floats, motion: Motion
     return np.concatenate([starts[keep], vectors[keep] * scale], -1).reshape(-1, 6), size[keep]
 
 
-def _descent(motion: Motion, g: torch.Tensor) -> tuple[Floats, Floats]:
-    """Origins of the links that move, and their velocity under dq = -gradient."""
+def _descent(motion: Motion, g: torch.Tensor) -> tuple[Array, Array]:
+    """Return origins of the links that move, and their velocity under dq = -gradient."""
     model = motion.model
     q = motion.configurations[: len(g)]
     kernel = Robot(model).kernel("forward_kinematics")
@@ -92,7 +92,7 @@ def _descent(motion: Motion, g: torch.Tensor) -> tuple[Floats, Floats]:
 
 
 def _tangent(model: Model, q: torch.Tensor, g: torch.Tensor) -> torch.Tensor:
-    """Without the part that would change the length of a quaternion."""
+    """Remove the part of a gradient that would change the length of a quaternion."""
     g = g.clone()
     for joint, k in zip(model.joints, model.q_index, strict=True):
         if joint.kind in ("floating", "spherical"):
@@ -103,7 +103,7 @@ def _tangent(model: Model, q: torch.Tensor, g: torch.Tensor) -> torch.Tensor:
 
 
 def _own_frames(model: Model) -> list[int]:
-    """One link per moving body, the last that is rigidly part of it: its tip rather than its joint."""
+    """Return one link per moving body, the last that is rigidly part of it: its tip rather than its joint."""
     last: dict[int, int] = {}
     body = {0: -1}
     for i, joint in enumerate(model.joints):
@@ -114,7 +114,7 @@ def _own_frames(model: Model) -> list[int]:
     return sorted(last.values())
 
 
-def _axes(motion: Motion, g: torch.Tensor, joints: tuple[str, ...]) -> tuple[Floats, Floats]:
+def _axes(motion: Motion, g: torch.Tensor, joints: tuple[str, ...]) -> tuple[Array, Array]:
     index = [[j.name for j in motion.model.joints].index(name) for name in joints]
     axes = np.array([motion.model.joints[i].axis for i in index])
     poses = motion.links[: len(g), :, [i + 1 for i in index]]

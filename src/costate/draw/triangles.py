@@ -1,4 +1,4 @@
-"""Triangles in the world: what a picture is made of."""
+"""Triangles in the world, of which a picture is made."""
 
 from __future__ import annotations
 
@@ -8,23 +8,24 @@ from typing import Any
 
 import numpy as np
 
-from costate.draw.mesh import Floats, Mesh
+from costate.collision.mesh.triangles import Mesh
+from costate.core.arrays import Array
 
 
 @dataclass(frozen=True, eq=False)
 class Triangles:
-    """One soup."""
+    """Triangles that do not know each other."""
 
-    corners: Floats
-    """World [m], shape (faces, 3, 3)."""
-    normals: Floats
-    """Per corner, shape (faces, 3, 3)."""
-    colors: Floats
-    """RGBA per face, shape (faces, 4)."""
+    corners: Array
+    """Corners in the world [m], shape (faces, 3, 3)."""
+    normals: Array
+    """Normals per corner, shape (faces, 3, 3)."""
+    colors: Array
+    """Colour (RGBA) per face, shape (faces, 4)."""
 
 
-def placed(mesh: Mesh, pose: Floats, scale: Floats, color: Any) -> Triangles:
-    """A mesh, scaled along its axes and moved to a pose [R | p]."""
+def placed(mesh: Mesh, pose: Array, scale: Array, color: Any) -> Triangles:
+    """Scale a mesh along its axes and move it to a pose [R | p]."""
     R, p = pose[:, :3], pose[:, 3]
     normals = mesh.normals / scale @ R.T
     normals /= np.linalg.norm(normals, axis=1, keepdims=True)

@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 
 from costate import __version__
-from costate.export.network import Network
+from costate.train.formula import ACTIVATIONS, in_c
+from costate.train.network import Layer, Network
 
 WIDTH = 116
-"""Of a line of numbers."""
+"""Width of a line of numbers."""
 
 
 def write_c_header(network: Network, path: str | Path) -> Path:
@@ -23,25 +24,48 @@ def write_c_header(network: Network, path: str | Path) -> Path:
 
 
 def c_header(n: Network) -> str:
-    """The text of the header."""
+    """Return the text of the header."""
     return TEMPLATE.format(
         version=__version__,
         about=n.about,
         layout=_layout("in", n.inputs) + " *\n" + _layout("out", n.outputs),
-        inputs=len(n.gain),
-        hidden=n.hidden,
-        outputs=len(n.scale),
-        last=len(n.gain) - 1,
-        horizon=_number(n.top[-1]),
-        middle=_numbers(n.middle),
-        gain=_numbers(n.gain),
-        W1=_numbers(n.W1.ravel()),
-        b1=_numbers(n.b1),
-        W2=_numbers(n.W2.ravel()),
-        b2=_numbers(n.b2),
-        scale=_numbers(n.scale),
-        offset=_numbers(n.offset),
+        inputs=len(n.inputs),
+        widest=n.widest,
+        outputs=len(n.outputs),
+        body="\n".join([_scaling(n), *(_layer(k, layer) for k, layer in enumerate(n.layers))]),
+        scale=_table("COSTATE_REAL", "scale", n.scale),
+        offset=_table("COSTATE_REAL", "offset", n.offset),
     )
+
+
+def _scaling(n: Network) -> str:
+    """Return the code from inputs to the first values."""
+    count = len(n.inputs)
+    if (z := n.scaling) is None:
+        return f"  for (i = 0; i < {count}; ++i) a[i] = in[i];"
+    tops = [f"    if (i == {k} && x > {_number(t)}) x = {_number(t)};\n" for k, t in enumerate(z.top) if t < np.inf]
+    return (
+        "  {\n    /* Double: in float the rounding of the middle would be magnified by the gain. */\n"
+        f"{_table('double', 'middle', z.middle)}\n{_table('double', 'gain', z.gain)}\n"
+        f"  for (i = 0; i < {count}; ++i) {{\n    double x = (double)in[i];\n{''.join(tops)}"
+        "    a[i] = (COSTATE_REAL)((x - middle[i]) * gain[i]);\n  }\n  }"
+    )
+
+
+def _layer(number: int, layer: Layer) -> str:
+    """Return the code of a layer: from the values a to the values a; b is room for the sums of a linear layer."""
+    if layer.kind in ACTIVATIONS:
+        return f"  for (i = 0; i < n; ++i) a[i] = {in_c(ACTIVATIONS[layer.kind].formula, 'a[i]', layer.number)};"
+    assert layer.weight is not None and layer.bias is not None
+    tables = f"{_table('COSTATE_REAL', 'weight', layer.weight.ravel())}\n{_table('COSTATE_REAL', 'bias', layer.bias)}"
+    if layer.kind == "norm":
+        return f"  {{\n{tables}\n{NORM.format(n=len(layer.bias), epsilon=_number(layer.number))}  }}"
+    rows, columns = layer.weight.shape
+    return f"  {{\n{tables}\n{LINEAR.format(rows=rows, columns=columns)}  }}\n  n = {rows};"
+
+
+def _table(kind: str, name: str, values: np.ndarray) -> str:
+    return f"  static const {kind} {name}[{len(values)}] = {{\n{_numbers(values)}\n  }};"
 
 
 def _layout(name: str, entries: Iterable[tuple[str, str]]) -> str:
@@ -49,7 +73,7 @@ def _layout(name: str, entries: Iterable[tuple[str, str]]) -> str:
 
 
 def _number(value: float) -> str:
-    """The shortest decimal that is read back as this very number, in double and, for what is a float32, in float."""
+    """Return the shortest decimal that is read back as this very number, in double and, for what is a float32, in float."""
     return repr(float(value))
 
 
@@ -63,8 +87,26 @@ def _numbers(values: np.ndarray) -> str:
     return "\n".join([*lines, line.rstrip(",")])
 
 
+LINEAR = """\
+  for (k = 0; k < {rows}; ++k) {{
+    /* Eight sums side by side: less rounding than one long one, and they fit vector units. */
+    COSTATE_REAL part[8] = {{0}};
+    for (i = 0; i < {columns}; ++i) part[i & 7] += weight[k * {columns} + i] * a[i];
+    b[k] = ((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7])) + bias[k];
+  }}
+  for (i = 0; i < {rows}; ++i) a[i] = b[i];
+"""
+
+NORM = """\
+  COSTATE_REAL mean = 0, square = 0;
+  for (i = 0; i < {n}; ++i) mean += a[i] / {n};
+  for (i = 0; i < {n}; ++i) square += (a[i] - mean) * (a[i] - mean) / {n};
+  square = COSTATE_SQRT(square + (COSTATE_REAL){epsilon});
+  for (i = 0; i < {n}; ++i) a[i] = (a[i] - mean) / square * weight[i] + bias[i];
+"""
+
 TEMPLATE = """\
-/* A trained policy, written by costate {version}. C99, no allocation, no state; needs tanh from <math.h> (-lm).
+/* A trained policy, written by costate {version}. C99, no allocation, no state; needs <math.h> (-lm).
  *
  * {about}.
  *
@@ -83,58 +125,27 @@ TEMPLATE = """\
 #ifndef COSTATE_REAL
 #define COSTATE_REAL float
 #endif
-#define COSTATE_TANH(x) (sizeof(COSTATE_REAL) == sizeof(float) ? (COSTATE_REAL)tanhf((float)(x)) : (COSTATE_REAL)tanh(x))
+#define COSTATE_BY_SIZE(f, x) \\
+  (sizeof(COSTATE_REAL) == sizeof(float) ? (COSTATE_REAL)f##f((float)(x)) : (COSTATE_REAL)f((double)(x)))
+#define COSTATE_TANH(x) COSTATE_BY_SIZE(tanh, x)
+#define COSTATE_EXP(x) COSTATE_BY_SIZE(exp, x)
+#define COSTATE_LOG(x) COSTATE_BY_SIZE(log, x)
+#define COSTATE_SQRT(x) COSTATE_BY_SIZE(sqrt, x)
+#define COSTATE_MAX(x, y) ((x) > (y) ? (x) : (y))
+#define COSTATE_MIN(x, y) ((x) < (y) ? (x) : (y))
 
-enum {{ COSTATE_INPUTS = {inputs}, COSTATE_HIDDEN = {hidden}, COSTATE_OUTPUTS = {outputs} }};
+enum {{ COSTATE_INPUTS = {inputs}, COSTATE_WIDEST = {widest}, COSTATE_OUTPUTS = {outputs} }};
 
 static inline void costate_policy(const COSTATE_REAL in[{inputs}], COSTATE_REAL out[{outputs}])
 {{
-  /* Double: in float the rounding of the middle would be magnified by the gain. */
-  static const double middle[{inputs}] = {{
-{middle}
-  }};
-  static const double gain[{inputs}] = {{
-{gain}
-  }};
-  static const COSTATE_REAL inner_weight[{hidden} * {inputs}] = {{
-{W1}
-  }};
-  static const COSTATE_REAL inner_bias[{hidden}] = {{
-{b1}
-  }};
-  static const COSTATE_REAL outer_weight[{outputs} * {hidden}] = {{
-{W2}
-  }};
-  static const COSTATE_REAL outer_bias[{outputs}] = {{
-{b2}
-  }};
-  static const COSTATE_REAL scale[{outputs}] = {{
 {scale}
-  }};
-  static const COSTATE_REAL offset[{outputs}] = {{
 {offset}
-  }};
-  static const double horizon = {horizon};
-  COSTATE_REAL observation[{inputs}], hidden[{hidden}];
-  int i, k;
+  COSTATE_REAL a[{widest}], b[{widest}];
+  int i, k, n = {inputs};
 
-  for (i = 0; i < {inputs}; ++i) {{
-    double x = (double)in[i];
-    if (i == {last} && x > horizon) x = horizon;
-    observation[i] = (COSTATE_REAL)((x - middle[i]) * gain[i]);
-  }}
-  for (k = 0; k < {hidden}; ++k) {{
-    COSTATE_REAL sum = inner_bias[k];
-    for (i = 0; i < {inputs}; ++i) sum += inner_weight[k * {inputs} + i] * observation[i];
-    hidden[k] = COSTATE_TANH(sum);
-  }}
-  for (k = 0; k < {outputs}; ++k) {{
-    /* Eight sums side by side: less rounding than one long one, and they fit vector units. */
-    COSTATE_REAL part[8] = {{0}}, sum;
-    for (i = 0; i < {hidden}; ++i) part[i & 7] += outer_weight[k * {hidden} + i] * hidden[i];
-    sum = ((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7])) + outer_bias[k];
-    out[k] = offset[k] + scale[k] * COSTATE_TANH(sum);
-  }}
+  (void)n;
+{body}
+  for (k = 0; k < {outputs}; ++k) out[k] = offset[k] + scale[k] * a[k];
 }}
 
 #endif

@@ -4,28 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
+from costate.core.arrays import Array
 from costate.identify.log import Log
 from costate.robot import Robot
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
 class AdamOptions:
-    """How to train."""
+    """Options of training with Adam."""
 
     epochs: int = 200
+    """Number of passes over the log."""
     learning_rate: float = 1e-2
-    """At the start; it falls to a hundredth along a cosine."""
+    """Learning rate at the start; it falls to a hundredth along a cosine."""
     batch: int = 256
-    """Samples per step."""
+    """Number of samples per step."""
     seed: int = 0
+    """Seed of the order of the samples."""
 
 
 def train(

@@ -7,24 +7,22 @@ beta = pi_i + K pi_d are all that data can tell (Gautier & Khalil, 1990).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from costate.core.arrays import Array
 
 RANK_TOLERANCE = 1e-8
-"""What is left of a column of unit length after projection when it depends on others: rounding gives 1e-13."""
+"""Length that a column of unit length may keep after projection if it depends on others; rounding gives 1e-13."""
 NO_EFFECT = 1e-11
-"""Columns this much shorter than the longest hold rounding errors only."""
+"""Length, relative to the longest column, below which a column holds rounding errors only."""
 _TERMS = 5
-"""Terms of a combination that are written out."""
+"""Number of terms of a combination that are written out."""
 
 
 @dataclass(frozen=True, eq=False)
 class Base:
-    """Which parameters are independent, and how the others add to them."""
+    """The parameters that are independent, and how the others add to them."""
 
     names: list[str]
     independent: Array
@@ -32,11 +30,11 @@ class Base:
     dependent: Array
     """Indices of those that only act through others, shape (n - r,)."""
     K: Array
-    """beta = pi[independent] + K pi[dependent], shape (r, n - r)."""
+    """Matrix K of beta = pi[independent] + K pi[dependent], shape (r, n - r)."""
 
     @staticmethod
     def of(W: Array, names: list[str], tolerance: float = RANK_TOLERANCE) -> Base:
-        """From a regressor (rows, n) or its triangular factor: the longest remaining column is taken each time."""
+        """Find the base of a regressor (rows, n) or its triangular factor; the longest remaining column is taken each time."""
         W = np.where(np.linalg.norm(W, axis=0) > NO_EFFECT * np.linalg.norm(W, axis=0).max(initial=0.0), W, 0.0)
         norms = np.linalg.norm(W, axis=0)
         rest = W / np.where(norms > 0, norms, 1.0)
@@ -62,11 +60,11 @@ class Base:
         return len(self.independent)
 
     def project(self, pi: Array) -> Array:
-        """Base parameters beta of a full set, shape (r,)."""
+        """Return the base parameters beta of a full set, shape (r,)."""
         return pi[self.independent] + self.K @ pi[self.dependent]
 
     def expression(self, k: int) -> str:
-        """beta[k] in terms of the parameters: "Izz:arm + 0.36 m:forearm"."""
+        """Return beta[k] in terms of the parameters: "Izz:arm + 0.36 m:forearm"."""
         order = np.argsort(-np.abs(self.K[k]))
         terms = [(self.K[k, d], self.names[int(self.dependent[d])]) for d in order if self.K[k, d]]
         text = self.names[int(self.independent[k])]
@@ -74,7 +72,7 @@ class Base:
         return text + (f" + {len(terms) - _TERMS} more" if len(terms) > _TERMS else "")
 
     def indistinct(self) -> list[str]:
-        """One line per parameter that the data cannot tell from others."""
+        """Return one line per parameter that the data cannot tell from others."""
         lines = []
         for d, index in enumerate(self.dependent):
             partners = np.argsort(-np.abs(self.K[:, d]))

@@ -1,29 +1,27 @@
-"""What is wrong with a log, before anything is fitted to it: every finding names rows and columns and says what to do."""
+"""Checks of a log before anything is fitted to it: every error names rows and columns and says what to do."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from costate.identify.log import Log, LogError
+from costate.core.arrays import Array
+from costate.identify.log import Log
+from costate.identify.tables import LogError
 from costate.model import Model
-
-Array = NDArray[Any]
 
 DEGREES = 180 / np.pi
 _NEAR = 1.3
-"""How near a ratio must be to 57.3 (within a factor) to be called a confusion of degrees and radians."""
+"""Factor within which a ratio must be near 57.3 to be called a confusion of degrees and radians."""
 _FLIPPED = -0.5
 """Correlation of measured with predicted torques below which a sign is called flipped."""
 _SOME = 3
-"""Rows named in a message."""
+"""Number of rows named in a message."""
 
 
 def check_table(log: Log, drop_bad_rows: bool = False) -> tuple[Log, list[str]]:
-    """Finite numbers and increasing time. Returns the log, and notes on what was dropped if that was asked for."""
+    """Check for finite numbers and increasing time. Returns the log, and notes on what was dropped if that was asked for."""
     notes: list[str] = []
     bad = np.zeros(len(log), bool)
     for quantity, x in log.arrays().items():
@@ -33,7 +31,7 @@ def check_table(log: Log, drop_bad_rows: bool = False) -> tuple[Log, list[str]]:
             what = f"column '{log.column(quantity, int(k))}' has no number in {_rows(log, rows)}"
             if not drop_bad_rows:
                 raise LogError(
-                    f"{log.source}: {what}; mend or remove these rows, or pass drop_bad_rows=True (--drop-bad-rows)"
+                    f"{log.source}: {what}; correct or remove these rows, or pass drop_bad_rows=True (--drop-bad-rows)"
                 )
             notes.append(f"{what}: dropped")
             bad |= holes[:, k]
@@ -72,7 +70,7 @@ def _check_time(log: Log) -> None:
 
 
 def check_units(log: Log, model: Model) -> None:
-    """Degrees taken for radians, and signs, as far as the columns contradict each other or the robot's limits."""
+    """Check units and signs of angles, as far as the columns contradict each other or the robot's limits."""
     scalar = [j for j in model.joints if j.nv == 1]
     if len(scalar) != sum(1 for j in model.joints if j.nv):
         return
@@ -98,7 +96,7 @@ def _check_range(log: Log, k: int, lower: float, upper: float) -> None:
 
 
 def _check_rate(log: Log, slow: str, fast: str, k: int, x: Array, rate: Array) -> None:
-    """x against the integral of its rate: the slope must be 1."""
+    """Compare x with the integral of its rate: the slope must be 1."""
     assert log.t is not None
     path = np.concatenate([[0.0], np.cumsum(np.diff(log.t) * (rate[1:] + rate[:-1]) / 2)])
     # A steady offset of the rate drifts: take a straight line out of both.
@@ -122,7 +120,7 @@ def _check_rate(log: Log, slow: str, fast: str, k: int, x: Array, rate: Array) -
 
 
 def check_torques(log: Log, predicted: Array, predicted_if_degrees: Array | None) -> None:
-    """Signs and units against what the robot's file predicts, shape (N, nv) each."""
+    """Check signs and units against the torques that the robot's file predicts, shape (N, nv) each."""
     as_is = _misfit(log.tau, predicted)
     if predicted_if_degrees is not None:
         converted = _misfit(log.tau, predicted_if_degrees)
@@ -145,12 +143,12 @@ def check_torques(log: Log, predicted: Array, predicted_if_degrees: Array | None
 
 
 def _misfit(measured: Array, predicted: Array) -> float:
-    """Root mean square error relative to the measured torques."""
+    """Return the root mean square error relative to the measured torques."""
     return float(np.sqrt(((measured - predicted) ** 2).sum() / max((measured**2).sum(), 1e-300)))
 
 
 def in_radians(log: Log) -> Log:
-    """The log with its positions, velocities and accelerations read as degrees."""
+    """Return the log with its positions, velocities and accelerations read as degrees."""
     turned = {n: getattr(log, n) / DEGREES for n in ("q", "v", "a") if getattr(log, n) is not None}
     return replace(log, **turned)
 

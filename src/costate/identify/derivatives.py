@@ -7,24 +7,21 @@ periodic:  a Fourier series of the known period is fitted to everything, for mot
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from costate.core.arrays import Array
 
 DEGREE = 5
 HALF_WIDTHS = (3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 UNIFORM = 1e-6
-"""Relative spread of the time steps below which all windows are taken as alike."""
+"""Relative spread of the time steps below which all windows are treated as equal."""
 _BLOCK = 2048
 
 
 def differentiate(t: Array, q: Array, period: float | None = None, harmonics: int = 20) -> tuple[Array, Array, Array]:
-    """Smoothed positions, velocities and accelerations, each of shape (N, n), from positions q (N, n) at times t (N,) [s].
+    """Return smoothed positions, velocities and accelerations (N, n) from positions q (N, n) at times t (N,) [s].
 
-    period: of the motion [s], if it is periodic; harmonics: the highest one that is not noise.
+    period: period of the motion [s], if it is periodic; harmonics: the highest one that is not noise.
     """
     if period is not None:
         return _fourier(t, q, period, harmonics)
@@ -43,7 +40,7 @@ def differentiate(t: Array, q: Array, period: float | None = None, harmonics: in
 
 
 def _local(t: Array, q: Array, half: int) -> tuple[tuple[Array, Array, Array], float]:
-    """Fits in windows of 2 half + 1 samples, and the mean leverage of a sample on its own fit."""
+    """Return fits in windows of 2 half + 1 samples, and the mean leverage of a sample on its own fit."""
     n, width = len(t), 2 * half + 1
     first = np.clip(np.arange(n) - half, 0, n - width)
     steps = np.diff(t)
@@ -63,7 +60,7 @@ def _local(t: Array, q: Array, half: int) -> tuple[tuple[Array, Array, Array], f
 
 
 def _coefficients(place: Array, t: Array) -> Array:
-    """Weights (n, 3, width) that give position, velocity and acceleration at sample `place` of windows with times t (n, width)."""
+    """Return weights (n, 3, width) for position, velocity and acceleration at sample `place` of windows with times t (n, width)."""
     scale = (t[:, -1:] - t[:, :1]) / 2
     x = (t - np.take_along_axis(t, place[:, None], 1)) / scale
     V = x[..., None] ** np.arange(DEGREE + 1)

@@ -15,14 +15,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from torch import Tensor
 
+from costate.core.arrays import Array
 from costate.identify.base import Base
+from costate.identify.excitation import Excitation, motion_at
 from costate.identify.regressor import JOINT_TERMS, Regressor
 from costate.robot import Robot, load_robot
-
-Array = NDArray[Any]
-Tensor = torch.Tensor
 
 FREE_RANGE, FREE_SPEED = np.pi, 2.0
 """Half range [rad or m] and speed [rad/s or m/s] of joints without limits."""
@@ -30,71 +29,33 @@ FREE_RANGE, FREE_SPEED = np.pi, 2.0
 
 @dataclass(frozen=True)
 class ExciteOptions:
-    """What motion to look for, and how hard."""
+    """Options of the design of an exciting motion."""
 
     period: float = 10.0
-    """[s]."""
+    """Period of the motion [s]."""
     harmonics: int = 5
+    """Number of harmonics per joint."""
     margin: float = 0.9
     """Fraction of every limit (position around its middle, velocity, effort) that may be used."""
     max_acceleration: float | None = None
-    """[rad/s^2 or m/s^2]; None: no limit."""
+    """Largest acceleration [rad/s^2 or m/s^2]; None: no limit."""
     terms: tuple[str, ...] = ("inertial", *JOINT_TERMS)
     """Parameters that are to become identifiable."""
     samples: int = 120
-    """Instants of the period at which the design looks at the motion. Limits are checked at ten times as many."""
+    """Number of instants of the period at which the design looks at the motion. Limits are checked at ten times as many."""
     iterations: int = 300
+    """Number of steps of Adam."""
     learning_rate: float = 0.03
+    """Learning rate of Adam at the start."""
     restarts: int = 2
-    """Random starts; the best is returned."""
+    """Number of random starts; the best is returned."""
     seed: int = 0
-
-
-@dataclass(frozen=True, eq=False)
-class Excitation:
-    """A periodic motion."""
-
-    joints: list[str]
-    period: float
-    centre: Array
-    """Where it starts and ends, shape (n,)."""
-    sine: Array
-    """A, shape (harmonics, n)."""
-    cosine: Array
-    """B, shape (harmonics, n)."""
-    rank: int
-    """Combinations of parameters that the motion shows."""
-    structural_rank: int
-    """Combinations that any motion could show."""
-    condition: float
-    """Condition number of the base regressor, columns of unit length."""
-    history: list[float]
-    """Objective per iteration of the best start."""
-
-    @property
-    def harmonics(self) -> int:
-        return len(self.sine)
-
-    def at(self, t: Array) -> tuple[Array, Array, Array]:
-        """Positions, velocities and accelerations at times t (N,), each (N, n)."""
-        return _motion(np.asarray(t, float), self.period, self.centre, self.sine, self.cosine)
-
-    def sample(self, rate: float, periods: int = 1) -> dict[str, Array]:
-        """t (N,), q, v, a (N, n) at a rate [1/s]."""
-        t = np.arange(round(self.period * periods * rate)) / rate
-        return dict(zip(("t", "q", "v", "a"), (t, *self.at(t)), strict=True))
-
-    def save_csv(self, path: str | Path, rate: float, periods: int = 1) -> None:
-        """Columns t, q_JOINT, v_JOINT, a_JOINT, for the robot's controller."""
-        found = self.sample(rate, periods)
-        names = ["t", *(f"{x}_{joint}" for x in "qva" for joint in self.joints)]
-        table = np.concatenate([found["t"][:, None], found["q"], found["v"], found["a"]], 1)
-        np.savetxt(path, table, delimiter=",", header=",".join(names), comments="", fmt="%.10g")
+    """Seed of the random starts."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Limits:
-    """Per joint, as numbers."""
+    """The limits of a motion, per joint."""
 
     centre: Array
     reach: Array
@@ -120,14 +81,14 @@ class _Limits:
         )
 
     def use(self, q: Any, v: Any, a: Any, tau: Any) -> list[Any]:
-        """How much of every limit is used, 1 at the limit: four arrays (N, n)."""
+        """Return the part of every limit that is used, 1 at the limit: four arrays (N, n)."""
         limits = self.reach, self.speed, np.full_like(self.speed, self.acceleration), self.effort
         moved = q - self._like(q, self.centre), v, a, tau
         return [x / self._like(x, limit) for x, limit in zip(moved, limits, strict=True)]
 
     @staticmethod
     def _like(x: Any, limit: Array) -> Any:
-        return torch.as_tensor(limit) if isinstance(x, torch.Tensor) else limit
+        return torch.as_tensor(limit) if isinstance(x, Tensor) else limit
 
 
 def excite(
@@ -163,7 +124,7 @@ def excite(
 
 
 def _structure(regressor: Regressor, limits: _Limits) -> Base:
-    """The combinations that show at all: those of random states."""
+    """Return the combinations of parameters that show at all: those of random states."""
     rng = np.random.default_rng(0)
     n = len(limits.centre)
     q = limits.centre + limits.reach * rng.uniform(-1, 1, (200, n))
@@ -175,7 +136,7 @@ def _structure(regressor: Regressor, limits: _Limits) -> Base:
 def _design(
     regressor: Regressor, base: Base, limits: _Limits, options: ExciteOptions, seed: int, progress: Any
 ) -> tuple[Array, Array, list[float]]:
-    """Adam on the coefficients, relative to the joints' reach, with penalties beyond the limits."""
+    """Run Adam on the coefficients, relative to the joints' reach, with penalties beyond the limits."""
     t = np.arange(options.samples) * options.period / options.samples
     random = torch.Generator().manual_seed(seed)
     n = len(limits.centre)
@@ -189,7 +150,7 @@ def _design(
     for k in range(options.iterations):
         optimizer.zero_grad()
         sine, cosine = _at_rest(x * torch.as_tensor(limits.reach))
-        q, v, a = _motion(torch.as_tensor(t), options.period, torch.as_tensor(limits.centre), sine, cosine)
+        q, v, a = motion_at(torch.as_tensor(t), options.period, torch.as_tensor(limits.centre), sine, cosine)
         out = regressor.kernel(q=q, v=v, a=a)
         tau = out.Y @ pi + out.known
         excess = sum(((use.abs() - 1).clamp(min=0) ** 2).mean() for use in limits.use(q, v, a, tau))
@@ -206,7 +167,7 @@ def _design(
 
 
 def _volume(Y: Tensor) -> Tensor:
-    """-log det(W^T W), through singular values that cannot vanish."""
+    """Return -log det(W^T W), by way of singular values that cannot vanish."""
     W = Y.reshape(-1, Y.shape[-1])
     scale = W.detach().norm(dim=0).clamp(min=1e-12)
     gram = (W / scale).T @ (W / scale) + 1e-10 * torch.eye(W.shape[-1], dtype=W.dtype)
@@ -216,25 +177,17 @@ def _volume(Y: Tensor) -> Tensor:
 
 
 def _at_rest(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Coefficients whose motion starts without velocity (sum k A_k = 0) and acceleration (sum k^2 B_k = 0)."""
+    """Return coefficients whose motion starts without velocity (sum k A_k = 0) and acceleration (sum k^2 B_k = 0)."""
     k = torch.arange(1, x.shape[1] + 1, dtype=x.dtype)[:, None]
     return x[0] - k * (k * x[0]).sum(0) / (k**2).sum(), x[1] - k**2 * (k**2 * x[1]).sum(0) / (k**4).sum()
 
 
-def _motion(t: Any, period: float, centre: Any, sine: Any, cosine: Any) -> tuple[Any, Any, Any]:
-    lib: Any = torch if isinstance(t, torch.Tensor) else np
-    w = 2 * np.pi / period * lib.arange(1, len(sine) + 1)
-    s, c = lib.sin(t[:, None] * w), lib.cos(t[:, None] * w)
-    q = centre + s @ sine + (c - 1) @ cosine
-    return q, (c * w) @ sine - (s * w) @ cosine, -(s * w**2) @ sine - (c * w**2) @ cosine
-
-
 def _finish(regressor, base, limits, options, model, sine, cosine, history) -> Excitation:
-    """Shrink the motion until every limit is kept on a fine grid, and say what it shows."""
+    """Shrink the motion until it keeps every limit on a fine grid, and find what it shows."""
     t = np.linspace(0, options.period, 10 * options.samples)
     scale = 1.0
     for _ in range(60):
-        q, v, a = _motion(t, options.period, limits.centre, scale * sine, scale * cosine)
+        q, v, a = motion_at(t, options.period, limits.centre, scale * sine, scale * cosine)
         tau = regressor.torques(q, v, a, regressor.pi())
         worst = max(float(np.abs(use).max()) for use in limits.use(q, v, a, tau))
         if worst <= 1.0:

@@ -1,47 +1,33 @@
-"""Logs of a robot's motion: reading CSV, NPZ and Parquet tables and telling their columns apart.
+"""Logs of a robot's motion, from tables whose columns are told apart by their names.
 
 A table has a column of time stamps and, for every joint, positions and torques, perhaps velocities and accelerations:
 
     t, q_shoulder, ..., tau_shoulder, ...        joint names, or numbers counted from 0 or 1: q_1 ... tau_6
 
-`PREFIXES` lists the names understood; the option `columns` names others. NPZ files may also hold whole arrays t (N,), q (N, nq),
-v, a, tau (N, nv).
+`PREFIXES` in `tables.py` lists the names understood; the option `columns` names others. NPZ files may also hold whole arrays
+t (N,), q (N, nq), v, a, tau (N, nv).
 """
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from costate.core.arrays import Array
+from costate.core.names import did_you_mean
+from costate.identify.tables import PREFIXES, TIME_NAMES, LogError, read_table
 from costate.model import Model
 
-Array = NDArray[Any]
 Columns = Mapping[str, "str | Sequence[str]"]
-"""Quantity ("time", "q", "v", "a", "tau") -> the column, or one column per joint in the robot's order."""
-
-TIME_NAMES = ("t", "time", "timestamp", "time_s", "stamp")
-PREFIXES: dict[str, tuple[str, ...]] = {
-    "q": ("q", "pos", "position", "angle"),
-    "v": ("v", "qd", "dq", "vel", "velocity"),
-    "a": ("a", "qdd", "ddq", "acc", "acceleration"),
-    "tau": ("tau", "torque", "effort", "force"),
-}
-
-
-class LogError(ValueError):
-    """Something in the data that must be mended first; says where, and how."""
+"""Column of each quantity ("time", "q", "v", "a", "tau"), or one column per joint in the robot's order."""
 
 
 @dataclass(frozen=True, eq=False)
 class Log:
-    """N samples of a motion, with the names of the columns they came from."""
+    """The samples of a motion, with the names of the columns they came from."""
 
     q: Array
     """Positions [rad or m], shape (N, nq)."""
@@ -50,11 +36,11 @@ class Log:
     t: Array | None = None
     """Time stamps [s], increasing, shape (N,)."""
     v: Array | None = None
-    """Velocities [rad/s or m/s], shape (N, nv); None: to be had from the positions."""
+    """Velocities [rad/s or m/s], shape (N, nv); None: to be found from the positions."""
     a: Array | None = None
     """Accelerations, shape (N, nv)."""
     columns: Mapping[str, Sequence[str]] | None = None
-    """Quantity -> names of its columns, for messages."""
+    """Names of the columns of each quantity, for messages."""
     source: str = "the data"
     first_row: int = 0
     """Number of the first sample in messages: 2 for the line after a CSV's header."""
@@ -63,17 +49,17 @@ class Log:
         return len(self.q)
 
     def column(self, quantity: str, k: int) -> str:
-        """Name of a column, for messages."""
+        """Return the name of a column, for messages."""
         if self.columns and quantity in self.columns:
             return self.columns[quantity][k]
         return quantity if quantity == "time" else f"{quantity}[{k}]"
 
     def row(self, k: int) -> str:
-        """Name of a sample, for messages."""
+        """Return the name of a sample, for messages."""
         return f"line {k + self.first_row}" if self.first_row else f"row {k}"
 
     def arrays(self) -> dict[str, Array]:
-        """What was measured, by quantity; time as a column."""
+        """Return what was measured, by quantity; time as a column."""
         found = {
             "time": None if self.t is None else self.t[:, None],
             "q": self.q,
@@ -84,7 +70,7 @@ class Log:
         return {name: x for name, x in found.items() if x is not None}
 
     def take(self, index: Array | slice) -> Log:
-        """Some of the samples."""
+        """Return some of the samples."""
         cut = {
             name: getattr(self, name)[index] for name in ("q", "tau", "t", "v", "a") if getattr(self, name) is not None
         }
@@ -94,11 +80,8 @@ class Log:
     def read(path: str | Path, model: Model, columns: Columns | None = None) -> Log:
         """Read a table; the suffix .csv, .npz or .parquet decides how."""
         path = Path(path)
-        if path.suffix not in READERS:
-            raise LogError(f"{path}: cannot read '{path.suffix}' files; give one of {', '.join(READERS)}")
-        table = READERS[path.suffix](path)
         first = 2 if path.suffix == ".csv" else 0
-        return from_table(table, model, columns, str(path), first)
+        return from_table(read_table(path), model, columns, str(path), first)
 
 
 def from_table(
@@ -108,7 +91,7 @@ def from_table(
     source: str = "the data",
     first_row: int = 0,
 ) -> Log:
-    """A log from named columns (N,), or whole arrays (N, n)."""
+    """Return a log from named columns (N,), or whole arrays (N, n)."""
     found: dict[str, Array] = {}
     names: dict[str, Sequence[str]] = {}
     time = _time_column(table, columns, source)
@@ -156,7 +139,7 @@ def _time_column(table: Mapping[str, Array], columns: Columns | None, source: st
 def _columns_of(
     quantity: str, table: Mapping[str, Array], model: Model, columns: Columns | None, source: str
 ) -> list[str] | None:
-    """One column per joint, or None if there are none at all. Some but not all is an error."""
+    """Return one column per joint, or None if there are none at all. Some but not all is an error."""
     joints = _joints(model)
     if columns and quantity in columns:
         given = [str(c) for c in columns[quantity]]
@@ -183,66 +166,4 @@ def _columns_of(
 
 
 def _near(name: str, table: Iterable[str]) -> str:
-    close = get_close_matches(name, list(table), n=3)
-    return f"did you mean {' or '.join(map(repr, close))}?" if close else f"the columns are {', '.join(table)}"
-
-
-# --- readers ----------------------------------------------------------------------------------------------------------
-
-
-def _read_csv(path: Path) -> dict[str, Array]:
-    """Header and numbers. A cell that is no number is NaN here, and reported with its row and column by the checks."""
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        rows = csv.reader(file)
-        try:
-            header = [c.strip() for c in next(rows)]
-        except StopIteration:
-            raise LogError(f"{path}: is empty; expected a header line and rows of numbers") from None
-        if len(set(header)) != len(header):
-            twice = next(c for c in header if header.count(c) > 1)
-            raise LogError(f"{path}: column '{twice}' appears twice; rename one")
-        numbers = []
-        for line, row in enumerate(rows, 2):
-            if len(row) != len(header):
-                raise LogError(f"{path}: line {line} has {len(row)} cells, the header has {len(header)}")
-            numbers.append([_number(cell) for cell in row])
-    if not numbers:
-        raise LogError(f"{path}: has a header but no rows")
-    table = np.array(numbers)
-    return {name: table[:, k] for k, name in enumerate(header)}
-
-
-def _number(cell: str) -> float:
-    try:
-        return float(cell)
-    except ValueError:
-        return float("nan")
-
-
-def _read_npz(path: Path) -> dict[str, Array]:
-    with np.load(path, allow_pickle=False) as file:
-        return {name: np.asarray(file[name], float) for name in file.files}
-
-
-def _read_parquet(path: Path) -> dict[str, Array]:
-    try:
-        import pyarrow.parquet as parquet  # pyright: ignore[reportMissingImports]
-    except ImportError:
-        raise ImportError(
-            f"{path}: reading Parquet needs pyarrow; pip install 'costate[data]', or convert to CSV"
-        ) from None
-    table = parquet.read_table(path)
-    kinds = {field.name: str(field.type) for field in table.schema}
-    numbers = {name for name, kind in kinds.items() if kind.startswith(("int", "uint", "float", "double", "half"))}
-    for name in kinds.keys() - numbers:
-        if _is_known(name):
-            raise LogError(f"{path}: column '{name}' holds {kinds[name]}; expected numbers: convert it, or rename it")
-    return {name: np.asarray(table[name].to_numpy(), float) for name in kinds if name in numbers}
-
-
-def _is_known(name: str) -> bool:
-    """Whether a column would be taken for time, or a quantity of a joint."""
-    return name in TIME_NAMES or any(name == p or name.startswith(f"{p}_") for ps in PREFIXES.values() for p in ps)
-
-
-READERS = {".csv": _read_csv, ".npz": _read_npz, ".parquet": _read_parquet}
+    return did_you_mean(name, table) or f"the columns are {', '.join(table)}"

@@ -1,60 +1,59 @@
-"""From a log and a robot to identified parameters: what `cs.identify` does, stage by stage."""
+"""Identification stage by stage: from a log and a robot to parameters, as `cs.identify` does it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
+from costate.core.arrays import Array
 from costate.identify import solve
 from costate.identify.adam import AdamOptions, train
 from costate.identify.base import Base
 from costate.identify.checks import check_table, check_torques, check_units, in_radians
 from costate.identify.derivatives import differentiate
-from costate.identify.log import Columns, Log, LogError, from_table
-from costate.identify.possible import solve_possible
+from costate.identify.log import Columns, Log, from_table
+from costate.identify.possible import Progress, solve_possible
 from costate.identify.regressor import Regressor
 from costate.identify.result import Fit, Identification
+from costate.identify.tables import LogError
 from costate.model import Model
 from costate.robot import Robot, load_robot
-from costate.robot.learnable import with_parameters
+from costate.robot.identified import with_parameters
 from costate.robot.params import PhysicalInertia, Positive
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
 class IdentifyOptions:
-    """What to find, and how."""
+    """Options of an identification."""
 
     terms: tuple[str, ...] = ("inertial", "damping", "friction", "armature")
-    """Which parameters: inertial (mass, centre of mass, inertia of links), damping, friction, armature (of joints)."""
+    """Parameters to find: inertial (mass, centre of mass, inertia of links), damping, friction, armature (of joints)."""
     links: tuple[str, ...] | None = None
     """Links whose inertial parameters to find; default: all moving ones that have mass."""
     joints: tuple[str, ...] | None = None
     """Joints whose terms to find; default: all."""
     method: Literal["gauss_newton", "adam"] = "gauss_newton"
-    """gauss_newton: exact, on the dynamics regressor. adam: stochastic gradients; fits whatever is learnable in the robot
-    given, if anything is."""
+    """Method: gauss_newton is exact, on the dynamics regressor; adam takes stochastic gradients, and fits whatever is learnable in
+    the robot given, if anything is."""
     physical: bool = True
-    """Whether masses, inertias, damping, friction and armature must be possible ones."""
+    """Restriction of masses, inertias, damping, friction and armature to possible values."""
     held_out: float = 0.2
     """Fraction of the log to test on: stretches spread over it."""
     period: float | None = None
-    """Of the motion [s], if it is periodic: positions are then differentiated by Fourier series."""
+    """Period of the motion [s], if it is periodic: positions are then differentiated by Fourier series."""
     drop_bad_rows: bool = False
-    """Leave out rows without numbers, and say so, instead of refusing them."""
+    """Permission to leave out rows without numbers, with a note, instead of refusing them."""
     check: bool = True
-    """Refuse logs whose units or signs contradict themselves or the robot."""
+    """Refusal of logs whose units or signs contradict themselves or the robot."""
     epochs: int = 200
-    """Of Adam."""
+    """Number of epochs of Adam."""
     learning_rate: float = 1e-2
-    """Of Adam."""
+    """Learning rate of Adam at the start."""
 
 
 def identify(
@@ -62,7 +61,7 @@ def identify(
     data: str | Path | Log | Mapping[str, Array],
     *,
     columns: Columns | None = None,
-    progress: Callable[[int, float], None] | None = None,
+    progress: Progress | None = None,
     **options: Any,
 ) -> Identification:
     """Find physical parameters of a robot from logged positions and torques.
@@ -123,7 +122,7 @@ def _log(data: str | Path | Log | Mapping[str, Array], model: Model, columns: Co
 
 
 def _prepare(log: Log, model: Model, options: IdentifyOptions) -> tuple[Log, list[str]]:
-    """A log that is complete: checked, with velocities and accelerations."""
+    """Return a log that is complete: checked, with velocities and accelerations."""
     log, notes = check_table(log, options.drop_bad_rows)
     if options.check:
         check_units(log, model)
@@ -141,7 +140,7 @@ def _prepare(log: Log, model: Model, options: IdentifyOptions) -> tuple[Log, lis
 
 
 def _compare(log: Log, regressor: Regressor, given: Array) -> None:
-    """Torques against those of the robot as given, also as if angles were degrees."""
+    """Compare the torques with those of the robot as given, also as if angles were degrees."""
     turning = all(j.kind in ("revolute", "continuous", "fixed") for j in regressor.model.joints)
     check_torques(log, given, _torques(regressor, in_radians(log), regressor.pi()) if turning else None)
 
@@ -174,7 +173,7 @@ def _by_gauss_newton(
     reduced: solve.Reduced,
     linear: solve.Linear,
     options: IdentifyOptions,
-    progress: Any,
+    progress: Progress | None,
 ) -> tuple[Array, list[float], list[str]]:
     prior = regressor.pi()
     free = solve.nearest(linear.beta, prior, base.independent, base.dependent, base.K)
@@ -193,7 +192,7 @@ def _by_gauss_newton(
 
 
 def _level(reduced: solve.Reduced) -> Array:
-    """Root mean square torque per joint."""
+    """Return the root mean square torque per joint."""
     return reduced.rmse(np.zeros(reduced.R[0].shape[1]))
 
 
@@ -204,7 +203,7 @@ def _by_adam(
     train_index: Array,
     test_index: Array,
     options: IdentifyOptions,
-    progress: Any,
+    progress: Progress | None,
 ) -> tuple[Model, Array, list[float], list[float]]:
     if not robot.learnable():
         robot = Robot(regressor.model)

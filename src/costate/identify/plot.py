@@ -15,7 +15,7 @@ MEASURED, FOUND, GIVEN, HELD_OUT = "0.35", "#d1495b", "#30638e", "#edae49"
 
 
 def write_plots(result: Identification, folder: Path) -> list[Path]:
-    """Write all plots as PNG files; returns their paths."""
+    """Write all plots as PNG files and return their paths."""
     folder.mkdir(parents=True, exist_ok=True)
     figures = {
         "torques": torques(result),
@@ -32,7 +32,7 @@ def write_plots(result: Identification, folder: Path) -> list[Path]:
 
 
 def torques(result: Identification) -> Figure | None:
-    """Measured and predicted torques over time, held-out stretches shaded, with their error below."""
+    """Plot measured and predicted torques over time, held-out stretches shaded, with their error below."""
     log, predicted = result.log, result.predicted
     if log is None or predicted is None:
         return None
@@ -59,7 +59,7 @@ def torques(result: Identification) -> Figure | None:
 
 
 def _stretches(index: np.ndarray) -> list[tuple[int, int]]:
-    """First and last index of each run of consecutive ones."""
+    """Return the first and last index of each run of consecutive ones."""
     if not len(index):
         return []
     breaks = np.flatnonzero(np.diff(index) > 1)
@@ -68,7 +68,7 @@ def _stretches(index: np.ndarray) -> list[tuple[int, int]]:
 
 
 def parameters(result: Identification) -> Figure:
-    """Base parameters with 95 % intervals, relative to the estimate, best determined first; the robot as given for comparison."""
+    """Plot base parameters with 95 % intervals, relative to the estimate, best determined first, and those of the robot given."""
     given = result.base.project(result.regressor.pi())
     size = np.maximum(np.abs(result.beta), 1e-300)
     width = (result.interval[1] - result.interval[0]) / 2 / size
@@ -93,7 +93,7 @@ def parameters(result: Identification) -> Figure:
 
 
 def singular_values(result: Identification) -> Figure:
-    """How well combinations of parameters show in the torques, and where the data end."""
+    """Plot how well combinations of parameters show in the torques, and where the data end."""
     s = result.singular_values
     figure = Figure(figsize=(7, 3.6), layout="constrained")
     ax = figure.subplots()
@@ -112,7 +112,7 @@ def singular_values(result: Identification) -> Figure:
 
 
 def progress(result: Identification) -> Figure | None:
-    """Cost per iteration or epoch."""
+    """Plot the cost per iteration or epoch."""
     if len(result.history) < 2:
         return None
     figure = Figure(figsize=(7, 3.6), layout="constrained")

@@ -2,37 +2,41 @@
 
     minimise  |A pi - b|^2 + gamma * sum over links of D(P(pi), P(prior)),   gamma -> small
 
-P is the 4 x 4 pseudo-inertia of a link, linear in pi and positive definite exactly if some distribution of mass has it;
-D(P, P0) = tr(P0^-1 P) - log det(P0^-1 P) - 4 is how far it is from the prior, whatever units and frames are chosen (Lee,
-Wensing & Park, 2020). It keeps Newton's iterations possible, and holds at the prior what data say nothing about. Joint terms
-likewise, with numbers for matrices.
+Least squares alone finds masses below zero and inertias that no body has, wherever the data say little. What is possible has a
+simple form: the 4 x 4 pseudo-inertia P of a link is linear in its ten parameters pi, and positive definite exactly if some
+distribution of mass has it. So this is a convex problem, like an interior-point method with a barrier that has a meaning:
+
+    D(P, P0) = tr(P0^-1 P) - log det(P0^-1 P) - 4
+
+is the distance from the prior P0, whatever units and frames are chosen (Lee, Wensing & Park, 2020). It grows without bound
+where P ceases to be positive definite, so Newton's iterations stay possible, and it holds at the prior what the data say nothing
+about. Joint terms are treated likewise, with numbers for matrices. `solve_possible` follows the minimum while gamma falls by
+factors of ten; each Newton step is one QR factorisation of the data's triangular factor on top of a root of D's Hessian.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from costate.core.arrays import Array
 from costate.identify.regressor import Regressor, inertia_of, inertial_vector
 from costate.model import Inertia
 
-Array = NDArray[Any]
 Progress = Callable[[int, float], None]
-"""Called with the iteration and the cost."""
+"""Function that is called with the iteration and the cost."""
 
 WEIGHT = 1e-3
-"""The last gamma. Costs have unit variance, so the prior counts as a thousandth of a single sample."""
+"""Last value of gamma. Costs have unit variance, so the prior counts as a thousandth of a single sample."""
 SMALLEST = 1e-3
 """Prior value of a joint term that is zero [SI units]: D needs a positive one."""
 _NEWTON_STEPS = 30
 
 
 def _pseudo_basis() -> Array:
-    """E with P = sum of pi_i E_i, shape (10, 4, 4): second moment from I by J = tr(I)/2 - I, first moment, mass."""
+    """Return E with P = sum of pi_i E_i, shape (10, 4, 4): second moment from I by J = tr(I)/2 - I, first moment, mass."""
     E = np.zeros((10, 4, 4))
     E[0, 3, 3] = 1.0
     for k in range(3):
@@ -49,7 +53,7 @@ _E = _pseudo_basis()
 
 @dataclass(frozen=True, eq=False)
 class Divergence:
-    """Sum of D over links and joint terms, as a function of pi."""
+    """The sum of D over links and joint terms, as a function of pi."""
 
     links: Array
     """Inverse prior pseudo-inertias, shape (links, 4, 4)."""
@@ -58,7 +62,7 @@ class Divergence:
 
     @staticmethod
     def of(regressor: Regressor, prior: Array) -> tuple[Divergence, Array]:
-        """And the prior itself, made possible where it was not."""
+        """Return the divergence from a prior, and the prior itself, made possible where it was not."""
         n = len(regressor.links)
         start = prior.copy()
         for k in range(n):
@@ -68,7 +72,7 @@ class Divergence:
         return Divergence(np.linalg.inv(P) if n else P, start[10 * n :]), start
 
     def value(self, pi: Array) -> float:
-        """Infinite where pi is impossible."""
+        """Return the divergence, which is infinite where pi is impossible."""
         P, x = self._split(pi)
         if x.size and x.min() <= 0:
             return np.inf
@@ -82,7 +86,7 @@ class Divergence:
         return total
 
     def factors(self, pi: Array) -> tuple[Array, Array]:
-        """L and L^-1 g, for the gradient g and the Hessian L L^T."""
+        """Return L and L^-1 g, for the gradient g and the Hessian L L^T."""
         P, x = self._split(pi)
         n = len(pi)
         L, y = np.zeros((n, n)), np.zeros(n)
@@ -109,7 +113,7 @@ class Divergence:
 def solve_possible(
     A: Array, b: Array, regressor: Regressor, prior: Array, progress: Progress | None = None
 ) -> tuple[Array, list[float]]:
-    """The minimum, by Newton's method along decreasing gamma. Returns pi and the cost |A pi - b|^2 after every step."""
+    """Find the minimum by Newton's method along decreasing gamma. Returns pi and the cost |A pi - b|^2 after every step."""
     divergence, pi = Divergence.of(regressor, prior)
     costs = [_squares(A, b, pi)]
     gamma = max(costs[0], WEIGHT)
@@ -127,7 +131,7 @@ def solve_possible(
 
 
 def _newton_step(A: Array, b: Array, divergence: Divergence, pi: Array, gamma: float) -> tuple[Array, float]:
-    """One step with line search, and how much it should have gained."""
+    """Return pi after one step with line search, and the decrease that was expected."""
     L, y = divergence.factors(pi)
     root = np.sqrt(gamma / 2)  # |.|^2 has the Hessian 2 A^T A
     residual = A @ pi - b
@@ -151,7 +155,7 @@ def _squares(A: Array, b: Array, pi: Array) -> float:
 
 
 def _nearest_possible(pi: Array) -> Array:
-    """The parameters of a link, with the eigenvalues of its second moment made positive."""
+    """Return the parameters of a link, with the eigenvalues of its second moment made positive."""
     inertia = inertia_of(pi)
     mass = max(inertia.mass, SMALLEST)
     values, vectors = np.linalg.eigh(np.trace(inertia.matrix) / 2 * np.eye(3) - inertia.matrix)

@@ -2,9 +2,13 @@
 
     tau = Y(q, v, a) pi + known(q, v, a)
 
-Per link, pi holds mass m, first moment h = m c and rotational inertia I about the link's origin (ten numbers); per joint, damping,
-friction and armature. Whatever is not chosen stays in `known`. Y is the Jacobian of the Newton-Euler recursion with respect to
-pi, taken symbolically and compiled.
+Torques are not linear in the centre of mass c and the inertia about it, but they are in the first moment h = m c and the
+inertia I about the link's origin. So pi holds, per link, the mass m, h and I (ten numbers), and per joint damping, friction and
+armature. Whatever is not chosen stays in `known`. With Y, identification is linear algebra: `solve.py` fits pi, `base.py` finds
+which combinations of it can be told apart at all, and `possible.py` keeps it physical.
+
+Y need not be derived by hand: it is the Jacobian of the Newton-Euler recursion with respect to pi. The recursion runs once on
+symbols, with bodies whose inertias are linear in pi (`_tree`), CasADi differentiates it, and the result is compiled.
 """
 
 from __future__ import annotations
@@ -12,14 +16,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import casadi as ca
 import numpy as np
 import torch
 from casadi import SX
-from numpy.typing import NDArray
 
+from costate.core.arrays import Array
 from costate.kernel import Kernel
 from costate.model import Inertia, Model
 from costate.physics import Parameters
@@ -30,26 +33,24 @@ from costate.physics.dynamics.rnea import newton_euler
 from costate.physics.params import Key
 from costate.physics.tree import ROOT, Tree
 
-Array = NDArray[Any]
-
 LINK_TERMS = ("m", "hx", "hy", "hz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
-"""mass [kg], first moment [kg m], rotational inertia about the link's origin [kg m^2]."""
+"""Inertial parameters: mass [kg], first moment [kg m], rotational inertia about the link's origin [kg m^2]."""
 JOINT_TERMS = ("damping", "friction", "armature")
 
 BLOCK = 4096
-"""Samples taken at a time: their rows must fit in memory."""
+"""Number of samples taken at a time: their rows must fit in memory."""
 _PAIRS = ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))
 
 
 @dataclass(frozen=True)
 class Regressor:
-    """Which parameters of a model are to be found, and the compiled regressor."""
+    """The parameters of a model that are to be found, and the compiled regressor."""
 
     model: Model
     links: tuple[str, ...]
     """Links whose ten inertial parameters are in pi."""
     joints: tuple[tuple[str, str], ...]
-    """(joint, term) pairs that are in pi, after the links."""
+    """Pairs (joint, term) that are in pi, after the links."""
 
     @staticmethod
     def of(
@@ -58,7 +59,7 @@ class Regressor:
         links: Sequence[str] | None = None,
         joints: Sequence[str] | None = None,
     ) -> Regressor:
-        """All moving links that have mass, and all moving joints, unless some are named.
+        """Return the regressor of all moving links that have mass, and all moving joints, unless some are named.
 
         terms: any of "inertial", "damping", "friction", "armature".
         """
@@ -79,7 +80,7 @@ class Regressor:
 
     @cached_property
     def names(self) -> list[str]:
-        """Of the parameters: "m:forearm", "friction:elbow"."""
+        """Names of the parameters: "m:forearm", "friction:elbow"."""
         inertial = [f"{term}:{link}" for link in self.links for term in LINK_TERMS]
         return inertial + [f"{term}:{joint}" for joint, term in self.joints]
 
@@ -88,14 +89,14 @@ class Regressor:
         return 10 * len(self.links) + len(self.joints)
 
     def pi(self, model: Model | None = None) -> Array:
-        """The parameters of a model (default: this one), shape (size,)."""
+        """Return the parameters of a model (default: this one), shape (size,)."""
         model = model or self.model
         inertial = [inertial_vector(model.link(link).inertia) for link in self.links]
         joints = [np.array([getattr(model.joint(joint), term)]) for joint, term in self.joints]
         return np.concatenate([np.zeros(0), *inertial, *joints])
 
     def values(self, pi: Array) -> dict[Key, Array]:
-        """Parameters as `costate.robot.learnable.with_parameters` takes them."""
+        """Return the parameters as `costate.robot.identified.with_parameters` takes them."""
         found: dict[Key, Array] = {}
         for k, link in enumerate(self.links):
             inertia = inertia_of(pi[10 * k : 10 * k + 10])
@@ -107,7 +108,7 @@ class Regressor:
 
     @cached_property
     def kernel(self) -> Kernel:
-        """(q, v, a) -> Y (nv, size), known (nv,)."""
+        """Kernel (q, v, a) -> Y (nv, size), known (nv,)."""
         q, v, a = SX.sym("q", self.model.nq), SX.sym("v", self.model.nv), SX.sym("a", self.model.nv)
         pi = SX.sym("pi", self.size)
         tau = self._torques(q, v, a, pi)
@@ -117,14 +118,14 @@ class Regressor:
         return Kernel(f"{self.model.name}.regressor", {"q": q, "v": v, "a": a}, outputs)
 
     def rows(self, q: Array, v: Array, a: Array) -> tuple[Array, Array]:
-        """Y (n, nv, size) and known (n, nv) for n samples."""
+        """Return Y (n, nv, size) and known (n, nv) for n samples."""
         found = self.kernel(
             **{k: torch.as_tensor(np.ascontiguousarray(x)) for k, x in zip("qva", (q, v, a), strict=True)}
         )
         return found.Y.numpy(), found.known.numpy()
 
     def torques(self, q: Array, v: Array, a: Array, pi: Array) -> Array:
-        """Torques (n, nv) under parameters pi."""
+        """Return the torques (n, nv) under parameters pi."""
         parts = [slice(k, k + BLOCK) for k in range(0, len(q), BLOCK)]
         found = [self.rows(q[part], v[part], a[part]) for part in parts]
         return np.concatenate([Y @ pi + known for Y, known in found])
@@ -138,7 +139,7 @@ class Regressor:
         return rigid + armature(self.model, params) * a + resistance(self.model, params, q, v, ALL_PASSIVE)
 
     def _tree(self, constants: Parameters, pi: SX) -> Tree:
-        """The bodies with inertias that are linear in pi."""
+        """Return the bodies with inertias that are linear in pi."""
         tree = Tree.of(self.model, constants)
         inertias = [SymbolicInertia.zero() for _ in tree.bodies]
         for link in self.model.links:
@@ -156,7 +157,7 @@ class Regressor:
 
 
 def moving_links(model: Model) -> list[str]:
-    """Links that do not belong to the world."""
+    """Return the links that are not fixed to the world."""
     still = {model.links[0].name}
     for joint in model.joints:
         if joint.kind == "fixed" and joint.parent in still:
@@ -165,14 +166,14 @@ def moving_links(model: Model) -> list[str]:
 
 
 def inertial_vector(inertia: Inertia) -> Array:
-    """(m, h, I about the origin) of a link, shape (10,)."""
+    """Return (m, h, I about the origin) of a link, shape (10,)."""
     c = inertia.com
     about_origin = inertia.matrix + inertia.mass * (c @ c * np.eye(3) - np.outer(c, c))
     return np.concatenate([[inertia.mass], inertia.mass * c, [about_origin[i, j] for i, j in _PAIRS]])
 
 
 def inertia_of(pi: Array) -> Inertia:
-    """The inverse of `inertial_vector`; a massless link has its centre of mass at its origin."""
+    """Return the inertia of an `inertial_vector`; a massless link has its centre of mass at its origin."""
     m = float(pi[0])
     c = pi[1:4] / m if m else np.zeros(3)
     about_origin = _matrix(pi[4:])

@@ -1,21 +1,18 @@
-"""What an identification found, how sure it is, and what the data could not tell."""
+"""The result of an identification: parameters, their uncertainty, and what the data could not tell."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from costate.core.arrays import Array
 from costate.identify.base import Base
 from costate.identify.log import Log
 from costate.identify.regressor import Regressor
 from costate.model import Model, write_urdf
 from costate.robot import Robot
-
-Array = NDArray[Any]
 
 Z95 = 1.959963984540054
 """Half width of a 95 % interval of a normal distribution, in standard deviations."""
@@ -23,14 +20,14 @@ Z95 = 1.959963984540054
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """Torques of one part of the log under some parameters."""
+    """The errors of torques in one part of the log."""
 
     index: Array
-    """Which samples."""
+    """Indices of the samples."""
     before: Array
     """Root mean square error of the robot as given, per joint [N m or N], shape (nv,)."""
     after: Array
-    """Of the identified robot."""
+    """Root mean square error of the identified robot, likewise."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,20 +35,20 @@ class Identification:
     """The result of `cs.identify`."""
 
     model: Model
-    """With the parameters found."""
+    """Model with the parameters found."""
     prior: Model
-    """As given."""
+    """Model as given."""
     regressor: Regressor
     base: Base
-    """Which combinations of parameters the data determine."""
+    """Combinations of parameters that the data determine."""
     beta: Array
     """Estimates of the base parameters by weighted least squares, shape (rank,)."""
     covariance: Array
-    """Of beta, shape (rank, rank)."""
+    """Covariance of beta, shape (rank, rank)."""
     sigma: Array
     """Noise of the torques per joint, estimated [N m or N], shape (nv,)."""
     singular_values: Array
-    """Of the regressor with columns of unit length, descending: how well combinations of parameters show."""
+    """Singular values of the regressor with columns of unit length, descending: how well combinations of parameters show."""
     train: Fit
     test: Fit | None
     history: list[float] = field(default_factory=list)
@@ -60,24 +57,26 @@ class Identification:
     """Held-out cost per epoch (Adam)."""
     notes: list[str] = field(default_factory=list)
     log: Log | None = None
-    """The data, with velocities and accelerations as used."""
+    """Data, with velocities and accelerations as used."""
     predicted: Array | None = None
     """Torques of the identified robot, shape (N, nv)."""
 
     @property
     def robot(self) -> Robot:
-        """The identified robot."""
+        """Robot with the parameters found."""
         return Robot(self.model)
 
     @property
     def names(self) -> list[str]:
-        """Of the parameters that were to be found."""
+        """Names of the parameters that were to be found."""
         return self.regressor.names
 
     @property
     def values(self) -> Array:
-        """The parameters found, in the order of `names`. Only their base combinations are determined by data; the rest is as
-        near to the robot given as possible."""
+        """Parameters found, in the order of `names`.
+
+        Only their base combinations are determined by data; the rest is as near to the robot given as possible.
+        """
         return self.regressor.pi(self.model)
 
     @property
@@ -87,20 +86,23 @@ class Identification:
 
     @property
     def interval(self) -> tuple[Array, Array]:
-        """95 % confidence intervals of the base parameters."""
+        """Ends of the 95 % confidence intervals of the base parameters."""
         return self.beta - Z95 * self.std, self.beta + Z95 * self.std
 
     def distance(self, beta: Array) -> float:
-        """Squared Mahalanobis distance of other base parameters from the estimate: chi-square with `base.rank` degrees of
-        freedom if they are the true ones."""
+        """Return the squared Mahalanobis distance of other base parameters from the estimate.
+
+        It is chi-square with `base.rank` degrees of freedom if they are the true ones.
+        """
         d = np.asarray(beta) - self.beta
         return float(d @ np.linalg.solve(self.covariance, d))
 
     def indistinct(self) -> list[str]:
-        """Parameters that these data cannot tell apart, in words."""
+        """Return, in words, which parameters these data cannot tell apart."""
         return self.base.indistinct()
 
     def save_urdf(self, path: str | Path) -> None:
+        """Write the identified robot."""
         write_urdf(self.model, path)
 
     def plot(self, folder: str | Path) -> list[Path]:
@@ -110,7 +112,7 @@ class Identification:
         return write_plots(self, Path(folder))
 
     def summary(self) -> str:
-        """A page of text."""
+        """Return a page of text."""
         lines = [f"{self.prior.name}: {self.base.rank} of {len(self.names)} parameters can be told apart by these data"]
         if self.singular_values.size:
             seen = self.singular_values[: self.base.rank]

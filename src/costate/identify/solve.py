@@ -8,22 +8,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from costate.core.arrays import Array
 from costate.identify.regressor import BLOCK, Regressor
 
-Array = NDArray[Any]
-
 NOISE_FLOOR = 1e-10
+"""Least noise of a torque, relative to its typical size."""
 _REWEIGHTINGS = 10
 
 
 @dataclass(frozen=True, eq=False)
 class Reduced:
-    """Per joint, |W pi - y|^2 = |R pi - z|^2 + rest over n samples."""
+    """The data reduced to triangles: |W pi - y|^2 = |R pi - z|^2 + rest over n samples, per joint."""
 
     R: list[Array]
     z: list[Array]
@@ -32,6 +30,7 @@ class Reduced:
 
     @staticmethod
     def of(regressor: Regressor, q: Array, v: Array, a: Array, tau: Array) -> Reduced:
+        """Reduce a log, block by block."""
         size, nv = regressor.size, tau.shape[1]
         factors: list[Array] = [np.zeros((0, size + 1)) for _ in range(nv)]
         for start in range(0, len(q), BLOCK):
@@ -47,15 +46,15 @@ class Reduced:
         return Reduced(R, z, rest, len(q))
 
     def misfit(self, pi: Array) -> Array:
-        """Sum of squared errors per joint [(N m)^2], shape (nv,)."""
+        """Return the sum of squared errors per joint [(N m)^2], shape (nv,)."""
         return np.array([((R @ pi - z) ** 2).sum() + r for R, z, r in zip(self.R, self.z, self.rest, strict=True)])
 
     def rmse(self, pi: Array) -> Array:
-        """Root mean square error per joint [N m or N], shape (nv,)."""
+        """Return the root mean square error per joint [N m or N], shape (nv,)."""
         return np.sqrt(self.misfit(pi) / self.n)
 
     def weighted(self, sigma: Array) -> tuple[Array, Array]:
-        """A (n, n), b (n,) with errors of unit variance: what |A pi - b|^2 leaves out does not depend on pi."""
+        """Return A (n, n), b (n,) with errors of unit variance; what |A pi - b|^2 leaves out does not depend on pi."""
         A = np.concatenate([R / s for R, s in zip(self.R, sigma, strict=True)])
         b = np.concatenate([z / s for z, s in zip(self.z, sigma, strict=True)])
         factor = _triangle(np.concatenate([A, b[:, None]], 1))
@@ -63,24 +62,24 @@ class Reduced:
 
 
 def _triangle(W: Array) -> Array:
-    """R with |W x| = |R x| for all x."""
+    """Return R with |W x| = |R x| for all x."""
     return np.asarray(np.linalg.qr(W, mode="r"))
 
 
 @dataclass(frozen=True, eq=False)
 class Linear:
-    """Weighted least squares for the base parameters."""
+    """The solution of weighted least squares for the base parameters."""
 
     beta: Array
-    """Shape (r,)."""
+    """Base parameters, shape (r,)."""
     covariance: Array
-    """Of beta, shape (r, r)."""
+    """Covariance of beta, shape (r, r)."""
     sigma: Array
     """Standard deviation of the torques' noise per joint, from the residuals [N m or N], shape (nv,)."""
 
 
 def solve_linear(data: Reduced, independent: Array, scale: Array) -> Linear:
-    """Weights are found from the residuals, joint by joint, and the fit repeated (iteratively reweighted least squares).
+    """Fit the base parameters by iteratively reweighted least squares: weights follow from the residuals, joint by joint.
 
     scale: typical torque per joint; noise is never taken as less than NOISE_FLOOR of it.
     """
@@ -102,14 +101,14 @@ def solve_linear(data: Reduced, independent: Array, scale: Array) -> Linear:
 
 
 def _share(data: Reduced, independent: Array, sigma: Array) -> Array:
-    """How many parameters each joint's samples pay for: the trace of its block of the hat matrix, shape (nv,)."""
+    """Return the number of parameters that each joint's samples determine: the trace of its block of the hat matrix, (nv,)."""
     Q = np.linalg.qr(np.concatenate([R[:, independent] / s for R, s in zip(data.R, sigma, strict=True)]))[0]
     edges = np.cumsum([0] + [len(R) for R in data.R])
     return np.array([float((Q[a:b] ** 2).sum()) for a, b in pairwise(edges)])
 
 
 def nearest(beta: Array, prior: Array, independent: Array, dependent: Array, K: Array) -> Array:
-    """Full parameters with the given base parameters, as near to the prior as possible (relative to its sizes)."""
+    """Return full parameters with the given base parameters, as near to the prior as possible (relative to its sizes)."""
     B = np.zeros((len(beta), len(prior)))
     B[np.arange(len(beta)), independent] = 1.0
     B[:, dependent] = K
@@ -118,7 +117,7 @@ def nearest(beta: Array, prior: Array, independent: Array, dependent: Array, K: 
 
 
 def blocks(n: int, held_out: float, parts: int = 10) -> tuple[Array, Array]:
-    """Indices to train on and to hold out: contiguous stretches spread over the log, so that neither sees the other's noise."""
+    """Return indices to train on and to hold out: stretches spread over the log, so that neither sees the other's noise."""
     if not 0 <= held_out < 1:
         raise ValueError(f"held_out must be in [0, 1), but is {held_out}")
     part = np.minimum(np.arange(n) * parts // max(n, 1), parts - 1)

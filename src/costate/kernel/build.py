@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, product
 from typing import Any, overload
 
 import casadi as ca
 import numpy as np
 
+from costate.kernel.implicit import implicit_derivatives
+from costate.kernel.interpolate import Axis, interpolate
 from costate.kernel.ir.program import Builder, Program, Var
 from costate.kernel.ir.straight import Straight
 from costate.kernel.ir.vector_ops import Slice, add, concat, zeros
 from costate.kernel.kernel import Kernel
 from costate.kernel.ops.cond import Cond
 from costate.kernel.ops.custom import Custom
+from costate.kernel.ops.index_tables import index_table
 from costate.kernel.ops.map import Map
 from costate.kernel.ops.scan import Scan
-from costate.kernel.ops.table import Corners
 from costate.kernel.ops.walk import Walk
 from costate.kernel.signature import Spec
 from costate.kernel.tracing import Body, body_program, trace
@@ -49,7 +50,7 @@ class ProgramBuilder:
     _outputs: list[tuple[Spec, Var]] = field(default_factory=list)
 
     def input(self, name: str, shape: Shape) -> Var:
-        """A named input of shape (n,), or (rows, n) for a sequence or a row-major matrix."""
+        """Declare a named input of shape (n,), or (rows, n) for a sequence or a row-major matrix."""
         spec = self._spec("input", name, shape, self._inputs)
         self._inputs.append(spec)
         return self._builder.input(spec.size)
@@ -124,18 +125,21 @@ class ProgramBuilder:
         return self._builder.stage(Straight.of("constant", [], [ca.SX(ca.DM(numbers))]))[0]
 
     def slice(self, value: Var, start: int, size: int) -> Var:
-        """Elements start .. start + size."""
+        """Return elements start .. start + size of a vector, which are not moved."""
         if not 0 <= start <= start + size <= value.size:
             raise ValueError(f"slice {start}:{start + size} is outside of a vector of {value.size} elements")
         return self._builder.stage(Slice(value.size, start, size), value)[0]
 
     def concat(self, *values: Var) -> Var:
+        """Join vectors, one after the other."""
         return concat(self._builder, *values)
 
     def add(self, u: Var, v: Var) -> Var:
+        """Add two vectors."""
         return add(self._builder, u, v)
 
     def zeros(self, size: int) -> Var:
+        """Return a vector of zeros."""
         return zeros(self._builder, size)
 
     def scan(
@@ -148,13 +152,14 @@ class ProgramBuilder:
         keep: bool = False,
         reverse: bool = False,
     ) -> tuple[list[Var], list[Var], list[Var]]:
-        """carry[t+1], y[t] = body(carry[t], x[t], shared). Returns final carries, stacked results, and with `keep` the states
-        ((steps + 1) rows) of every carry. If kept states are an output of the kernel, its backward reads them from there."""
+        """Repeat carry[t+1], y[t] = body(carry[t], x[t], shared). Return final carries, stacked results, and with `keep` the
+        states ((steps + 1) rows) of every carry. If kept states are an output of the kernel, its backward reads them from
+        there."""
         carries = [carry] if isinstance(carry, Var) else list(carry)
         rows = [s.size // steps for s in sequences] if steps else []
         program = body_program(body, [*_sizes(carries), *rows, *_sizes(shared)])
         op = Scan(program, steps, len(carries), len(sequences), (keep,) * len(carries), reverse)
-        self._check_scan(op, carries)
+        op.check()
         return op.split_out(self._builder.stage(op, *carries, *sequences, *shared))
 
     def while_loop(
@@ -166,16 +171,9 @@ class ProgramBuilder:
         n = len(carries)
         sizes = _sizes([*carries, *shared])
         op = Scan(body_program(body, sizes), limit, n, 0, (False,) * n, until=body_program(condition, sizes))
-        self._check_scan(op, carries)
+        op.check()
         result = self._builder.stage(op, *carries, *shared)
         return result[:n], result[n]
-
-    def _check_scan(self, op: Scan, carries: list[Var]) -> None:
-        given, made = tuple(c.size for c in carries), op.body.out_sizes[: op.n_carry]
-        if given != made:
-            raise ValueError(
-                f"the body of a scan must return the carries it takes, first: carries have sizes {given}, it returns {made}"
-            )
 
     def map(
         self,
@@ -183,19 +181,18 @@ class ProgramBuilder:
         inputs: Sequence[tuple[Var, np.ndarray]],
         outputs: Sequence[tuple[int, np.ndarray] | None],
     ) -> list[Var]:
-        """One function over k instances. inputs: (value, int table (k, n)): instance i reads those n elements. outputs: for every
-        result (size, int table (k, m)): instance i is added to those m elements; None stacks the instances, (k * m)."""
-        gather = tuple(np.atleast_2d(np.asarray(t, np.int64)) for _, t in inputs)
+        """Apply one function to k instances. inputs: (value, int table (k, n)): instance i reads those n elements. outputs: for
+        every result (size, int table (k, m)): instance i is added to those m elements; None stacks the instances, (k * m)."""
+        gather = tuple(index_table(t) for _, t in inputs)
         program = body_program(body, [t.shape[1] for t in gather])
         count = len(gather[0])
-        scatter, sizes = [], []
-        for spec, m in zip(outputs, program.out_sizes, strict=True):
-            size, table = spec or (count * m, np.arange(count * m).reshape(count, m))
-            scatter.append(np.asarray(table, np.int64).reshape(count, m))
-            sizes.append(size)
-        in_sizes = tuple(v.size for v, _ in inputs)
-        _check_tables(program, gather, in_sizes, scatter, sizes)
-        op = Map(program, gather, tuple(scatter), in_sizes, tuple(sizes))
+        stacked = [(count * m, np.arange(count * m)) for m in program.out_sizes]
+        targets = [given or alone for given, alone in zip(outputs, stacked, strict=True)]
+        scatter = tuple(
+            np.asarray(t, np.int64).reshape(count, m) for (_, t), m in zip(targets, program.out_sizes, strict=True)
+        )
+        op = Map(program, gather, scatter, tuple(v.size for v, _ in inputs), tuple(n for n, _ in targets))
+        op.check()
         return self._builder.stage(op, *(v for v, _ in inputs))
 
     def walk(
@@ -207,62 +204,48 @@ class ProgramBuilder:
         sums: Sequence[tuple[int, np.ndarray]] = (),
         rounds: int = 1,
     ) -> tuple[list[Var], list[Var], list[Var]]:
-        """Instances that change shared states one after the other: (local states, reads) -> (local states, results to be summed,
+        """Let instances change shared states one after the other: (local states, reads) -> (local states, results to be summed,
         rows), `rounds` times for every instance whose flag is not zero.
 
         states, reads: (value, int table (k, n)): instance i has those n elements. sums: (size, int table (k, m)) for the results
         that are added to a vector. Returns final states, sums, and the rows of all visits; a row is only written where some lane
         takes the instance, and may only be read by a walk with the same flags or fewer.
         """
-        tables = [[np.atleast_2d(np.asarray(t, np.int64)) for _, t in group] for group in (states, reads, sums)]
-        program = body_program(body, [t.shape[1] for t in (*tables[0], *tables[1])])
-        sizes = [tuple(v.size for v, _ in states), tuple(v.size for v, _ in reads), tuple(n for n, _ in sums)]
-        n, r = len(states), len(reads)
-        local, results = program.in_sizes[: n + r], program.out_sizes[n : n + len(sums)]
-        if len(program.in_sizes) != n + r or program.out_sizes[:n] != program.in_sizes[:n]:
-            raise ValueError(
-                f"the body of a walk takes {n} local states and {r} reads and returns the states first: it maps "
-                f"{program.in_sizes} to {program.out_sizes}"
-            )
-        for table, width, size in zip(chain(*tables), (*local, *results), chain(*sizes), strict=True):
-            _check_table_of(table, (flags.size, width), size)
-        for table in tables[0]:
-            if any(len(set(row)) < len(row) for row in table.tolist()):
-                raise ValueError("an instance of a walk must not have an element of a state twice")
-        op = Walk(program, rounds, flags.size, *map(tuple, tables), *sizes, keep=(False,) * n)  # type: ignore[arg-type]
-        return op.split_out(self._builder.stage(op, flags, *(v for v, _ in states), *(v for v, _ in reads)))[:3]
+        changed, read, summed = (tuple(index_table(t) for _, t in group) for group in (states, reads, sums))
+        program = body_program(body, [t.shape[1] for t in (*changed, *read)])
+        values = [v for v, _ in (*states, *reads)]
+        sizes = tuple(v.size for v in values)
+        n = len(states)
+        totals = tuple(m for m, _ in sums)
+        op = Walk(program, rounds, flags.size, changed, read, summed, sizes[:n], sizes[n:], totals, (False,) * n)
+        op.check()
+        return op.split_out(self._builder.stage(op, flags, *values))[:3]
 
     def cond(self, condition: Var, then: Body, otherwise: Body, *args: Var) -> list[Var]:
-        """then(args) where the condition is not zero, else otherwise(args). A branch no lane takes is not run."""
+        """Apply then(args) where the condition is not zero, else otherwise(args). A branch no lane takes is not run."""
         op = Cond(body_program(then, _sizes(args)), body_program(otherwise, _sizes(args)))
-        if op.then.in_sizes != op.otherwise.in_sizes or op.then.out_sizes != op.otherwise.out_sizes:
-            raise ValueError(
-                f"both branches must take and return the same sizes: {op.then.in_sizes} -> {op.then.out_sizes} and "
-                f"{op.otherwise.in_sizes} -> {op.otherwise.out_sizes}"
-            )
+        op.check()
         return self._builder.stage(op, condition, *args)
 
     def custom(self, body: Body, *args: Var, tangent: Body | None = None, adjoint: Body | None = None) -> list[Var]:
-        """body(args) with derivatives of your own. tangent: (inputs, outputs, input tangents) -> output tangents; adjoint: (inputs,
-        outputs, output seeds) -> input gradients."""
+        """Apply body(args) with derivatives of your own. tangent: (inputs, outputs, input tangents) -> output tangents; adjoint:
+        (inputs, outputs, output seeds) -> input gradients."""
         program = body_program(body, _sizes(args))
         ins, outs = program.in_sizes, program.out_sizes
         forward = None if tangent is None else body_program(tangent, ins + outs + ins)
         backward = None if adjoint is None else body_program(adjoint, ins + outs + outs)
         op = Custom(program, forward, backward)
-        _check_custom(op)
+        op.check()
         return self._builder.stage(op, *args)
 
     def implicit(self, solver: Body, residual: Callable[..., ca.SX], *args: Var) -> Var:
-        """y = solver(args) with residual(y, *args) = 0, differentiated by the implicit function theorem: derivatives depend on
-        the solution alone, not on how it was found."""
+        """Return y = solver(args) with residual(y, *args) = 0, differentiated by the implicit function theorem: derivatives depend
+        on the solution alone, not on how it was found."""
         program = body_program(solver, _sizes(args))
-        tangent, adjoint = _implicit_derivatives(program, residual)
+        tangent, adjoint = implicit_derivatives(program, residual)
         return self.custom(program, *args, tangent=tangent, adjoint=adjoint)[0]
 
-    def table(
-        self, x: Var, grid: np.ndarray, axes: Sequence[tuple[float, float] | np.ndarray], method: str = "linear"
-    ) -> Var:
+    def table(self, x: Var, grid: np.ndarray, axes: Sequence[Axis], method: str = "linear") -> Var:
         """Interpolate in a constant grid.
 
         Args:
@@ -272,112 +255,8 @@ class ProgramBuilder:
             method: "linear", or "cubic" (Catmull-Rom, continuous first derivatives).
         Beyond the grid, linear extrapolates the last cell; cubic does too, with its edge points repeated.
         """
-        grid = np.asarray(grid, np.float64)
-        _check_table(x, grid, axes, method)
-        before, reach = {"linear": (0, 2), "cubic": (1, 4)}[method]
-        (u,) = self.call(_cell_coordinates(grid.shape[:-1], axes), x)
-        values, cell = self._builder.stage(Corners(grid, before, reach), u)
-        return self.call(_interpolation(len(grid.shape) - 1, grid.shape[-1], reach), u, cell, values)[0]
+        return interpolate(self._builder, x, np.asarray(grid, np.float64), axes, method)
 
 
 def _sizes(values: Sequence[Var]) -> list[int]:
     return [v.size for v in values]
-
-
-def _check_tables(program, gather, in_sizes, scatter, sizes) -> None:
-    tables = [
-        *zip(gather, program.in_sizes, in_sizes, strict=True),
-        *zip(scatter, program.out_sizes, sizes, strict=True),
-    ]
-    for table, width, size in tables:
-        _check_table_of(table, (len(gather[0]), width), size)
-
-
-def _check_table_of(table: np.ndarray, shape: tuple[int, int], size: int) -> None:
-    if table.shape != shape:
-        raise ValueError(f"an index table has shape {table.shape}, expected {shape}: instances x elements")
-    if table.size and not 0 <= table.min() <= table.max() < size:
-        raise ValueError(
-            f"an index table reaches from {table.min()} to {table.max()}, outside of a vector of {size} elements"
-        )
-
-
-def _check_custom(op: Custom) -> None:
-    ins, outs = op.in_sizes, op.out_sizes
-    for name, program, expected, returned in (
-        ("tangent", op.tangent, ins + outs + ins, outs),
-        ("adjoint", op.adjoint, ins + outs + outs, ins),
-    ):
-        if program and (program.in_sizes != expected or program.out_sizes != returned):
-            raise ValueError(
-                f"the {name} of a custom stage must map sizes {expected} to {returned}, but maps {program.in_sizes} to "
-                f"{program.out_sizes}"
-            )
-
-
-def _implicit_derivatives(program: Program, residual: Callable[..., ca.SX]) -> tuple[ca.Function, ca.Function]:
-    args = [ca.SX.sym(f"a{k}", n) for k, n in enumerate(program.in_sizes)]
-    (n,) = program.out_sizes
-    y, seed = ca.SX.sym("y", n), ca.SX.sym("s", n)
-    dots = [ca.SX.sym(f"d{k}", m) for k, m in enumerate(program.in_sizes)]
-    r = residual(y, *args)
-    jacobian = ca.jacobian(r, y)
-    pushed = ca.jtimes(r, ca.vertcat(*args), ca.vertcat(*dots))
-    tangent = ca.Function("tangent", [*args, y, *dots], [-ca.solve(jacobian, pushed)])
-    multiplier = ca.solve(jacobian.T, seed)
-    grads = [-ca.jtimes(r, a, multiplier, True) for a in args]
-    return tangent, ca.Function("adjoint", [*args, y, seed], [ca.densify(g) for g in grads])
-
-
-def _check_table(x: Var, grid: np.ndarray, axes: Sequence[object], method: str) -> None:
-    d = grid.ndim - 1
-    if method not in ("linear", "cubic"):
-        raise ValueError(f"unknown interpolation '{method}': use 'linear' or 'cubic'")
-    if d < 1 or x.size != d or len(axes) != d or min(grid.shape[:-1]) < 2:
-        raise ValueError(
-            f"a grid of shape {grid.shape} (points per axis, then channels) needs a point of {d} coordinates and {d} axes with at "
-            f"least two points each; got a point of {x.size} and {len(axes)} axes"
-        )
-
-
-def _cell_coordinates(shape: Sequence[int], axes: Sequence[tuple[float, float] | np.ndarray]) -> ca.Function:
-    """Coordinates in units of cells: exact for even axes, piecewise linear for given points."""
-    x = ca.SX.sym("x", len(shape))
-    rows = []
-    for k, (n, axis) in enumerate(zip(shape, axes, strict=True)):
-        if isinstance(axis, tuple) and len(axis) == 2 and np.ndim(axis[0]) == 0:
-            rows.append((x[k] - axis[0]) / axis[1])
-            continue
-        points = np.asarray(axis, float)
-        if points.shape != (n,) or np.any(np.diff(points) <= 0):
-            raise ValueError(f"axis {k} needs {n} increasing coordinates, got {points}")
-        u = (x[k] - points[0]) / (points[1] - points[0])
-        for i in range(1, n - 1):
-            u = ca.if_else(x[k] >= points[i], i + (x[k] - points[i]) / (points[i + 1] - points[i]), u)
-        rows.append(u)
-    return ca.Function("cells", [x], [ca.vertcat(*rows)])
-
-
-def _interpolation(d: int, channels: int, reach: int) -> ca.Function:
-    u, cell, values = ca.SX.sym("u", d), ca.SX.sym("cell", d), ca.SX.sym("values", reach**d * channels)
-    weights = [_WEIGHTS[reach](u[k] - cell[k]) for k in range(d)]
-    total = ca.SX.zeros(channels)
-    for corner, step in enumerate(product(range(reach), repeat=d)):
-        w = ca.SX(1)
-        for axis, s in enumerate(step):
-            w = w * weights[axis][s]
-        total += w * values[corner * channels : (corner + 1) * channels]
-    return ca.Function("interpolate", [u, cell, values], [total])
-
-
-def _cubic(t: ca.SX) -> list[ca.SX]:
-    """Catmull-Rom weights of the points at -1, 0, 1, 2."""
-    return [
-        ((-0.5 * t + 1) * t - 0.5) * t,
-        (1.5 * t - 2.5) * t * t + 1,
-        ((-1.5 * t + 2) * t + 0.5) * t,
-        (0.5 * t - 0.5) * t * t,
-    ]
-
-
-_WEIGHTS: dict[int, Callable[[ca.SX], list[ca.SX]]] = {2: lambda t: [1 - t, t], 4: _cubic}

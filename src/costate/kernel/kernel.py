@@ -73,11 +73,12 @@ class Kernel:
         outputs: Sequence[Spec],
         check_finite: bool = False,
     ) -> Kernel:
-        """A kernel from a program of stages; `ProgramBuilder` makes them."""
+        """Return a kernel from a program of stages; `ProgramBuilder` makes them."""
         return cls.of_recipe(_primal(Signature(name, tuple(inputs), tuple(outputs)), program, check_finite))
 
     @classmethod
     def of_recipe(cls, recipe: Recipe) -> Kernel:
+        """Make the kernel of a recipe."""
         kernel = cls.__new__(cls)
         kernel._set_up(recipe)
         return kernel
@@ -104,11 +105,11 @@ class Kernel:
     # --- calls ----------------------------------------------------------------------------------------------------
 
     def __call__(self, **inputs: torch.Tensor) -> Any:
-        """Outputs as a named tuple of tensors (..., *shape). Differentiable in every input."""
+        """Compute the outputs as a named tuple of tensors (..., *shape). Differentiable in every input."""
         return self._result(*self.apply(self.signature.pick(inputs)))
 
     def apply(self, tensors: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
-        """As a call, with the inputs in order."""
+        """Call the kernel with its inputs in order."""
         if torch_op.in_transform() or _wants_gradient(tensors):
             return torch_op.apply(self, tensors)
         return self._quick.run(tensors) or self.run(tensors)
@@ -119,7 +120,7 @@ class Kernel:
         return self._general.run(tensors, batches) if quick is None else quick
 
     def numpy(self, **inputs: np.ndarray) -> Any:
-        """As a call, on NumPy arrays and without gradients: the quick way for single samples."""
+        """Call the kernel with NumPy arrays, without gradients: the quick way for single samples."""
         return self._result(*self._numpy(self.signature.pick(inputs)))
 
     @cached_property
@@ -137,31 +138,32 @@ class Kernel:
     # --- derivatives ----------------------------------------------------------------------------------------------
 
     def vjp(self, wrt: str | Sequence[str] | None = None, of: str | Sequence[str] | None = None) -> Kernel:
-        """Kernel of gradients. Inputs: those of this kernel, and `<output>_bar` for the outputs in `of`; outputs `<input>_bar`
-        for the inputs in `wrt`. Default: all."""
+        """Return the kernel of gradients. Inputs: those of this kernel, and `<output>_bar` for the outputs in `of`; outputs
+        `<input>_bar` for the inputs in `wrt`. Default: all."""
         s = self.signature
         return self.derivative("vjp", s.positions(s.inputs, wrt, "input"), s.positions(s.outputs, of, "output"))
 
     def jvp(self, wrt: str | Sequence[str] | None = None) -> Kernel:
-        """Kernel of tangents. Inputs: those of this kernel and `<input>_dot` for the inputs in `wrt`; outputs `<output>_dot`."""
+        """Return the kernel of tangents. Inputs: those of this kernel and `<input>_dot` for the inputs in `wrt`; outputs
+        `<output>_dot`."""
         s = self.signature
         return self.derivative("jvp", s.positions(s.inputs, wrt, "input"), ())
 
     def hvp(self, wrt: str | Sequence[str] | None = None, of: str | Sequence[str] | None = None) -> Kernel:
-        """Kernel of Hessian-vector products of <of_bar, of>: inputs as for `vjp`, then `<input>_dot` for `wrt`; outputs
+        """Return the kernel of Hessian-vector products of <of_bar, of>: inputs as for `vjp`, then `<input>_dot` for `wrt`; outputs
         `<input>_bar_dot`."""
         back = self.vjp(wrt, of)
         names = [self.signature.inputs[k].name for k in self.signature.positions(self.signature.inputs, wrt, "input")]
         return back.jvp(names)
 
     def jacobian(self, of: str, wrt: str) -> Callable[..., torch.Tensor]:
-        """Function of the same inputs that returns d of / d wrt, shape (..., n_of, n_wrt), from a kernel of its own."""
+        """Return a function of the same inputs that returns d of / d wrt, shape (..., n_of, n_wrt), from a kernel of its own."""
         s = self.signature
         k = self.derivative("jacobian", (s.index(s.inputs, wrt, "input"),), (s.index(s.outputs, of, "output"),))
         return lambda **inputs: k(**inputs).jacobian
 
     def derivative(self, kind: str, wrt: tuple[int, ...], of: tuple[int, ...]) -> Kernel:
-        """The derivative kernel of a kind ("vjp", "jvp", "jacobian"), made once."""
+        """Return the derivative kernel of a kind ("vjp", "jvp", "jacobian"), made once."""
         if self._base is not None:
             return self._base.derivative(kind, wrt, of).sized(self.length)
         with self._lock:
@@ -171,7 +173,8 @@ class Kernel:
             return self._derived[key]
 
     def sized(self, length: int) -> Kernel:
-        """This kernel, whose sequences have a dynamic length (`DYNAMIC`), for sequences of the given length. The code is shared."""
+        """Return this kernel, whose sequences have a dynamic length (`DYNAMIC`), for sequences of the given length. The code is
+        shared."""
         if not self.signature.is_dynamic:
             return self
         with self._lock:
@@ -204,14 +207,16 @@ class Kernel:
 
     @property
     def key(self) -> str:
+        """Digest of everything the code depends on, but for number type and machine."""
         return self._recipe.key
 
     @property
     def layout(self) -> Layout:
+        """Rows of the tensors that the code reads and writes."""
         return Layout(tuple(s.rows for s in self.signature.inputs), tuple(s.rows for s in self.signature.outputs))
 
     def code(self, dtype: str = "f64") -> NativeCode:
-        """Machine code for a number type ("f64", "f32"): from memory, from disk, or compiled now."""
+        """Return the machine code for a number type ("f64", "f32"): from memory, from disk, or compiled now."""
         found = self._code.get(dtype)
         if found is not None:
             return found
@@ -223,7 +228,7 @@ class Kernel:
             return self._code[dtype]
 
     def report(self, dtype: str = "f64", batch: int = 4096) -> Report:
-        """Operations, workspace, code size, compile time, and the rate reached on this machine."""
+        """Measure operations, workspace, code size, compile time, and the rate reached on this machine."""
         return report(self, dtype, batch)
 
     def assembly(self, dtype: str = "f64") -> str:

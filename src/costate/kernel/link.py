@@ -16,7 +16,7 @@ from costate.kernel.recipe import Recipe
 
 
 def native_code(recipe: Recipe, layout: Layout, dtype: str, target: Target | None = None) -> NativeCode:
-    """Callable code of a recipe; compiled only if it is not on disk."""
+    """Return the callable code of a recipe; compiled only if it is not on disk."""
     target = target or host()
     artifact = artifact_of(recipe, layout, dtype, target)
     grids = recipe.grids
@@ -30,6 +30,7 @@ def native_code(recipe: Recipe, layout: Layout, dtype: str, target: Target | Non
 
 
 def artifact_of(recipe: Recipe, layout: Layout, dtype: str, target: Target) -> Artifact:
+    """Return the object code of a recipe, from disk or compiled now."""
     key = disk.entry_key(recipe.key, layout, dtype, target)
     artifact = disk.load(key)
     if artifact is None:
@@ -40,7 +41,7 @@ def artifact_of(recipe: Recipe, layout: Layout, dtype: str, target: Target) -> A
 
 @cache
 def math_library(target: Target, dtype: str) -> Library:
-    """The vector functions, compiled once per CPU and number type and shared by all kernels."""
+    """Return the vector functions, compiled once per CPU and number type and shared by all kernels."""
     key = disk.entry_key("vector functions", None, dtype, target)
     artifact = disk.load(key)
     if artifact is None:

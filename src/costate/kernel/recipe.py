@@ -28,6 +28,7 @@ class Primal:
 
     @property
     def key(self) -> str:
+        """Digest of everything the code depends on, but for number type and machine."""
         return self.program.key
 
     @cached_property
@@ -47,6 +48,7 @@ class Primal:
         return {name: grid for op in ops_of(self.program) for name, grid in op.grids().items()}
 
     def build(self) -> Program:
+        """Return the program."""
         return self.program
 
 
@@ -66,10 +68,12 @@ class Derived:
 
     @cached_property
     def key(self) -> str:
+        """Digest of everything the code depends on, but for number type and machine."""
         return digest(self.parent.key, self.kind, self.wrt, self.of)
 
     @cached_property
     def signature(self) -> Signature:
+        """Names and shapes of inputs and outputs."""
         p = self.parent.signature
         if self.kind == "jvp":
             dots = [Spec(f"{p.inputs[k].name}_dot", p.inputs[k].shape) for k in self.wrt]
@@ -85,9 +89,11 @@ class Derived:
 
     @property
     def grids(self) -> dict[str, np.ndarray]:
+        """Constant arrays the code refers to."""
         return self.parent.grids
 
     def build(self) -> Program:
+        """Return the program."""
         if self.kind == "jvp":
             return jvp(self.parent.build(), self.wrt)
         if self.kind == "jacobian":

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Report:
-    """What a kernel costs."""
+    """The cost of a kernel."""
 
     name: str
     dtype: str
@@ -35,21 +35,22 @@ class Report:
     ops: int
     """Operations in the code; a loop body counts once."""
     flops: int
-    """As ops, a fused multiply-add counting two."""
+    """Floating point operations in the code: a fused multiply-add counts two."""
     workspace: int
     """Bytes per thread."""
     code: int
     """Bytes of object code."""
     compile_seconds: float
     nanoseconds: float
-    """Per sample, one thread."""
+    """Time of one sample on one thread [ns]."""
     rate: float
     """Floating point operations per second, one thread. For kernels without loops."""
     peak: float
-    """What one core's fused multiply-adds reach on this machine, per second."""
+    """Floating point operations per second that one core reaches with fused multiply-adds."""
 
     @property
     def efficiency(self) -> float:
+        """Rate as a fraction of the peak."""
         return self.rate / self.peak
 
     def __str__(self) -> str:
@@ -65,6 +66,7 @@ class Report:
 
 
 def report(kernel: Kernel, dtype: str, batch: int) -> Report:
+    """Measure what a kernel costs on this machine."""
     code = kernel.code(dtype)
     kind = {"f64": torch.float64, "f32": torch.float32}[dtype]
     generator = torch.Generator().manual_seed(0)
@@ -103,7 +105,7 @@ def _best(run, repeats: int = 5) -> float:
 
 @cache
 def peak_rate(dtype: str) -> float:
-    """Flops per second of one core in a loop of independent fused multiply-adds."""
+    """Measure the flops per second of one core in a loop of independent fused multiply-adds."""
     target = host()
     width, chains, rounds = target.lanes(dtype), 12, 200_000
     vec, suffix = f"<{width} x {DTYPES[dtype][0]}>", f"v{width}{dtype}"

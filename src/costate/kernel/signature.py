@@ -22,22 +22,25 @@ class Spec:
 
     name: str
     shape: tuple[int, ...]
-    """(n,), or (rows, n) for a matrix or a sequence."""
+    """Shape (n,), or (rows, n) for a matrix or a sequence."""
 
     @property
     def size(self) -> int:
+        """Number of elements."""
         return prod(self.shape)
 
     @property
     def is_dynamic(self) -> bool:
+        """True if the number of rows is only known when the kernel is called."""
         return self.shape[0] >= DYNAMIC // 2
 
     def sized(self, length: int) -> Spec:
+        """Return the same with a length for dynamic sequences."""
         return Spec(self.name, (self.shape[0] - DYNAMIC + length, *self.shape[1:])) if self.is_dynamic else self
 
     @property
     def rows(self) -> tuple[int, int]:
-        """(rows, numbers per row)."""
+        """Number of rows, and of numbers per row."""
         return (1, self.shape[0]) if len(self.shape) == 1 else (self.shape[0], self.shape[1])
 
     def __str__(self) -> str:
@@ -46,6 +49,8 @@ class Spec:
 
 @dataclass(frozen=True)
 class Signature:
+    """Names and shapes of a kernel's inputs and outputs."""
+
     name: str
     inputs: tuple[Spec, ...]
     outputs: tuple[Spec, ...]
@@ -55,14 +60,16 @@ class Signature:
 
     @property
     def is_dynamic(self) -> bool:
-        """Whether the length of its sequences is only known when it is called."""
+        """True if the length of its sequences is only known when it is called."""
         return any(s.is_dynamic for s in (*self.inputs, *self.outputs))
 
     def sized(self, length: int) -> Signature:
+        """Return the same with a length for dynamic sequences."""
         inputs, outputs = (tuple(s.sized(length) for s in specs) for specs in (self.inputs, self.outputs))
         return Signature(self.name, inputs, outputs)
 
     def index(self, specs: Sequence[Spec], name: str, role: str) -> int:
+        """Return the position of a name; raise if there is none."""
         for k, s in enumerate(specs):
             if s.name == name:
                 return k
@@ -70,14 +77,14 @@ class Signature:
         raise ValueError(f"kernel '{self.name}' has no {role} '{name}'{_close(name, names)}; it has {', '.join(names)}")
 
     def positions(self, specs: Sequence[Spec], names: str | Sequence[str] | None, role: str) -> tuple[int, ...]:
-        """Indices of named inputs or outputs, in their own order; all of them for None."""
+        """Return the indices of named inputs or outputs, in their own order; all of them for None."""
         if names is None:
             return tuple(range(len(specs)))
         chosen = [names] if isinstance(names, str) else list(names)
         return tuple(sorted(self.index(specs, n, role) for n in chosen))
 
     def pick(self, given: Mapping[str, Any]) -> list[Any]:
-        """The inputs in order, by name."""
+        """Return the inputs in order, by name."""
         try:
             if len(given) == len(self.inputs):
                 return [given[s.name] for s in self.inputs]
@@ -91,7 +98,7 @@ class Signature:
         raise TypeError(f"kernel '{self.name}' needs input {', '.join(missing)} as well; it takes {self}")
 
     def with_numbers(self, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        """The tensors, with (1,) for a number () where that is expected."""
+        """Return the tensors, with (1,) for a number () where that is expected."""
         return [
             t.reshape(1) if s.shape == (1,) and isinstance(t, torch.Tensor) and not t.dim() else t
             for s, t in zip(self.inputs, tensors, strict=True)
@@ -135,6 +142,7 @@ class Signature:
         return tensors[0].dtype
 
     def batch(self, tensors: Sequence[torch.Tensor]) -> torch.Size:
+        """Return the leading dimensions that all tensors broadcast to."""
         leads = [t.shape[: t.dim() - len(s.shape)] for s, t in zip(self.inputs, tensors, strict=True)]
         if all(lead == leads[0] for lead in leads[1:]):
             return leads[0] if leads else torch.Size()

@@ -13,23 +13,26 @@ from costate.kernel.signature import Spec
 
 
 def specs_of(values: Mapping[str, ca.SX]) -> tuple[Spec, ...]:
+    """Return names and shapes of expressions."""
     return tuple(Spec(n, (v.shape[0],) if v.shape[1] == 1 else v.shape) for n, v in values.items())
 
 
 def check_symbols(name: str, inputs: Mapping[str, ca.SX]) -> None:
+    """Raise if an input is not made of symbols."""
     for n, v in inputs.items():
         if not (isinstance(v, ca.SX) and v.is_valid_input()):
             raise ValueError(f"kernel '{name}': input '{n}' must be made of SX symbols (casadi.SX.sym), but is {v}")
 
 
 def with_adjoint(program: Program, adjoint: ca.Function) -> Program:
+    """Return the program with gradients given by a function."""
     b = Builder()
     op = Custom(program, None, as_program(adjoint))
     return b.finish(*b.stage(op, *(b.input(n) for n in program.in_sizes)))
 
 
 def flat_function(name: str, inputs: Sequence[ca.SX], outputs: Sequence[ca.SX]) -> ca.Function:
-    """A function of vectors. Tensors are row-major, CasADi is column-major: matrices are transposed here."""
+    """Return a function of vectors. Tensors are row-major and CasADi is column-major, so matrices are transposed here."""
     dense = [ca.densify(ca.SX(v)) for v in outputs]
     fn = ca.Function(identifier(name), list(inputs), dense, {"allow_free": True})
     if fn.has_free():
@@ -47,5 +50,6 @@ def _unflatten(flat: ca.SX, like: ca.SX) -> ca.SX:
 
 
 def identifier(name: str) -> str:
+    """Return a name as CasADi and Python allow it."""
     cleaned = "".join(c if c.isalnum() else "_" for c in name)
     return cleaned if cleaned[:1].isalpha() else f"k{cleaned}"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _peek = torch._C._functorch.peek_interpreter_stack  # pyright: ignore  (None outside of torch.func transforms)
 
 Batches = tuple[tuple[int, ...] | None, ...]
-"""For every output, the leading dimensions it is summed to; None for those of the call."""
+"""Leading dimensions that every output is summed to; None for those of the call."""
 
 
 def apply(kernel: Kernel, tensors: Sequence[torch.Tensor], batches: Batches | None = None) -> tuple[torch.Tensor, ...]:
@@ -32,7 +32,7 @@ def apply(kernel: Kernel, tensors: Sequence[torch.Tensor], batches: Batches | No
 
 
 def in_transform() -> bool:
-    """Whether a torch.func transform or forward-mode differentiation is active."""
+    """Return whether a torch.func transform or forward-mode differentiation is active."""
     return _peek() is not None or forward_ad._current_level >= 0
 
 
@@ -118,7 +118,8 @@ _record = super(torch.autograd.Function, _KernelOp).apply  # pyright: ignore[rep
 
 
 def _asked_for(ctx: Any, k: int) -> bool:
-    """Whether the running backward pass goes on to input k: `torch.autograd.grad` may be asked for the gradients of seeds alone."""
+    """Return whether the running backward pass goes on to input k: `torch.autograd.grad` may be asked for the gradients of seeds
+    alone."""
     node = ctx.next_functions[k][0]
     try:
         return node is not None and torch._C._will_engine_execute_node(node)  # pyright: ignore[reportAttributeAccessIssue]

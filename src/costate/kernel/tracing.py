@@ -17,7 +17,7 @@ from costate.kernel.ir.program import Program
 from costate.kernel.ir.straight import as_program
 
 Body = ca.Function | Program | Callable[..., Any]
-"""What a stage runs: a CasADi function of columns, a program, or a Python function of symbols."""
+"""The body of a stage: a CasADi function of columns, a program, or a Python function of symbols."""
 Size = int | tuple[int, int]
 """Elements of a vector, or rows and columns of a matrix."""
 
@@ -65,7 +65,7 @@ def _column(name: str, result: Any) -> ca.SX:
 
 
 def _labels(fn: Callable[..., Any], count: int) -> list[str]:
-    """Names of the first arguments: those of the parameters, the rest numbered."""
+    """Return the names of the first arguments: those of the parameters, the rest numbered."""
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     try:
         names = [p.name for p in inspect.signature(fn).parameters.values() if p.kind in kinds]
@@ -75,7 +75,7 @@ def _labels(fn: Callable[..., Any], count: int) -> list[str]:
 
 
 def _name_of(fn: Callable[..., Any]) -> str:
-    """The function's name as CasADi allows it: letters, digits and single underscores."""
+    """Return the function's name as CasADi allows it: letters, digits and single underscores."""
     words = re.findall("[A-Za-z0-9]+", getattr(fn, "__name__", ""))
     name = "_".join(words)
     return name if name[:1].isalpha() and name not in ("lambda", "null", "jac", "hess") else "traced"

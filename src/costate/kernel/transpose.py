@@ -24,8 +24,8 @@ def is_vjp(kernel: Kernel) -> bool:
 def pushed_seeds(
     kernel: Kernel, wrt: Sequence[int], of: Sequence[int], tensors: Sequence[torch.Tensor], bars: Sequence[torch.Tensor]
 ) -> tuple[Kernel, list[torch.Tensor], list[int]] | None:
-    """For a VJP kernel of which only seeds (inputs wrt) are differentiated: the JVP kernel, its inputs, and which of its outputs
-    are the gradients. None for any other kernel.
+    """Return the JVP kernel for a VJP kernel of which only seeds (inputs wrt) are differentiated, its inputs, and which of its
+    outputs are the gradients. None for any other kernel.
 
     bars: Seeds of the outputs in `of`; tensors: inputs of the kernel.
     """

@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 from costate.model.errors import ModelError
-from costate.model.model import Joint, Link, Model
+from costate.model.joint import Joint
+from costate.model.model import Link, Model
 
 WORLD = "world"
 FLOATING_JOINT = "floating_base"
 
 
 def with_floating_base(model: Model, floating: bool | None) -> Model:
-    """The model with a base that floats (True) or is fixed to the world (False); None changes nothing."""
+    """Return the model with a base that floats (True) or is fixed to the world (False); None changes nothing."""
     if floating is None or floating == model.floating_base:
         return model
     return _float(model) if floating else _fix(model)

@@ -1,4 +1,4 @@
-"""Constraints beside the tree of joints: what closes loops, couples joints and holds bodies together."""
+"""Constraints besides the tree of joints, which close loops, couple joints and hold bodies together."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from costate.model.errors import ModelError
-from costate.model.model import Transform
 from costate.model.surface import Softness
+from costate.model.transform import Transform
 
 Rename = Callable[[str], str]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Held:
-    """How a constraint is kept."""
+    """A constraint, and how firmly it is kept."""
 
     time_constant: float | None = None
-    """Time [s] in which a violation falls to 1/e of itself, where constraints are hard (all contact models but Newton); None: five
-    substeps. Not below one substep."""
+    """Time [s] in which a violation falls to 1/e of itself, at least one substep, where constraints are hard (all contact models
+    but Newton); None: five substeps."""
     softness: Softness | None = None
-    """Where they are soft (Newton); None: that of the contact model."""
+    """Softness where constraints are soft (Newton); None: that of the contact model."""
 
     def __post_init__(self) -> None:
         if self.time_constant is not None and not self.time_constant > 0:
@@ -31,15 +31,15 @@ class Held:
 
 @dataclass(frozen=True, eq=False)
 class Connect(Held):
-    """A point of one link stays on a point of another: a ball joint that closes a loop."""
+    """A ball joint that closes a loop: a point of one link stays on a point of another."""
 
     link_a: str
     link_b: str
-    """ "world": what does not move."""
+    """Second link; "world" for what does not move."""
     point_a: Sequence[float] = (0.0, 0.0, 0.0)
-    """In the frame of its link [m]."""
+    """Point in the frame of its link [m]."""
     point_b: Sequence[float] | None = None
-    """None: where point_a is at home."""
+    """Point in the frame of its link [m]; None: where point_a is at home."""
 
     def renamed(self, link: Rename, joint: Rename) -> Connect:
         return replace(self, link_a=link(self.link_a), link_b=link(self.link_b))
@@ -47,14 +47,14 @@ class Connect(Held):
 
 @dataclass(frozen=True, eq=False)
 class Distance(Held):
-    """Two points stay at a distance: a massless rod with ball joints."""
+    """A massless rod with ball joints: two points stay at a distance."""
 
     link_a: str
     link_b: str
     point_a: Sequence[float] = (0.0, 0.0, 0.0)
     point_b: Sequence[float] = (0.0, 0.0, 0.0)
     length: float | None = None
-    """[m], positive; None: that at home."""
+    """Distance [m], positive; None: that at home."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -69,16 +69,16 @@ class Distance(Held):
 
 @dataclass(frozen=True, eq=False)
 class Weld(Held):
-    """One link keeps its pose in another."""
+    """A weld: one link keeps its pose in another."""
 
     link_a: str
     link_b: str
     pose: Transform | None = None
-    """Of link b in link a; None: that at home."""
+    """Pose of link b in link a; None: that at home."""
     anchor: Sequence[float] = (0.0, 0.0, 0.0)
-    """Point of link b at which positions are compared [m]: where soft welds turn."""
+    """Point of link b at which positions are compared, about which soft welds turn [m]."""
     torque_scale: float = 1.0
-    """Of the soft weld's angles against its distances [m]."""
+    """Weight of a soft weld's angles against its distances [m]."""
 
     def renamed(self, link: Rename, joint: Rename) -> Weld:
         return replace(self, link_a=link(self.link_a), link_b=link(self.link_b))
@@ -86,16 +86,16 @@ class Weld(Held):
 
 @dataclass(frozen=True, eq=False)
 class Couple(Held):
-    """A joint follows another: q = p(q of the other), p(x) = c0 + c1 x + c2 x^2 + ...; the same for lengths of tendons."""
+    """A gear: a joint follows another by q = p(q of the other), p(x) = c0 + c1 x + c2 x^2 + ...; or tendons by their lengths."""
 
     joint: str
-    """Or tendon."""
+    """Name of the joint or tendon that follows."""
     other: str | None = None
-    """None: the joint stays at c0."""
+    """Name of the one that is followed; None: the joint stays at c0."""
     polynomial: Sequence[float] = (0.0, 1.0)
-    """c0, c1, ... [rad or m]: (0, -2) is a gear that turns back twice as fast."""
+    """Coefficients c0, c1, ... [rad or m]: (0, -2) is a gear that turns back twice as fast."""
     reference: tuple[float, float] = field(default=(0.0, 0.0))
-    """Where the coordinates of both joints are counted from."""
+    """Zeros from which the coordinates of both joints are counted."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

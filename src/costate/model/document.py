@@ -1,4 +1,4 @@
-"""Reads XML from strangers: no entities, no network, bounded size, and errors that name the file, line and element."""
+"""Reads XML files of unknown origin: no entities, no network, bounded size, and errors that name file, line and element."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from costate.core.arrays import Array
 from costate.model.errors import ModelError
 
 MAX_BYTES = 16 * 2**20
-"""Robot files are below 1 MB; a hundred-fold is no robot. The parser itself bounds depth (256) and text length."""
+"""Largest size of a file; those of robots are below 1 MB. The parser itself bounds depth (256) and text length."""
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$", re.ASCII)
 _DECLARATION = re.compile(rb"^\s*<\?xml version=.0\.0.[^>]*\?>|(?<=[\s>])<\?xml\s[^>]*\?>")
@@ -73,7 +73,7 @@ class Node:
         return np.array([self._float(attribute, word) for word in words])
 
     def numbers(self, attribute: str, count: int, default: float) -> Array:
-        """So many numbers, which may be infinite; a single one given stands for all of them."""
+        """Return a number of numbers, which may be infinite; a single one given stands for all of them."""
         words = self.element.get(attribute, "").split()
         if not words:
             return np.full(count, default)
@@ -94,7 +94,7 @@ class Node:
         raise ModelError(f"{self.file}:{self.line}: {self.describe()} {problem}")
 
     def describe(self) -> str:
-        """The element and the nearest named element around it: <origin> of <joint 'elbow'>."""
+        """Return the element and the nearest named element around it: <origin> of <joint 'elbow'>."""
         own = self.element.get("name")
         text = f"<{self.tag} '{_short(own)}'>" if own else f"<{self.tag}>"
         for outer in self.element.iterancestors():
@@ -104,11 +104,12 @@ class Node:
 
 
 def parse(path: Path) -> Node:
-    """The root element of an XML file, or a ModelError that says why there is none."""
+    """Return the root element of an XML file; raise a ModelError that says why there is none."""
     return parse_bytes(_read(path), str(path))
 
 
 def parse_bytes(data: bytes, file: str) -> Node:
+    """Return the root element of XML; the file is named in errors."""
     if not data.strip():
         raise ModelError(f"{file}: the file is empty; a robot description in XML is expected")
     plain = data.replace(b"\0", b"")  # also finds declarations in UTF-16
@@ -137,7 +138,7 @@ def _without_odd_declaration(data: bytes) -> bytes:
 
 
 def _blank(declaration: re.Match[bytes]) -> bytes:
-    """Line breaks only, so that line numbers stay."""
+    """Return line breaks only, so that line numbers stay."""
     return b"\n" * declaration[0].count(b"\n")
 
 

@@ -1,4 +1,4 @@
-"""What goes wrong with robot files, and what is assumed when they are silent."""
+"""Errors in robot files, and warnings of what is assumed when they are silent."""
 
 from __future__ import annotations
 
@@ -7,27 +7,29 @@ from dataclasses import dataclass, field
 
 
 class ModelError(ValueError):
-    """A robot description that cannot be right. The message names the file, the line and the element."""
+    """An error in a robot description. The message names the file, the line and the element."""
 
 
 class ModelWarning(UserWarning):
-    """Something a robot description leaves open, and what was assumed instead."""
+    """A warning of something that a robot description leaves open, and of what was assumed instead."""
 
 
 @dataclass(frozen=True)
 class Assumptions:
-    """Collects what a reader assumes, so that each assumption is warned of once, with all the elements it concerns."""
+    """A collection of what a reader assumes, so that it warns of each assumption once, with all elements it concerns."""
 
     file: str
     found: dict[str, list[str]] = field(default_factory=dict)
-    """What was assumed -> the elements it was assumed for."""
+    """Elements for which something was assumed, by assumption."""
 
     def note(self, assumption: str, element: str) -> None:
+        """Note that something is assumed for an element."""
         elements = self.found.setdefault(assumption, [])
         if element not in elements:
             elements.append(element)
 
     def warn(self, stacklevel: int = 3) -> None:
+        """Warn of all assumptions, once each."""
         for assumption, elements in self.found.items():
             shown = ", ".join(elements[:5])
             more = f" and {len(elements) - 5} more" if len(elements) > 5 else ""

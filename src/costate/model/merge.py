@@ -8,15 +8,19 @@ from dataclasses import replace
 import numpy as np
 
 from costate.core.arrays import Array
+from costate.model.base import WORLD
 from costate.model.constraint import Constraint
-from costate.model.model import Joint, Link, Mimic, Model, Shape, Transform
-
-WORLD = "world"
+from costate.model.joint import Joint, Mimic
+from costate.model.model import Link, Model
+from costate.model.shape import Shape
+from costate.model.transform import Transform
 
 
 def merge(name: str, parts: Sequence[tuple[str, Model, Transform]], scenery: Sequence[Shape], gravity: Array) -> Model:
-    """One model of all parts (name, model, pose of its root in the world). Links and joints are renamed "part/name"; the root
-    carries the scenery's shapes. Coordinates come part after part."""
+    """Return one model of all parts (name, model, pose of its root in the world).
+
+    Links and joints are renamed "part/name"; the root carries the scenery's shapes. Coordinates come part after part.
+    """
     links = [Link(WORLD, collisions=tuple(scenery), visuals=tuple(scenery))]
     joints: list[Joint] = []
     home: list[Array] = []
@@ -34,7 +38,7 @@ def merge(name: str, parts: Sequence[tuple[str, Model, Transform]], scenery: Seq
 
 
 def _renamed(part: str, model: Model, pose: Transform) -> tuple[list[Link], list[Joint]]:
-    """Links and joints below the world link."""
+    """Return the links and joints below the world link."""
     root = model.links[0].name
     floats = model.floating_base
     rename = {link.name: f"{part}/{link.name}" for link in model.links}

@@ -1,4 +1,4 @@
-"""Soft constraints as MuJoCo means them: how stiff a contact, a joint limit or joint friction is, and how shapes rub.
+"""Soft constraints as in MuJoCo: the stiffness of contacts, joint limits and joint friction, and the friction of shapes.
 
 The numbers are those of MJCF, with its defaults; `sim.Newton` computes with them, other contact models do not.
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Softness:
-    """Reference and impedance of a constraint (MJCF solref, solimp)."""
+    """The reference and impedance of a constraint (MJCF solref, solimp)."""
 
     solref: tuple[float, float] = (0.02, 1.0)
     """Time constant [s] and damping ratio of the spring that undoes a violation; both negative: -stiffness, -damping, per unit of
@@ -22,41 +22,42 @@ class Softness:
 
 @dataclass(frozen=True)
 class Surface:
-    """How a shape touches others."""
+    """The contact properties of a shape."""
 
     friction: tuple[float, float, float] = (1.0, 0.005, 0.0001)
     """Coefficients of sliding [1], torsion [m] and rolling [m]."""
     condim: int = 3
-    """1: no friction; 3: sliding; 4: and torsion; 6: and rolling."""
+    """Dimension of the contact space. 1: no friction; 3: sliding; 4: and torsion; 6: and rolling."""
     softness: Softness = field(default_factory=Softness)
     margin: float = 0.0
     """Distance at which contacts begin to push [m]; those of two shapes add up."""
     gap: float = 0.0
-    """Further distance at which they are found but do not push [m] (MuJoCo 4): of no consequence to the motion."""
+    """Further distance at which contacts are found but do not push [m] (MuJoCo 4); the motion does not depend on it."""
     priority: int = 0
-    """Of two shapes the one of higher priority decides; else their numbers are mixed."""
+    """Priority: of two shapes the one of higher priority decides; else their numbers are mixed."""
     solmix: float = 1.0
     """Weight of this shape's softness in a mixture."""
     contype: int = 1
     conaffinity: int = 1
-    """Bits: shapes may touch if the contype of one meets the conaffinity of the other."""
+    """Bits of the shape: two shapes may touch if the contype of one meets the conaffinity of the other."""
 
     def meets(self, other: Surface) -> bool:
+        """Return whether the bits of two shapes let them touch."""
         return bool(self.contype & other.conaffinity or other.contype & self.conaffinity)
 
 
 @dataclass(frozen=True)
 class Listed:
-    """Two shapes that may touch whatever their bits say, and how (MJCF contact pair)."""
+    """Two shapes that may touch whatever their bits say, with contact properties of their own (MJCF contact pair)."""
 
     shapes: tuple[str, str]
-    """Their names."""
+    """Names of the two shapes."""
     surface: Surface
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """How soft the limits and the Coulomb friction of a joint are."""
+    """The softness of the limits and of the Coulomb friction of a joint."""
 
     limit: Softness = field(default_factory=Softness)
     friction: Softness = field(default_factory=Softness)
@@ -66,21 +67,24 @@ class Bounds:
 
 @dataclass(frozen=True)
 class Physics:
-    """How a file wants its model simulated (MJCF option)."""
+    """The settings with which a file wants its model simulated (MJCF option)."""
 
     cone: str = "pyramidal"
     """Friction cone: "pyramidal" or "elliptic"."""
     impratio: float = 1.0
-    """Impedance of friction by that of the normal direction."""
+    """Ratio of the impedance of friction to that of the normal direction."""
     timestep: float = 0.002
-    """[s]."""
+    """Time step [s]."""
     integrator: str = "Euler"
-    """MuJoCo's name of it."""
+    """Integrator, by MuJoCo's name."""
 
 
 def mix(a: Surface, b: Surface) -> Surface:
-    """Of a contact between two surfaces: the one of higher priority decides on friction, condim and softness; of equal ones the
-    larger friction and condim, and the average softness count. Margins and gaps add up."""
+    """Return the contact properties of two surfaces that touch.
+
+    The one of higher priority decides on friction, condim and softness; of equal ones the larger friction and condim, and the
+    average softness count. Margins and gaps add up.
+    """
     margin, gap = a.margin + b.margin, a.gap + b.gap
     if a.priority != b.priority:
         chosen = a if a.priority > b.priority else b
@@ -102,7 +106,7 @@ def _mixed(a: Surface, b: Surface) -> Softness:
 
 
 def _part(a: float, b: float) -> float:
-    """Weight of the first of two."""
+    """Return the weight of the first of two."""
     tiny = 1e-15
     if a >= tiny and b >= tiny:
         return a / (a + b)

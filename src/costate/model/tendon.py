@@ -20,13 +20,13 @@ class FixedTendon:
 
     name: str
     joints: Mapping[str, float]
-    """Joint with one coordinate -> coefficient: [m/rad] where a cable runs over a pulley, or any other ratio."""
+    """Coefficients by joint, each with one coordinate: [m/rad] where a cable runs over a pulley, or any other ratio."""
     stiffness: float = 0.0
-    """[N/m], if the length is in metres."""
+    """Stiffness of its spring [N/m], if the length is in metres."""
     rest: float | tuple[float, float] | None = None
     """Length without force [m], or the two lengths between which the tendon is slack; None: the length at home."""
     damping: float = 0.0
-    """[N s/m]."""
+    """Damping [N s/m]."""
     friction: float = 0.0
     """Coulomb friction [N]."""
     lower: float = -np.inf
@@ -36,7 +36,7 @@ class FixedTendon:
     max_effort: float = np.inf
     """Largest force of an actuator [N]."""
     bounds: Bounds | None = None
-    """How soft limits and friction are (Newton); None: as the contact model says."""
+    """Softness of limits and friction (Newton); None: that of the contact model."""
 
     def __post_init__(self) -> None:
         if not self.joints:
@@ -62,4 +62,5 @@ class FixedTendon:
         return float(self.rest), float(self.rest)
 
     def renamed(self, prefix: str) -> FixedTendon:
+        """Return the tendon with a prefix before its name and those of its joints."""
         return replace(self, name=prefix + self.name, joints={prefix + j: c for j, c in self.joints.items()})

@@ -1,15 +1,16 @@
-"""Puts links and joints in tree order and finds what is no tree."""
+"""Links and joints in tree order, and errors about what is no tree."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from costate.model.errors import Assumptions, ModelError
-from costate.model.model import JOINT_SIZES, Joint, Link, Mimic
+from costate.model.joint import JOINT_SIZES, Joint, Mimic
+from costate.model.model import Link
 
 
 def order(name: str, links: dict[str, Link], joints: list[Joint]) -> tuple[tuple[Link, ...], tuple[Joint, ...]]:
-    """Links and joints depth first, siblings in the order of the joints given, so that joint i moves link i + 1."""
+    """Return links and joints depth first, siblings in the order of the joints given, so that joint i moves link i + 1."""
     if not links:
         raise ModelError(f"{name}: the robot has no link; add at least one <link>")
     children: dict[str, list[Joint]] = {link: [] for link in links}

@@ -104,23 +104,22 @@ def _feedback_kernel(setup: Setup) -> Kernel:
 def _body(setup: Setup) -> Program:
     """Build the program (x, known x, known u, k, K_T, gap, part, low, high, parameters) -> (x', u) of one step."""
     n, m, nq, nv = 2 * setup.nv, setup.nu, setup.nq, setup.nv
-    model = setup.scene.model
-    sizes = {"x": setup.nx, "known": setup.nx, "u": m, "k": m, "K_T": n * m, "gap": n, "part": 1, "low": m, "high": m}
-    s = {name: SX.sym(name, size) for name, size in sizes.items()}
-    away = _away(setup, s["known"], s["x"])
-    u = s["u"] + s["part"] * s["k"] + ca.reshape(s["K_T"], m, n) @ away
-    u = ca.fmin(ca.fmax(u, s["low"]), s["high"])
-    own = ("x", "known", "u", "k", "K_T", "part", "low", "high")
-    control = ca.Function("control", [s[k] for k in own], [ca.densify(u)])
-    back = (s["part"] - 1) * s["gap"]
-    moved = ca.vertcat(integrate(model, s["x"][:nq], back[:nv]), s["x"][nq:] + back[nv:])
-    shift = ca.Function("shift", [s["x"], s["gap"], s["part"]], [moved])
+
+    def control(x: SX, known: SX, u: SX, k: SX, K_T: SX, part: SX, low: SX, high: SX) -> SX:
+        u = u + part * k + K_T.T @ _away(setup, known, x)
+        return ca.fmin(ca.fmax(u, low), high)
+
+    def shift(x: SX, gap: SX, part: SX) -> SX:
+        back = (part - 1) * gap
+        return ca.vertcat(integrate(setup.scene.model, x[:nq], back[:nv]), x[nq:] + back[nv:])
+
     b = ProgramBuilder("step")
-    v = {name: b.input(name, size) for name, size in sizes.items()}
+    x, known, u, k = b.inputs(x=setup.nx, known=setup.nx, u=m, k=m)
+    K_T, gap, part, low, high = b.inputs(K_T=n * m, gap=n, part=1, low=m, high=m)
     given = [b.input(p, setup.default(p).size) for p in setup.parameters]
-    (taken,) = b.call(control, *(v[k] for k in own))
-    (after,) = b.call(step_program(setup), v["x"], taken, *given)
-    b.output("x", b.call(shift, after, v["gap"], v["part"])[0])
+    taken = b.trace(control, x, known, u, k, (K_T, (n, m)), part, low, high)
+    (after,) = b.call(step_program(setup), x, taken, *given)
+    b.output("x", b.trace(shift, after, gap, part))
     b.output("u", taken)
     return b.program()
 

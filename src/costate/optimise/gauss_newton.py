@@ -3,7 +3,7 @@
 A step solves (J^T J + damping) p = -J^T r by conjugate gradients. The file follows the loop in `gauss_newton`:
 
 1. `Problem` calls the user's residuals, weights them and flattens them to rows (B, m), one row for each of B problems.
-2. `Linearization` holds one recorded evaluation. Its products J v and J^T u replay that record, forwards and backwards, so a CG
+2. `Linearization` holds one recorded evaluation. Its products J v and J^T u replay that record (see the class), so a CG
    iteration evaluates nothing non-linear again.
 3. `Linearization.solve` finds the step p, and the decrease of the loss that the linear model predicts.
 4. `Trust` takes the step, or the longest half, quarter, ... of it that lowers the loss enough, and adapts the damping.

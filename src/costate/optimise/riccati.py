@@ -11,12 +11,12 @@ the change of the cost that has been predicted so far. `_step_back` is its body,
 4. `_gain_rows`: K = -Quu^-1 Qux on the controls that are free, and zero on those at a bound.
 5. `_value`: V <- Qxx + S K + (S K)^T with S = K^T Quu / 2 + Qxu;   v <- qx + K^T (Quu k + qu) + Qxu k.
 
-Products of matrices are loops over rows (`_product`), so that the code stays small for large robots. Matrices are stored row by row
-in kernels and column by column in CasADi; `_matrix` and `_flat` convert.
+Products of matrices are loops over rows (`_product`), so that the code stays small for large robots.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 
 import casadi as ca
@@ -48,9 +48,9 @@ def riccati_kernel(n: int, m: int, bounded: bool) -> Kernel:
     rows = {"J": n * z, "gradient": z, "hessian": z * z, "gap": n} | ({"low": m, "high": m} if bounded else {})
     sequences = [b.input(name, (DYNAMIC, size)) for name, size in rows.items()]
     v, V, damping = b.input("last_gradient", n), b.input("last_hessian", n * n), b.input("damping", 1)
-    zero = b.call(ca.Function("zero", [], [SX.zeros(1)]))[0]
     body = _step_back(n, m, bounded)
-    (_, _, change), (k, K_T), _ = b.scan(body, DYNAMIC, [v, V, zero], sequences, [damping], reverse=True)
+    start = [v, V, b.constant([0.0])]
+    (_, _, change), (k, K_T), _ = b.scan(body, DYNAMIC, start, sequences, [damping], reverse=True)
     b.output("k", k, (DYNAMIC, m))
     b.output("K_T", K_T, (DYNAMIC, n * m))
     b.output("change", change)
@@ -61,21 +61,20 @@ def _step_back(n: int, m: int, bounded: bool) -> Program:
     """Build the body of the scan: (v, V, change, row of each sequence, damping) -> (v, V, change, k, K_T)."""
     z = n + m
     b = ProgramBuilder("step_back")
-    v, V, change = b.input("v", n), b.input("V", n * n), b.input("change", 1)
-    J, g, H, gap = b.input("J", n * z), b.input("g", z), b.input("H", z * z), b.input("gap", n)
-    box = [b.input("low", m), b.input("high", m)] if bounded else []
+    v, V, change, J, g, H, gap = b.inputs(v=n, V=n * n, change=1, J=n * z, g=z, H=z * z, gap=n)
+    box = b.inputs(low=m, high=m) if bounded else []
     damping = b.input("damping", 1)
-    (ahead, changed) = b.call(_shift(n), v, V, gap, change)
-    J_T = _transposed(b, J, n, z)
-    JVJ = _product(b, _product(b, J_T, V, z, n, n), J, z, n, z)
-    qx, qu, Quu, Qxu, Qxx = b.call(_model(n, m), g, H, J, JVJ, ahead)
+    ahead, changed = b.trace(_shift, v, (V, (n, n)), gap, change)
+    JVJ = _product(b, _product(b, _transposed(b, J, n, z), V, z, n, n), J, z, n, z)
+    qx, qu, Quu, Qxu, Qxx = b.trace(_model, g, (H, (z, z)), (J, (n, z)), (JVJ, (z, z)), ahead)
     if bounded:
         k, L, free = _box(b, m, qu, Quu, damping, *box)
     else:
-        k, L, free = b.call(_newton(m), qu, Quu, damping)
-    _, (K_T, S), _ = b.scan(_gain_rows(m), n, [], [Qxu], [L, free, Quu])
+        k, L, free = b.trace(_newton, qu, (Quu, (m, m)), damping)
+    _, (K_T, S), _ = b.scan(_gain_row, n, [], [Qxu], [L, free, Quu])
     SK = _product(b, S, _transposed(b, K_T, n, m), n, m, n)
-    v1, V1, change1 = b.call(_value(n, m), qx, qu, Quu, Qxu, Qxx, k, K_T, SK, changed)
+    known = (Quu, (m, m)), (Qxu, (n, m)), (Qxx, (n, n)), k, (K_T, (n, m)), (SK, (n, n)), changed
+    v1, V1, change1 = b.trace(_value, qx, qu, *known)
     for name, value in {"v": v1, "V": V1, "change": change1, "k": k, "K_T": K_T}.items():
         b.output(name, value)
     return b.program()
@@ -83,43 +82,24 @@ def _step_back(n: int, m: int, bounded: bool) -> Program:
 
 def _product(b: ProgramBuilder, left: Var, right: Var, rows: int, inner: int, columns: int) -> Var:
     """Multiply left @ right row by row; all matrices are row-major."""
-    a, B = SX.sym("a", inner), SX.sym("B", inner * columns)
-    row = ca.Function("row", [a, B], [ca.reshape(B, columns, inner) @ a])
-    return b.scan(row, rows, [], [left], [right])[1][0]
+    return b.scan(lambda row, B: ca.reshape(B, columns, inner) @ row, rows, [], [left], [right])[1][0]
 
 
 def _transposed(b: ProgramBuilder, value: Var, rows: int, columns: int) -> Var:
-    return b.call(_transpose(rows, columns), value)[0]
+    return b.trace(lambda A: A.T, (value, (rows, columns)))
 
 
-def _transpose(rows: int, columns: int) -> ca.Function:
-    x = SX.sym("x", rows * columns)
-    return ca.Function("transpose", [x], [ca.vec(_matrix(x, rows, columns))])
-
-
-def _matrix(x: SX, rows: int, columns: int) -> SX:
-    """Convert a row-major vector to a matrix, which CasADi stores column by column."""
-    return ca.reshape(x, columns, rows).T
-
-
-def _flat(x: SX) -> SX:
-    return ca.densify(ca.vec(x.T))
-
-
-def _shift(n: int) -> ca.Function:
+def _shift(v: SX, V: SX, gap: SX, change: SX) -> tuple[SX, SX]:
     """Return the gradient of the value function after the gap, and the change of its value."""
-    v, V, gap, change = SX.sym("v", n), SX.sym("V", n * n), SX.sym("gap", n), SX.sym("change")
-    Vg = _matrix(V, n, n) @ gap
-    return ca.Function("shift", [v, V, gap, change], [v + Vg, change + ca.dot(gap, v + Vg / 2)])
+    Vg = V @ gap
+    return v + Vg, change + ca.dot(gap, v + Vg / 2)
 
 
-def _model(n: int, m: int) -> ca.Function:
-    """Compute q = g + J^T v and Q = H + J^T V J, in blocks."""
-    z = n + m
-    g, H, J, JVJ, v = (SX.sym(name, size) for name, size in zip("gHJWv", (z, z * z, n * z, z * z, n), strict=True))
-    q, Q = g + _matrix(J, n, z).T @ v, _matrix(H + JVJ, z, z)
-    blocks = [q[:n], q[n:], _flat(Q[n:, n:]), _flat(Q[:n, n:]), _flat(Q[:n, :n])]
-    return ca.Function("model", [g, H, J, JVJ, v], blocks)
+def _model(g: SX, H: SX, J: SX, JVJ: SX, v: SX) -> tuple[SX, ...]:
+    """Compute q = g + J^T v and Q = H + J^T V J, in blocks of x and u."""
+    n = v.numel()
+    q, Q = g + J.T @ v, H + JVJ
+    return q[:n], q[n:], Q[n:, n:], Q[:n, n:], Q[:n, :n]
 
 
 def _cholesky(A: SX) -> list[list[SX]]:
@@ -153,11 +133,11 @@ def _solve(L: list[list[SX]], b: SX) -> SX:
     return ca.vertcat(*y)
 
 
-def _newton(m: int) -> ca.Function:
+def _newton(q: SX, Q: SX, damping: SX) -> tuple[SX, SX, SX]:
     """Solve without bounds: (qu, Quu, damping) -> (k, Cholesky factor, all controls free)."""
-    q, Q, damping = SX.sym("q", m), SX.sym("Q", m * m), SX.sym("damping")
-    L = _cholesky(_matrix(Q, m, m) + damping * SX.eye(m))
-    return ca.Function("newton", [q, Q, damping], [-_solve(L, q), _packed(L), SX.ones(m)])
+    m = q.numel()
+    L = _cholesky(Q + damping * SX.eye(m))
+    return -_solve(L, q), _packed(L), SX.ones(m)
 
 
 def _box(b: ProgramBuilder, m: int, q: Var, Q: Var, damping: Var, low: Var, high: Var) -> tuple[Var, Var, Var]:
@@ -165,49 +145,54 @@ def _box(b: ProgramBuilder, m: int, q: Var, Q: Var, damping: Var, low: Var, high
 
     Controls at a bound that push against it are held; the others make a Newton step.
     """
-    u, moved, s, S, d = SX.sym("u", m), SX.sym("moved"), SX.sym("q", m), SX.sym("Q", m * m), SX.sym("damping")
-    lo, hi = SX.sym("low", m), SX.sym("high", m)
-    A = _matrix(S, m, m) + d * SX.eye(m)
-    g = s + A @ u
-    free = 1 - ca.logic_or(ca.logic_and(u <= lo, g > 0), ca.logic_and(u >= hi, g < 0))
-    masked = ca.diag(free) @ A @ ca.diag(free) + ca.diag(1 - free)
-    L = _cholesky(masked)
-    step = -free * _solve(L, free * g)
-
-    def along(part: float) -> tuple[SX, SX]:
-        at = ca.fmin(ca.fmax(u + part * step, lo), hi)
-        return at, ca.dot(at, s) + ca.dot(at, A @ at) / 2
-
-    best, least = u, ca.dot(u, s) + ca.dot(u, A @ u) / 2
-    for part in QP_STEPS:
-        at, value = along(part)
-        best, least = ca.if_else(value < least, at, best), ca.fmin(value, least)
-    distance = ca.mmax(ca.fabs(best - u) / (1 + ca.fmin(hi - lo, 1e300)))
-    given = [s, S, d, lo, hi]
     shared = [q, Q, damping, low, high]
-    go_on = ca.Function("go_on", [u, moved, *given], [moved > QP_TOLERANCE])
-    improve = ca.Function("improve", [u, moved, *given], [best, distance])
-    start = ca.Function("start", [lo, hi], [ca.fmin(ca.fmax(SX.zeros(m), lo), hi), SX.ones(1)])
-    (k, _), _ = b.while_loop(go_on, improve, QP_ITERATIONS, b.call(start, low, high), shared)
-    end = ca.Function("end", [u, *given], [_packed(L), free])
-    L_end, free_end = b.call(end, k, *shared)
-    return k, L_end, free_end
+    start = b.trace(lambda low, high: (_clipped(SX.zeros(m), low, high), SX.ones(1)), low, high)
+    (k, _), _ = b.while_loop(_moves, _improved, QP_ITERATIONS, start, shared)
+    L, free = b.trace(lambda u, *given: _held_newton(u, *given)[:2], k, *shared)
+    return k, L, free
 
 
-def _gain_rows(m: int) -> ca.Function:
+def _moves(u: SX, moved: SX, *given: SX) -> SX:
+    return moved > QP_TOLERANCE
+
+
+def _held_newton(u: SX, q: SX, Q: SX, damping: SX, low: SX, high: SX) -> tuple[SX, SX, SX, Callable[[SX], SX]]:
+    """Return the Cholesky factor, the free controls (1, or 0 if held), the Newton step, and the objective of the box problem."""
+    m = u.numel()
+    A = ca.reshape(Q, m, m).T + damping * SX.eye(m)
+    g = q + A @ u
+    free = 1 - ca.logic_or(ca.logic_and(u <= low, g > 0), ca.logic_and(u >= high, g < 0))
+    L = _cholesky(ca.diag(free) @ A @ ca.diag(free) + ca.diag(1 - free))
+    return _packed(L), free, -free * _solve(L, free * g), lambda at: ca.dot(at, q) + ca.dot(at, A @ at) / 2
+
+
+def _improved(u: SX, moved: SX, q: SX, Q: SX, damping: SX, low: SX, high: SX) -> tuple[SX, SX]:
+    """Return the best point along the projected Newton step, and how far it is, relative to the box."""
+    _, _, step, objective = _held_newton(u, q, Q, damping, low, high)
+    best, least = u, objective(u)
+    for part in QP_STEPS:
+        at = _clipped(u + part * step, low, high)
+        value = objective(at)
+        best, least = ca.if_else(value < least, at, best), ca.fmin(value, least)
+    return best, ca.mmax(ca.fabs(best - u) / (1 + ca.fmin(high - low, 1e300)))
+
+
+def _clipped(u: SX, low: SX, high: SX) -> SX:
+    return ca.fmin(ca.fmax(u, low), high)
+
+
+def _gain_row(row: SX, L: SX, free: SX, Q: SX) -> tuple[SX, SX]:
     """Compute a row of K^T from a row of Qxu, and the row of S = K^T Quu / 2 + Qxu."""
-    row, L, free, Q = SX.sym("row", m), SX.sym("L", m * (m + 1) // 2), SX.sym("free", m), SX.sym("Q", m * m)
+    m = row.numel()
     gain = -free * _solve(_unpacked(L, m), free * row)
-    return ca.Function("gain", [row, L, free, Q], [gain, _matrix(Q, m, m) @ gain / 2 + row])
+    return gain, ca.reshape(Q, m, m).T @ gain / 2 + row
 
 
-def _value(n: int, m: int) -> ca.Function:
+def _value(  # noqa: PLR0913 -- the blocks of one linear-quadratic problem
+    qx: SX, qu: SX, Quu: SX, Qxu: SX, Qxx: SX, k: SX, K_T: SX, SK: SX, change: SX
+) -> tuple[SX, SX, SX]:
     """Compute gradient and Hessian of the value function before the step, and the predicted change of the cost."""
-    qx, qu, Q, X = SX.sym("qx", n), SX.sym("qu", m), SX.sym("Quu", m * m), SX.sym("Qxu", n * m)
-    P, k, K_T, SK, change = SX.sym("Qxx", n * n), SX.sym("k", m), SX.sym("K_T", n * m), SX.sym("SK", n * n), SX.sym("c")
-    Qk = _matrix(Q, m, m) @ k
-    v = qx + _matrix(K_T, n, m) @ (Qk + qu) + _matrix(X, n, m) @ k
-    half = _matrix(P / 2 + SK, n, n)
-    return ca.Function(
-        "value", [qx, qu, Q, X, P, k, K_T, SK, change], [v, _flat(half + half.T), change + ca.dot(k, qu + Qk / 2)]
-    )
+    Qk = Quu @ k
+    v = qx + K_T @ (Qk + qu) + Qxu @ k
+    half = Qxx / 2 + SK
+    return v, half + half.T, change + ca.dot(k, qu + Qk / 2)

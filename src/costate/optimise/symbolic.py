@@ -34,9 +34,8 @@ def slope_function(world: World) -> ca.Function:
     free = free_motion(s, s.q, s.v, s.u, setup.contact.forces(s)[0])
     slope = ca.vertcat(velocity_map(setup.scene.model, s.q) @ s.v, free.acceleration)
     b = ProgramBuilder("slope")
-    args = [b.input(f"i{k}", x.numel()) for k, x in enumerate(s.inputs)]
-    b.output("slope", s.call(b, "slope", [slope], args)[0])
-    return _of_state_and_control(world, "slope", b.program())
+    args = b.inputs(*(x.numel() for x in s.inputs))
+    return _of_state_and_control(world, "slope", b.program(*s.call(b, "slope", [slope], args)))
 
 
 def inverse_function(world: World) -> ca.Function:

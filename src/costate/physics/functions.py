@@ -2,8 +2,8 @@
 
 This file is the boundary between the algorithms of this package and the packages that compile them. Read it from the
 bottom: `FUNCTIONS` maps the name of every method of a robot to a row, which lists the inputs of the method, the options
-it can be specialised to, and the Python function that writes its outputs as expressions. That function is one of the
-short ones in the section "rows", each of which calls one algorithm.
+it can be specialised to, and the function that writes its outputs as expressions, each of which calls one algorithm. The
+letters in the table are the arguments of these functions: model, parameters, inputs x, options.
 
 `build` makes the symbols for the inputs of a row and returns them with its outputs. `build_vjp` does the same for the
 reverse derivative of a row that has a cheaper one than automatic differentiation; only forward dynamics has.
@@ -128,7 +128,7 @@ def _wrenches(x: Expressions, options: FunctionOptions) -> dict[str, SX]:
     return {link: x[f"wrench:{link}"] for link in options.wrenches}
 
 
-# --- rows -------------------------------------------------------------------------------------------------------------
+# --- rows that take more than a line ------------------------------------------------------------------------------------
 
 
 def _forward_kinematics(model: Model, params: Parameters, x: Expressions, options: FunctionOptions) -> Expressions:
@@ -140,14 +140,6 @@ def _forward_kinematics(model: Model, params: Parameters, x: Expressions, option
         if options.with_quaternion:
             outputs[f"quaternion{suffix}"] = quaternion.from_rotation(ca.densify(R))
     return outputs
-
-
-def _jacobian(model: Model, params: Parameters, x: Expressions, options: FunctionOptions) -> Expressions:
-    return {"J": jacobian(model, params, x["q"], _link(options))}
-
-
-def _jacobian_dot(model: Model, params: Parameters, x: Expressions, options: FunctionOptions) -> Expressions:
-    return {"J_dot": jacobian_dot(model, params, x["q"], x["v"], _link(options))}
 
 
 def _link_velocity(model: Model, params: Parameters, x: Expressions, options: FunctionOptions) -> Expressions:
@@ -165,10 +157,6 @@ def _link_acceleration(model: Model, params: Parameters, x: Expressions, options
 def _link(options: FunctionOptions) -> str:
     assert options.link is not None  # checked in _row
     return options.link
-
-
-def _mass_matrix(model: Model, params: Parameters, x: Expressions, options: FunctionOptions) -> Expressions:
-    return {"M": crba(model, params, x["q"])}
 
 
 def _inverse_dynamics(model: Model, params: Parameters, x: Expressions, options: FunctionOptions) -> Expressions:
@@ -199,38 +187,12 @@ def _forward_dynamics_vjp(
     return known, forward_dynamics_vjp(model, params, *motion, list(wrt.values()), wrenches, options.passive)
 
 
-def _center_of_mass(model: Model, params: Parameters, x: Expressions, options: FunctionOptions) -> Expressions:
-    return {"com": center_of_mass(model, params, x["q"])[1]}
-
-
-def _com_jacobian(model: Model, params: Parameters, x: Expressions, options: FunctionOptions) -> Expressions:
-    return {"J": com_jacobian(model, params, x["q"])}
-
-
-def _kinetic_energy(model: Model, params: Parameters, x: Expressions, options: FunctionOptions) -> Expressions:
-    return {"energy": kinetic_energy(model, params, x["q"], x["v"])}
-
-
 def _potential_energy(model: Model, params: Parameters, x: Expressions, options: FunctionOptions) -> Expressions:
     springs = options.passive is not None and options.passive.springs
     return {"energy": potential_energy(model, params, x["q"], springs)}
 
 
-def _momentum(model: Model, params: Parameters, x: Expressions, options: FunctionOptions) -> Expressions:
-    return {"momentum": momentum(model, params, x["q"], x["v"])}
-
-
-def _momentum_matrix(model: Model, params: Parameters, x: Expressions, options: FunctionOptions) -> Expressions:
-    return {"A": momentum_matrix(model, params, x["q"])}
-
-
-def _integrate(model: Model, params: Parameters, x: Expressions, options: FunctionOptions) -> Expressions:
-    return {"q": integrate(model, x["q"], x["v"], x["dt"])}
-
-
-def _difference(model: Model, params: Parameters, x: Expressions, options: FunctionOptions) -> Expressions:
-    return {"v": difference(model, x["q0"], x["q1"])}
-
+# --- the table ----------------------------------------------------------------------------------------------------------
 
 _LINK = frozenset({"link"})
 _POSES = frozenset({"link", "links", "with_quaternion"})
@@ -239,21 +201,23 @@ _PASSIVE = frozenset({"passive"})
 
 FUNCTIONS: dict[str, RobotFunction] = {
     "forward_kinematics": RobotFunction(("q",), _forward_kinematics, _POSES),
-    "jacobian": RobotFunction(("q",), _jacobian, _LINK),
-    "jacobian_dot": RobotFunction(("q", "v"), _jacobian_dot, _LINK),
+    "jacobian": RobotFunction(("q",), lambda m, p, x, o: {"J": jacobian(m, p, x["q"], _link(o))}, _LINK),
+    "jacobian_dot": RobotFunction(
+        ("q", "v"), lambda m, p, x, o: {"J_dot": jacobian_dot(m, p, x["q"], x["v"], _link(o))}, _LINK
+    ),
     "link_velocity": RobotFunction(("q", "v"), _link_velocity, _LINK),
     "link_acceleration": RobotFunction(("q", "v", "a"), _link_acceleration, _LINK),
-    "mass_matrix": RobotFunction(("q",), _mass_matrix),
+    "mass_matrix": RobotFunction(("q",), lambda m, p, x, o: {"M": crba(m, p, x["q"])}),
     "inverse_dynamics": RobotFunction(("q", "v", "a"), _inverse_dynamics, _FORCES),
     "forward_dynamics": RobotFunction(("q", "v", "tau"), _forward_dynamics, _FORCES, _forward_dynamics_vjp),
     "bias_forces": RobotFunction(("q", "v"), _bias_forces, _FORCES),
     "gravity_torques": RobotFunction(("q",), _gravity_torques),
-    "center_of_mass": RobotFunction(("q",), _center_of_mass),
-    "com_jacobian": RobotFunction(("q",), _com_jacobian),
-    "kinetic_energy": RobotFunction(("q", "v"), _kinetic_energy),
+    "center_of_mass": RobotFunction(("q",), lambda m, p, x, o: {"com": center_of_mass(m, p, x["q"])[1]}),
+    "com_jacobian": RobotFunction(("q",), lambda m, p, x, o: {"J": com_jacobian(m, p, x["q"])}),
+    "kinetic_energy": RobotFunction(("q", "v"), lambda m, p, x, o: {"energy": kinetic_energy(m, p, x["q"], x["v"])}),
     "potential_energy": RobotFunction(("q",), _potential_energy, _PASSIVE),
-    "momentum": RobotFunction(("q", "v"), _momentum),
-    "momentum_matrix": RobotFunction(("q",), _momentum_matrix),
-    "integrate": RobotFunction(("q", "v", "dt"), _integrate),
-    "difference": RobotFunction(("q0", "q1"), _difference),
+    "momentum": RobotFunction(("q", "v"), lambda m, p, x, o: {"momentum": momentum(m, p, x["q"], x["v"])}),
+    "momentum_matrix": RobotFunction(("q",), lambda m, p, x, o: {"A": momentum_matrix(m, p, x["q"])}),
+    "integrate": RobotFunction(("q", "v", "dt"), lambda m, p, x, o: {"q": integrate(m, x["q"], x["v"], x["dt"])}),
+    "difference": RobotFunction(("q0", "q1"), lambda m, p, x, o: {"v": difference(m, x["q0"], x["q1"])}),
 }

@@ -23,20 +23,22 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class Foldable(Protocol):
-    """What a module offers to be folded in."""
+    """A module that can be folded into kernels."""
 
     def raws(self) -> Sequence[torch.Tensor]:
-        """The tensors its value is computed from."""
+        """Return the tensors that its value is computed from."""
         ...
 
     def symbolic(self, *raws: SX) -> Any:
-        """What `forward` computes, as an expression of symbols with the shapes of `raws` (numbers are 1 x 1, vectors are columns);
-        a tuple of expressions for groups of parameters. Expressions are reshaped row by row where needed."""
+        """Return what `forward` computes, as an expression of symbols with the shapes of `raws` (vectors are columns).
+
+        A group of parameters is a tuple of expressions. Expressions are reshaped row by row where needed.
+        """
         ...
 
 
 def is_foldable(module: nn.Module) -> bool:
-    """Whether its symbolic form says all that a call does: no hook and no method of a subclass changes it."""
+    """Return whether the symbolic form of a module says all that a call does: no hook and no subclass changes it."""
     if not isinstance(module, Foldable) or module._forward_hooks or module._forward_pre_hooks:
         return False
     for cls in type(module).__mro__:
@@ -48,8 +50,10 @@ def is_foldable(module: nn.Module) -> bool:
 
 
 def fold(params: Parameters, entries: Iterable[Learnable]) -> tuple[Parameters, dict[str, SX]]:
-    """Replace every learnable parameter by an expression of its module's raw tensors or, where that cannot be, by a symbol of its
-    own. Returns the new parameters and the symbols by name."""
+    """Replace every learnable parameter by an expression of its module's raw tensors or, if there is none, by a symbol.
+
+    Returns the new parameters and the symbols by name.
+    """
     symbols: dict[str, SX] = {}
     for entry in entries:
         if not is_foldable(entry.module):
@@ -65,7 +69,7 @@ def fold(params: Parameters, entries: Iterable[Learnable]) -> tuple[Parameters, 
 
 
 def raw_names(entry: Learnable) -> list[str]:
-    """Names of the kernel inputs that a folded module's raw tensors are."""
+    """Return the names of the kernel inputs for a folded module's raw tensors."""
     count = len(entry.module.raws())  # type: ignore[operator]
     return [f"raw{k}:{entry.parameter}:{entry.owner}".rstrip(":") for k in range(count)]
 
@@ -76,6 +80,6 @@ def _raw_shapes(entry: Learnable) -> list[tuple[int, int]]:
 
 
 def _rows(x: SX, shape: tuple[int, int]) -> SX:
-    """In this shape, read row by row as tensors are."""
+    """Return x in another shape, read row by row as tensors are."""
     x = SX(x)
     return x if x.shape == shape else ca.reshape(ca.vec(x.T), shape[1], shape[0]).T

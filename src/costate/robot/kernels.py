@@ -1,4 +1,4 @@
-"""From a row of the physics table to a compiled kernel."""
+"""Kernels of robot functions, from rows of the physics table."""
 
 from __future__ import annotations
 
@@ -21,8 +21,11 @@ Outputs = Callable[[dict[str, SX]], dict[str, SX]]
 
 
 def robot_kernel(model: Model, name: str, learnable: Sequence[Key] = (), **options: Any) -> Kernel:
-    """Kernel of a robot function. Its inputs are those of the function, then one for every learnable parameter that it depends
-    on; whatever is not learnable is folded into the code."""
+    """Return the kernel of a robot function.
+
+    Its inputs are those of the function, then one for every learnable parameter that it depends on; whatever is not learnable
+    is folded into the code.
+    """
     params, symbols = Parameters.of(model).symbolic(learnable)
     return _compile(model, params, symbols, name, options)
 
@@ -30,8 +33,11 @@ def robot_kernel(model: Model, name: str, learnable: Sequence[Key] = (), **optio
 def folded_kernel(
     model: Model, name: str, learnable: Iterable[Learnable], shape_outputs: Outputs | None = None, **options: Any
 ) -> Kernel:
-    """The same with parametrisations inside: inputs are the raw tensors of modules that can be folded in, and the values of
-    others. shape_outputs: changes the outputs, for functions without a gradient of their own."""
+    """Return the kernel of a robot function with parametrisations inside.
+
+    Its further inputs are the raw tensors of modules that can be folded in, and the values of others. shape_outputs: a change
+    of the outputs, for functions without a gradient of their own.
+    """
     params, symbols = fold(Parameters.of(model), learnable)
     return _compile(model, params, symbols, name, options, shape_outputs)
 

@@ -1,50 +1,62 @@
-"""Learnable parameters of a robot: which there are, what they are worth in a call, and how they go back into a model."""
+"""Learnable parameters of a robot: which there are, and what they are worth in a call.
+
+A physical parameter (the mass of a link, the damping of a joint) is named by a key (kind, owner). Normally it is a number that
+is folded into the compiled code. `robot.learn` puts a module in its place; the kernels compiled from then on have an input for
+it. There are two ways to feed that input:
+
+- a module that can say symbolically what it computes is folded into the kernel (`folding.py`): the input is its raw tensor;
+- any other module is run before each call, perhaps on the state (q, v), and the input is the value that it returns.
+
+`Learnables` keeps the modules of one robot as submodules, so that `robot.parameters()` and `state_dict()` see them, and finds
+for every input of a kernel the tensor to pass. `version` changes with the set of modules: it is part of the key under which the
+robot keeps its kernels. `identified.py` puts the present values back into a model.
+"""
 
 from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from costate.core.fork import cached_property
+from costate.core.names import did_you_mean
 from costate.kernel.signature import Spec
-from costate.model import Inertia, Joint, Link, Model, Transform
+from costate.model import Model
 from costate.physics import Parameters
 from costate.physics.params import KINDS, Key
 from costate.robot.folding import is_foldable, raw_names
+from costate.robot.identified import with_parameters
 from costate.robot.params import Parametrisation
 
-Tensor = torch.Tensor
-
-# Parameters that one module gives together, as a tuple in this order.
 GROUPS: dict[str, tuple[str, ...]] = {"inertial": ("mass", "com", "inertia"), "origin": ("translation", "rotation")}
+"""Parameters that one module gives together, as a tuple in this order."""
 
 STATE = ("q", "v")
 """Arguments a module may ask for by naming them in its forward."""
 
 ROTATION_TOLERANCE = 1e-6
-"""How far R R^T may be from the identity."""
+"""Largest difference of R R^T from the identity."""
 
 
 @dataclass(frozen=True)
 class Learnable:
-    """One module and the parameter it stands for."""
+    """A module and the parameter that it stands for."""
 
     owner: str
-    """Link or joint; "" for gravity."""
+    """Name of the link or joint; "" for gravity."""
     parameter: str
-    """A key of KINDS or GROUPS."""
+    """Parameter, a key of KINDS or GROUPS."""
     module: nn.Module
 
     @cached_property
     def keys(self) -> tuple[Key, ...]:
-        """The physical parameters it gives."""
+        """Physical parameters that it gives."""
         return tuple((kind, self.owner) for kind in GROUPS.get(self.parameter, (self.parameter,)))
 
     @property
@@ -53,16 +65,16 @@ class Learnable:
 
     @cached_property
     def inputs(self) -> tuple[str, ...]:
-        """Names of the kernel inputs it gives."""
+        """Names of the kernel inputs that it gives."""
         return tuple(map(input_name, self.keys))
 
     @cached_property
     def wants(self) -> tuple[str, ...]:
-        """Which parts of the state its forward asks for."""
+        """Parts of the state that its forward asks for."""
         return tuple(name for name in STATE if name in inspect.signature(self.module.forward).parameters)
 
     def values(self, q: Tensor | None = None, v: Tensor | None = None) -> dict[str, Tensor]:
-        """Kernel input -> value, shape (..., *shape of the parameter)."""
+        """Return the value of each kernel input, shape (..., *shape of the parameter)."""
         out = self.module(**{name: q if name == "q" else v for name in self.wants})
         parts = tuple(out) if isinstance(out, tuple | list) else (out,)
         if len(parts) != len(self.keys):
@@ -85,13 +97,13 @@ class Learnable:
 
 
 def input_name(key: Key) -> str:
-    """As `Parameters.symbolic` names its symbols."""
+    """Return the name of a kernel input, as `Parameters.symbolic` names its symbols."""
     return ":".join(key).rstrip(":")
 
 
 @cache
 def shape_of(kind: str) -> tuple[int, ...]:
-    """Shape of a parameter as a tensor."""
+    """Return the shape of a parameter as a tensor."""
     rows, columns = KINDS[kind][1]
     return (rows,) if columns == 1 else (rows, columns)
 
@@ -106,12 +118,13 @@ class Learnables(nn.Module):
         self._keys: tuple[Key, ...] = ()
         self._raws: dict[str, tuple[Learnable, int]] = {}
         self.version = 0
-        """Changes whenever something is added or removed."""
+        """Number that changes whenever something is added or removed."""
 
     def __len__(self) -> int:
         return len(self._entries)
 
     def list(self) -> list[Learnable]:
+        """Return all entries."""
         return list(self._entries.values())
 
     def add(self, name: str | None, parameter: str, module: nn.Module) -> Learnable:
@@ -140,12 +153,14 @@ class Learnables(nn.Module):
         return entry
 
     def remove(self, name: str | None, parameter: str) -> None:
+        """Go back to the model's own value."""
         entry = self.find(name, parameter)
         delattr(self, _module_name(entry))
         del self._entries[parameter, entry.owner]
         self._update()
 
     def find(self, name: str | None, parameter: str) -> Learnable:
+        """Return the entry of a parameter; raise KeyError if it is not learnable."""
         key = parameter, self._owner(name, parameter)
         if key not in self._entries:
             known = ", ".join(map(str, self._entries.values())) or "nothing is learnable yet"
@@ -153,7 +168,7 @@ class Learnables(nn.Module):
         return self._entries[key]
 
     def keys(self) -> tuple[Key, ...]:
-        """All physical parameters that are learnable."""
+        """Return all physical parameters that are learnable."""
         return self._keys
 
     def _update(self) -> None:
@@ -164,8 +179,10 @@ class Learnables(nn.Module):
         self.version += 1
 
     def values(self, wanted: Sequence[Spec], q: Tensor, v: Tensor | None) -> list[Tensor]:
-        """Values of the inputs of a kernel, in order: raw tensors of what is folded in, else the parameters themselves. Modules
-        that are not needed are not run."""
+        """Return the values of a kernel's inputs, in order: raw tensors of modules that are folded in, else the parameters.
+
+        Modules that are not needed are not run.
+        """
         found: dict[str, Tensor] = {}
         values = []
         for spec in wanted:
@@ -182,7 +199,7 @@ class Learnables(nn.Module):
         return values
 
     def model(self) -> Model:
-        """The robot with its parameters as they are now."""
+        """Return the robot with its parameters as they are now."""
         values: dict[Key, np.ndarray] = {}
         for entry in self._entries.values():
             if entry.wants:
@@ -199,11 +216,12 @@ class Learnables(nn.Module):
         return with_parameters(self._model, values)
 
     def _owner(self, name: str | None, parameter: str) -> str:
-        """The link or joint meant. A joint may be named by the link it moves."""
+        """Return the link or joint that is meant. A joint may be named by the link it moves."""
         kind = GROUPS.get(parameter, (parameter,))[0]
         if kind not in KINDS:
-            known = ", ".join([*KINDS, *GROUPS])
-            raise ValueError(f"there is no parameter '{parameter}'; learnable are {known}")
+            known = [*KINDS, *GROUPS]
+            hint = did_you_mean(parameter, known)
+            raise ValueError(f"there is no parameter '{parameter}'; {hint or 'learnable are ' + ', '.join(known)}")
         what = KINDS[kind][0]
         if what == "model":
             return ""
@@ -220,11 +238,18 @@ class Learnables(nn.Module):
             )
         return str(name)
 
+    def present(self, key: Key) -> Tensor:
+        """Return the value of a parameter now: what its module gives, or the model's own number (float64)."""
+        for entry in self._entries.values():
+            if key in entry.keys:
+                return entry.values()[input_name(key)]
+        return self._constant(key)
+
     def _constant(self, key: Key) -> Tensor:
         return torch.as_tensor(Parameters.of(self._model).number(key)).reshape(shape_of(key[0]))
 
     def _check(self, entry: Learnable) -> None:
-        """What can be known before the first call: shapes, and that rotations are some."""
+        """Check what can be known before the first call: shapes, and that rotations are rotations."""
         if entry.wants:
             return
         required = [
@@ -243,47 +268,6 @@ class Learnables(nn.Module):
             R = found[input_name(key)]
             if key[0] == "rotation" and not _is_rotation(R):
                 raise ValueError(f"{entry}: its module does not give rotation matrices; use cs.params.Rotation()")
-
-
-def with_parameters(model: Model, values: dict[Key, np.ndarray]) -> Model:
-    """A model with some of its physical parameters replaced."""
-    links = tuple(_with_link(link, values) for link in model.links)
-    joints = tuple(_with_joint(joint, values) for joint in model.joints)
-    gravity = np.asarray(values.get(("gravity", ""), model.gravity), float).reshape(3)
-    return replace(model, links=links, joints=joints, gravity=gravity)
-
-
-def _with_link(link: Link, values: dict[Key, np.ndarray]) -> Link:
-    own = {kind: values[kind, link.name] for kind in GROUPS["inertial"] if (kind, link.name) in values}
-    if not own:
-        return link
-    old = link.inertia
-    mass = float(np.asarray(own.get("mass", old.mass)).reshape(()))
-    com, matrix = np.asarray(own.get("com", old.com)).reshape(3), np.asarray(own.get("inertia", old.matrix))
-    return replace(link, inertia=Inertia(mass, com, matrix.reshape(3, 3)))
-
-
-def _with_joint(joint: Joint, values: dict[Key, np.ndarray]) -> Joint:
-    own = {kind: x for (kind, owner), x in values.items() if owner == joint.name and KINDS[kind][0] == "joint"}
-    if not own:
-        return joint
-    rotation = np.asarray(own.pop("rotation", joint.origin.rotation)).reshape(3, 3)
-    translation = np.asarray(own.pop("translation", joint.origin.translation)).reshape(3)
-    axis = np.asarray(own.pop("axis", joint.axis)).reshape(3)
-    scalars = {kind: float(np.asarray(x).reshape(())) for kind, x in own.items()}
-    return replace(joint, origin=Transform(rotation, translation), axis=axis / np.linalg.norm(axis), **scalars)
-
-
-def impossible_links(model: Model, names: Iterable[str]) -> list[str]:
-    """Those of the links whose mass is negative or whose inertia no distribution of mass has."""
-    found = []
-    for name in names:
-        inertia = model.link(name).inertia
-        moments = np.linalg.eigvalsh(inertia.matrix)
-        slack = 1e-9 * max(moments.max(), 0.0)
-        if inertia.mass < 0 or moments[0] < -slack or moments[0] + moments[1] < moments[2] - slack:
-            found.append(name)
-    return found
 
 
 def _module_name(entry: Learnable) -> str:

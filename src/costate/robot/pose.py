@@ -6,7 +6,7 @@ from functools import cache
 from typing import NamedTuple
 
 import casadi as ca
-import torch
+from torch import Tensor
 
 from costate.kernel import Kernel
 from costate.physics.algebra import quaternion
@@ -15,19 +15,19 @@ from costate.physics.algebra import quaternion
 class Pose(NamedTuple):
     """Pose of a frame in the world."""
 
-    position: torch.Tensor
+    position: Tensor
     """Origin [m], shape (..., 3)."""
-    rotation: torch.Tensor
-    """Axes as columns, shape (..., 3, 3)."""
+    rotation: Tensor
+    """Rotation matrix with the axes as columns, shape (..., 3, 3)."""
 
     @property
-    def quaternion(self) -> torch.Tensor:
+    def quaternion(self) -> Tensor:
         """Orientation as a unit quaternion xyzw with its largest component positive, shape (..., 4)."""
         return _to_quaternion().apply([self.rotation])[0]
 
     @staticmethod
-    def of(position: torch.Tensor, quaternion: torch.Tensor) -> Pose:
-        """From position (..., 3) and unit quaternion xyzw (..., 4)."""
+    def of(position: Tensor, quaternion: Tensor) -> Pose:
+        """Return the pose of a position (..., 3) and a unit quaternion xyzw (..., 4)."""
         return Pose(position, _to_rotation().apply([quaternion])[0])
 
 

@@ -1,10 +1,11 @@
-"""Residual models: networks that add what the analytic dynamics lacks.
+"""Residual models: networks that add torques which the analytic dynamics lacks.
 
     robot.augment(cs.residual.JointFriction(robot.nv))
     robot.augment(cs.residual.TorqueNetwork(robot.nq, robot.nv))
 
 A residual is a module whose forward takes any of q, v and a by these names and returns torques (..., nv) that the joints need
-on top: tau = M a + h + residual, positive along v like damping. These networks start at zero, so a robot is at first what it was.
+on top: tau = M a + h + residual, positive along v like damping. These networks start at zero, so that a robot with a new one
+moves as before.
 """
 
 from __future__ import annotations
@@ -14,9 +15,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-Tensor = torch.Tensor
 ARGUMENTS = ("q", "v", "a")
 
 
@@ -30,8 +30,9 @@ class JointFriction(nn.Module):
     scale: Tensor
 
     def __init__(self, nv: int, hidden: int = 16, harmonics: int = 0, scale: float | Tensor = 1.0, speed: float = 1.0):
-        """scale: typical friction [N m or N], a number or (nv,); speed: typical joint speed [rad/s or m/s].
+        """Make a network that returns zero.
 
+        scale: typical friction [N m or N], a number or (nv,); speed: typical joint speed [rad/s or m/s].
         Ripple is for robots whose q and v have the same length.
         """
         super().__init__()
@@ -59,7 +60,10 @@ class TorqueNetwork(nn.Module):
     def __init__(
         self, nq: int, nv: int, hidden: Sequence[int] = (64, 64), scale: float | Tensor = 1.0, speed: float = 1.0
     ):
-        """scale: typical torque [N m or N], a number or (nv,); speed: typical joint speed [rad/s or m/s]."""
+        """Make a network that returns zero.
+
+        scale: typical torque [N m or N], a number or (nv,); speed: typical joint speed [rad/s or m/s].
+        """
         super().__init__()
         self.speed = float(speed)
         self.register_buffer("scale", torch.as_tensor(scale, dtype=torch.float64).expand(nv).clone())
@@ -73,7 +77,7 @@ class TorqueNetwork(nn.Module):
 
 
 def mlp(n_in: int, hidden: Sequence[int], n_out: int) -> nn.Sequential:
-    """Fully connected layers with tanh between them."""
+    """Return fully connected layers with tanh between them."""
     sizes = [n_in, *hidden]
     layers: list[nn.Module] = []
     for a, b in pairwise(sizes):
@@ -85,6 +89,7 @@ class Residuals(nn.ModuleList):
     """The residuals of one robot, added up."""
 
     def add(self, module: nn.Module) -> nn.Module:
+        """Add a residual and return it."""
         if not isinstance(module, nn.Module):
             raise TypeError(f"a residual is an nn.Module, an object and not a class; {module!r} given")
         names = inspect.signature(module.forward).parameters
@@ -98,7 +103,7 @@ class Residuals(nn.ModuleList):
         return module
 
     def torque(self, nv: int, q: Tensor, v: Tensor, a: Tensor | None) -> Tensor:
-        """Sum (..., nv); a is None where accelerations are not known yet."""
+        """Return the sum of all residuals (..., nv); a is None where accelerations are not known yet."""
         total: Tensor | None = None
         state = {"q": q, "v": v, "a": a}
         for module in self:

@@ -9,19 +9,19 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
+from costate.core.names import did_you_mean
 from costate.kernel import Kernel
 from costate.model import Model, load_model, write_urdf
 from costate.physics import FUNCTIONS
 from costate.physics.integrate import neutral
+from costate.robot.identified import impossible_links
 from costate.robot.kernels import folded_kernel, robot_kernel
-from costate.robot.learnable import Learnable, Learnables, impossible_links
+from costate.robot.learnable import Learnable, Learnables
 from costate.robot.params import Unconstrained
 from costate.robot.pose import Pose
 from costate.robot.residual import Residuals
-
-Tensor = torch.Tensor
 
 
 def load_robot(
@@ -30,32 +30,34 @@ def load_robot(
     gravity: Sequence[float] | None = None,
     package_dirs: Sequence[str | Path] = (),
 ) -> Robot:
-    """A robot by built-in name ("ur5"), or from a URDF or MJCF file.
+    """Return a robot by built-in name ("ur5"), or from a URDF or MJCF file.
 
     Args:
         source: Name or path.
-        floating_base: Whether the base moves freely; None: as the file or the built-in robot says.
-        gravity: In world axes [m/s^2], instead of the model's own.
-        package_dirs: Where to look for meshes named package://...
+        floating_base: True lets the base move freely, False fixes it; None: as the file or the built-in robot says.
+        gravity: Gravity in world axes [m/s^2], instead of the model's own.
+        package_dirs: Folders in which meshes named package://... are looked for.
     """
     model = load_model(source, floating_base=floating_base, package_dirs=package_dirs)
     return Robot(model if gravity is None else model.with_gravity(np.asarray(gravity, float)))
 
 
 class Robot(nn.Module):
-    """A robot. Every function takes any number of leading batch dimensions, float64 or float32, and is differentiable in every
-    argument. Layout of q and v, frames and units: docs/conventions.md.
+    """A robot whose kinematics and dynamics are functions of tensors.
 
-    Functions are compiled when first called, and found on disk from then on.
+    Every function takes any number of leading batch dimensions, float64 or float32, and is differentiable in every argument.
+    Functions are compiled when they are first called, and found on disk from then on. docs/conventions.md describes the layout
+    of q and v, frames and units.
     """
 
     lower: Tensor
     """Lower position limits [rad or m], -inf where there is none, shape (nv,)."""
     upper: Tensor
+    """Upper position limits, likewise."""
     max_velocity: Tensor
-    """[rad/s or m/s], shape (nv,)."""
+    """Largest speeds [rad/s or m/s], shape (nv,)."""
     max_effort: Tensor
-    """[N m or N], shape (nv,)."""
+    """Largest torques or forces [N m or N], shape (nv,)."""
 
     def __init__(self, model: Model):
         super().__init__()
@@ -95,11 +97,11 @@ class Robot(nn.Module):
         return [link.name for link in self.model.links]
 
     def neutral(self, *batch: int, dtype: torch.dtype = torch.float64) -> Tensor:
-        """Configuration with all joints at zero and identity orientations, shape (*batch, nq)."""
+        """Return the configuration with all joints at zero and identity orientations, shape (*batch, nq)."""
         return torch.as_tensor(neutral(self.model), dtype=dtype).expand(*batch, self.nq).clone()
 
     def random_configuration(self, *batch: int, generator: torch.Generator | None = None) -> Tensor:
-        """Uniform within limits (within +-pi, +-1 m where there are none), orientations uniform, shape (*batch, nq)."""
+        """Return random configurations, uniform within limits (within +-pi where there are none), shape (*batch, nq)."""
         u = torch.rand(*batch, self.nv, dtype=torch.float64, generator=generator)
         low = torch.where(self.lower.isinf(), torch.full_like(self.lower, -torch.pi), self.lower)
         high = torch.where(self.upper.isinf(), torch.full_like(self.upper, torch.pi), self.upper)
@@ -108,38 +110,38 @@ class Robot(nn.Module):
     # --- kinematics -----------------------------------------------------------------------------------------------
 
     def forward_kinematics(self, q: Tensor, link: str | None = None) -> Any:
-        """Pose of a link, or of all links as a dict by name. q: (..., nq)."""
+        """Return the pose of a link, or of all links as a dict by name. q: (..., nq)."""
         if link is not None:
             return Pose(*self._call("forward_kinematics", [q], link=self._known(link)))
         found = self._call("forward_kinematics", [q])
         return {name: Pose(found[2 * k], found[2 * k + 1]) for k, name in enumerate(self.link_names)}
 
     def jacobian(self, q: Tensor, link: str) -> Tensor:
-        """Geometric Jacobian (..., 6, nv): linear rows, then angular; world axes, at the link's origin."""
+        """Return the geometric Jacobian (..., 6, nv): linear rows, then angular; world axes, at the link's origin."""
         return self._columns(self._call("jacobian", [q], link=self._known(link))[0])
 
     def jacobian_dot(self, q: Tensor, v: Tensor, link: str) -> Tensor:
-        """Time derivative of the Jacobian along v, (..., 6, nv)."""
+        """Return the time derivative of the Jacobian along v, (..., 6, nv)."""
         return self._columns(self._call("jacobian_dot", [q, v], link=self._known(link))[0])
 
     def link_velocity(self, q: Tensor, v: Tensor, link: str) -> Tensor:
-        """Velocity of a link's origin [m/s] and angular velocity [rad/s], world axes, (..., 6)."""
+        """Return the velocity of a link's origin [m/s] and its angular velocity [rad/s], world axes, (..., 6)."""
         return torch.cat(list(self._call("link_velocity", [q, v], link=self._known(link))), -1)
 
     def link_acceleration(self, q: Tensor, v: Tensor, a: Tensor, link: str) -> Tensor:
-        """Acceleration of a link's origin [m/s^2] and angular acceleration [rad/s^2], world axes, (..., 6)."""
+        """Return the acceleration of a link's origin [m/s^2] and its angular acceleration [rad/s^2], world axes, (..., 6)."""
         return torch.cat(list(self._call("link_acceleration", [q, v, a], link=self._known(link))), -1)
 
     def center_of_mass(self, q: Tensor) -> Tensor:
-        """[m], world axes, (..., 3)."""
+        """Return the centre of mass [m], world axes, (..., 3)."""
         return self._call("center_of_mass", [q])[0]
 
     def com_jacobian(self, q: Tensor) -> Tensor:
-        """Jacobian of the centre of mass (..., 3, nv)."""
+        """Return the Jacobian of the centre of mass (..., 3, nv)."""
         return self._columns(self._call("com_jacobian", [q])[0])
 
     def inverse_kinematics(self, pose: Pose, link: str, q0: Tensor | None = None, **options: Any) -> Tensor:
-        """Configurations (..., nq) that bring a link to a pose; see `costate.robot.inverse_kinematics`."""
+        """Return configurations (..., nq) that bring a link to a pose; see `costate.robot.inverse_kinematics`."""
         from costate.robot.inverse_kinematics import inverse_kinematics
 
         return inverse_kinematics(self, pose, self._known(link), q0, **options)
@@ -147,57 +149,59 @@ class Robot(nn.Module):
     # --- dynamics -------------------------------------------------------------------------------------------------
 
     def mass_matrix(self, q: Tensor) -> Tensor:
-        """M(q) (..., nv, nv), armature included."""
+        """Return the mass matrix M(q) (..., nv, nv), armature included."""
         return self._columns(self._call("mass_matrix", [q])[0])
 
     def inverse_dynamics(self, q: Tensor, v: Tensor, a: Tensor, wrenches: Mapping[str, Tensor] | None = None) -> Tensor:
-        """Joint torques [N m or N] (..., nv) that give accelerations a. wrenches: link -> (..., 6), force [N] at the link's origin
-        and torque [N m], world axes."""
+        """Return the joint torques [N m or N] (..., nv) that give accelerations a.
+
+        wrenches: link -> (..., 6), the force [N] at the link's origin and the torque [N m], world axes.
+        """
         tau = self._call("inverse_dynamics", [q, v, a], wrenches)[0]
         return tau + self.residuals.torque(self.nv, q, v, a) if self.residuals else tau
 
     def forward_dynamics(
         self, q: Tensor, v: Tensor, tau: Tensor, wrenches: Mapping[str, Tensor] | None = None
     ) -> Tensor:
-        """Joint accelerations (..., nv) under joint torques tau."""
+        """Return the joint accelerations (..., nv) under joint torques tau."""
         if self.residuals:
             tau = tau - self.residuals.torque(self.nv, q, v, None)
         return self._call("forward_dynamics", [q, v, tau], wrenches)[0]
 
     def bias_forces(self, q: Tensor, v: Tensor) -> Tensor:
-        """Coriolis, centrifugal, gravity and passive forces h(q, v) (..., nv): tau at zero acceleration."""
+        """Return Coriolis, centrifugal, gravity and passive forces h(q, v) (..., nv): tau at zero acceleration."""
         h = self._call("bias_forces", [q, v], None)[0]
         return h + self.residuals.torque(self.nv, q, v, torch.zeros_like(v)) if self.residuals else h
 
     def gravity_torques(self, q: Tensor) -> Tensor:
-        """Torques that hold the robot still, (..., nv)."""
+        """Return the torques that hold the robot still, (..., nv)."""
         return self._call("gravity_torques", [q])[0]
 
     def kinetic_energy(self, q: Tensor, v: Tensor) -> Tensor:
-        """[J], shape (...)."""
+        """Return the kinetic energy [J], shape (...)."""
         return self._call("kinetic_energy", [q, v])[0].squeeze(-1)
 
     def potential_energy(self, q: Tensor) -> Tensor:
-        """Of gravity and springs [J], shape (...)."""
+        """Return the potential energy of gravity and springs [J], shape (...)."""
         return self._call("potential_energy", [q])[0].squeeze(-1)
 
     def momentum(self, q: Tensor, v: Tensor) -> Tensor:
-        """Linear, and angular about the centre of mass, world axes, (..., 6)."""
+        """Return the linear momentum, and the angular one about the centre of mass, world axes, (..., 6)."""
         return self._call("momentum", [q, v])[0]
 
     def momentum_matrix(self, q: Tensor) -> Tensor:
-        """A with momentum = A v, (..., 6, nv)."""
+        """Return the matrix A with momentum = A v, (..., 6, nv)."""
         return self._columns(self._call("momentum_matrix", [q])[0])
 
     # --- configurations -------------------------------------------------------------------------------------------
 
     def integrate(self, q: Tensor, v: Tensor, dt: float | Tensor = 1.0) -> Tensor:
-        """Configuration reached by velocity v (held in the moving frame) during dt [s], (..., nq)."""
+        """Return the configuration reached by velocity v (held in the moving frame) during dt [s], (..., nq)."""
         dt = torch.as_tensor(dt, dtype=q.dtype if isinstance(q, Tensor) else None)
         return self._call("integrate", [q, v, dt.reshape(*dt.shape, 1)])[0]
 
     def difference(self, q0: Tensor, q1: Tensor) -> Tensor:
-        """Velocity (..., nv) that leads from q0 to q1 in one second."""
+        """Return the velocity (..., nv) that leads from q0 to q1 in one second."""
         return self._call("difference", [q0, q1])[0]
 
     # --- learning -------------------------------------------------------------------------------------------------
@@ -212,7 +216,7 @@ class Robot(nn.Module):
         Args:
             name: Link (mass, com, inertia, inertial) or joint (translation, rotation, origin, axis, damping, friction, armature,
                 stiffness, rest); a joint may be named by the link it moves. None for gravity.
-            module: Of `cs.params`, which start at the present value, or any nn.Module. Its forward takes nothing, or any of q and v
+            module: One of `cs.params`, which start at the present value, or any nn.Module. Its forward takes nothing, or q and v
                 by these names, and returns the parameter's shape, with leading batch dimensions if it differs per sample.
                 Functions without v in their arguments run it at v = 0. Default: Unconstrained.
         """
@@ -227,10 +231,11 @@ class Robot(nn.Module):
         self.learnt.find(name, parameter).module.requires_grad_(False)
 
     def unfreeze(self, name: str | None, parameter: str) -> None:
+        """Let gradients into a learnable parameter again."""
         self.learnt.find(name, parameter).module.requires_grad_(True)
 
     def learnable(self) -> list[Learnable]:
-        """What is learnable: owner, parameter, module, frozen or not."""
+        """Return what is learnable: owner, parameter, module, frozen or not."""
         return self.learnt.list()
 
     def augment(self, module: nn.Module) -> nn.Module:
@@ -242,7 +247,7 @@ class Robot(nn.Module):
         return self.residuals.add(module)
 
     def identified_model(self) -> Model:
-        """The model with all learnable parameters at their present values."""
+        """Return the model with all learnable parameters at their present values."""
         return self.learnt.model()
 
     def save_urdf(self, path: str | Path) -> None:
@@ -264,8 +269,10 @@ class Robot(nn.Module):
     # --- kernels --------------------------------------------------------------------------------------------------
 
     def kernel(self, function: str, **options: Any) -> Kernel:
-        """The kernel of a function, for NumPy calls and bound buffers: robot.kernel("forward_dynamics").numpy(...). Learnable
-        parameters are inputs."""
+        """Return the kernel of a function, for NumPy calls and bound buffers: robot.kernel("forward_dynamics").numpy(...).
+
+        Learnable parameters are inputs.
+        """
         keys = self.learnt.keys()
         key = function, keys, tuple(sorted(options.items()))
         if key not in self._kernels:
@@ -301,17 +308,18 @@ class Robot(nn.Module):
         return kernel.apply([*inputs, *self.learnt.values(wanted, *self._state(named))])
 
     def _state(self, named: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
-        """q and v among the arguments of a function; v = 0 for functions without it."""
+        """Return q and v among the arguments of a function; v = 0 for functions without it."""
         q = named["q"]
         return q, named["v"] if "v" in named else q.new_zeros(self.nv)
 
     def _columns(self, matrix: Tensor) -> Tensor:
-        """(..., rows, nv): to a kernel a matrix of one column is a vector."""
+        """Return a matrix (..., rows, nv): to a kernel a matrix of one column is a vector."""
         return matrix.unsqueeze(-1) if self.nv == 1 else matrix
 
     def _known(self, link: str) -> str:
         if link not in self.link_names:
-            raise ValueError(f"robot '{self.name}' has no link '{link}'; it has {', '.join(self.link_names)}")
+            hint = did_you_mean(str(link), self.link_names) or f"it has {', '.join(self.link_names)}"
+            raise ValueError(f"robot '{self.name}' has no link '{link}'; {hint}")
         return link
 
     def extra_repr(self) -> str:

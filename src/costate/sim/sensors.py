@@ -15,7 +15,6 @@ import numpy as np
 import torch
 from casadi import SX
 
-from costate.collision.rays import ray_distance
 from costate.collision.shapes import FAR
 from costate.kernel import Kernel, ProgramBuilder
 from costate.model import Model
@@ -250,7 +249,7 @@ class RangeFinder(Sensor):
             for k, direction in enumerate(self.directions):
                 d = SX(ca.sparsify(ca.DM(np.asarray(direction, float) / np.linalg.norm(direction))))
                 try:
-                    distance = ray_distance(placed.solid, at, turn @ d)
+                    distance = placed.solid.ray_distance(at, turn @ d)
                 except TypeError as error:
                     raise ValueError(f"RangeFinder: {error}; leave '{c.name}' out with ignore=") from None
                 readings[k] = ca.fmin(readings[k], distance)

@@ -35,7 +35,8 @@ from costate.model.builtin.parts import (
 from costate.robot import Robot
 from costate.sim import PGS, Compliant, Static, Torque, World
 from costate.sim.scene.shapes import cylinder, plane
-from costate.tasks.task import TARGET, Problems, Task, normal
+from costate.tasks.numbers import TARGET, normal
+from costate.train.solve.problems import Problems, Solvable
 
 Tensor = torch.Tensor
 
@@ -85,7 +86,7 @@ def rolling_ball(friction: float = ROLLING) -> Model:
 
 
 @dataclass(frozen=True, eq=False)
-class Golf(Task):
+class Golf(Solvable):
     """The task."""
 
     name: ClassVar[str] = "golf"

@@ -19,7 +19,8 @@ from costate.model.builtin.parts import BLUE, GREY, ORANGE, X, Y, Z, box, cylind
 from costate.robot import Robot
 from costate.sim import PGS, Static, Torque, World
 from costate.sim.scene.shapes import plane
-from costate.tasks.task import Problems, Task, normal, uniform
+from costate.tasks.numbers import normal, uniform
+from costate.train.solve.problems import Problems, Solvable
 
 Tensor = torch.Tensor
 
@@ -182,7 +183,7 @@ SYSTEMS: dict[str, System] = {
 
 
 @dataclass(frozen=True, eq=False)
-class IdentifyContact(Task):
+class IdentifyContact(Solvable):
     """The task. Every problem has its own first guess and its own noise."""
 
     name: ClassVar[str] = "identify_contact"

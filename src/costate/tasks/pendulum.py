@@ -17,13 +17,14 @@ from costate.core.fork import cached_property
 from costate.model.builtin.pendulum import LENGTH, MASS
 from costate.robot import Robot, load_robot
 from costate.sim import World
-from costate.tasks.task import Motions, Problems, Task, interpolate, normal
+from costate.tasks.numbers import interpolate, normal
+from costate.train.solve.problems import Motions, Problems, Solvable
 
 Tensor = torch.Tensor
 
 
 @dataclass(frozen=True, eq=False)
-class Pendulum(Task):
+class Pendulum(Solvable):
     """The task. Problems start near hanging, at rest, with small random torques."""
 
     name: ClassVar[str] = "pendulum"

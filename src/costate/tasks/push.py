@@ -23,7 +23,8 @@ from costate.model.builtin.parts import sphere as ball
 from costate.robot import Robot
 from costate.sim import PGS, Body, Static, VelocityServo, World
 from costate.sim.scene.shapes import box, plane, sphere
-from costate.tasks.task import TARGET, Motions, Problems, Task, interpolate, uniform
+from costate.tasks.numbers import TARGET, interpolate, uniform
+from costate.train.solve.problems import Motions, Problems, Solvable
 
 Tensor = torch.Tensor
 
@@ -55,7 +56,7 @@ def finger() -> Model:
 
 
 @dataclass(frozen=True, eq=False)
-class Push(Task):
+class Push(Solvable):
     """The task. Controls are commanded velocities of the finger [m/s]."""
 
     name: ClassVar[str] = "push"

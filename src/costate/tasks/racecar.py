@@ -16,7 +16,8 @@ from costate.core.fork import cached_property
 from costate.robot import Robot, load_robot
 from costate.sim import PGS, PositionServo, Static, VelocityServo, World
 from costate.sim.scene.shapes import box, plane
-from costate.tasks.task import TARGET, Problems, Task, uniform
+from costate.tasks.numbers import TARGET, uniform
+from costate.train.solve.problems import Problems, Solvable
 
 Tensor = torch.Tensor
 
@@ -25,7 +26,7 @@ STEERING = PositionServo(stiffness=100.0, damping=2.0, gravity_compensation=Fals
 
 
 @dataclass(frozen=True, eq=False)
-class Racecar(Task):
+class Racecar(Solvable):
     """The task. The unknown is log mu, so that friction stays positive."""
 
     name: ClassVar[str] = "racecar"

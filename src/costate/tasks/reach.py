@@ -18,7 +18,8 @@ from costate.model import Shape, Transform
 from costate.robot import Pose, Robot, load_robot
 from costate.sim import Static, World
 from costate.sim.scene.shapes import box, capsule, sphere
-from costate.tasks.task import TARGET, Problems, Task, uniform
+from costate.tasks.numbers import TARGET, uniform
+from costate.train.solve.problems import Problems, Solvable
 
 Tensor = torch.Tensor
 
@@ -52,7 +53,7 @@ class Scenes:
 
 
 @dataclass(frozen=True, eq=False)
-class Reach(Task):
+class Reach(Solvable):
     """The task. Unknowns are the arm's joints at the waypoints."""
 
     name: ClassVar[str] = "reach"
@@ -87,8 +88,8 @@ class Reach(Task):
             parameters=[f"position:{name}" for name in OBSTACLES],
         )
 
-    def shown(self, number: int) -> World:
-        """With the obstacles of one problem, and its goal."""
+    def shown(self, number: int = 0) -> World:
+        """Return a world with the obstacles of one problem, and its goal."""
         scenes = self.scenes([number])
         placed = [
             Static(name, shape, Transform(translation=scenes.params[f"position:{name}"][0].numpy()))

@@ -20,7 +20,8 @@ from costate.model import load_model
 from costate.robot import Robot
 from costate.sim import PGS, Body, PositionServo, Static, Torque, World
 from costate.sim.scene.shapes import sphere
-from costate.tasks.task import TARGET, Problems, Task, interpolate, normal
+from costate.tasks.numbers import TARGET, interpolate, normal
+from costate.train.solve.problems import Problems, Solvable
 
 Tensor = torch.Tensor
 
@@ -38,7 +39,7 @@ UNITS = (10.0, 10.0, 10.0, 10.0, 3.0, 3.0, 3.0, 0.001, 0.001)
 
 
 @dataclass(frozen=True, eq=False)
-class Throw(Task):
+class Throw(Solvable):
     """The task."""
 
     name: ClassVar[str] = "throw"

@@ -1,32 +1,37 @@
-"""What a training shows while it runs: a live table on a terminal, else a line now and then; and TensorBoard's files."""
+"""Progress of a training: a live table on a terminal, else a line now and then; and TensorBoard's files."""
 
 from __future__ import annotations
 
 import time
-from dataclasses import fields
+from collections.abc import Iterable
+from itertools import takewhile
 from types import TracebackType
 from typing import Any
 
-from costate.tasks.insertion import InsertionWeights
 from costate.train.run import Run
 
-TERMS = tuple(f.name for f in fields(InsertionWeights))
-"""Of the loss, as far as a row has them."""
 LINE_EVERY = 2.0
-"""Seconds, where there is no terminal."""
+"""Time between two lines, where there is no terminal [s]."""
 
 Row = dict[str, Any]
 
 
+def terms_of(row: Row, measured: Iterable[str]) -> list[str]:
+    """Return the names of the terms of the loss in a row of metrics: they stand between the loss and the measures."""
+    ends = {*measured, "gradient_norm"}
+    names = list(row)
+    return list(takewhile(lambda name: name not in ends, names[names.index("loss") + 1 :]))
+
+
 class Screen:
-    """Shows rows of metrics of a training; a context manager."""
+    """A screen that shows rows of metrics of a training; a context manager."""
 
     def __init__(self, run: Run):
         from rich.console import Console
 
         self.console = Console()
         self.total, self.first = run.options.iterations, run.checkpoint().iteration
-        self.title = f"{run.options.task.horizon} steps"
+        self.title, self.measured = f"{run.task.name}, {run.task.steps} steps", dict(run.task.measured)
         self.success: float | None = None
         self.begun = self.said = time.monotonic()
         self.live = None
@@ -52,17 +57,17 @@ class Screen:
             print(self.line(row), flush=True)
 
     def left(self, row: Row) -> float:
-        """Seconds until the end, at the pace so far."""
+        """Return the time until the end at the pace so far [s]."""
         done = row["iteration"] - self.first
         return (time.monotonic() - self.begun) / max(done, 1) * (self.total - row["iteration"])
 
     def facts(self, row: Row) -> dict[str, str]:
-        """What is shown, by name."""
+        """Return what is shown, by name."""
         success = "not yet known" if self.success is None else f"{100 * self.success:.1f} %"
         return {
             "iteration": f"{row['iteration']}/{self.total}",
             "loss": f"{row['loss']:.3f}",
-            "error": f"{row['error_mm']:.3f} mm, {row['tilt_deg']:.3f} deg",
+            "error": ", ".join(f"{row[name]:.3f} {unit}" for name, unit in self.measured.items()),
             "success": success,
             "gradient": f"{row['gradient_norm']:.2g} at most, {100 * row['clipped']:.0f} % clipped",
             "speed": f"{row['steps_per_second']:,.0f} control steps/s",
@@ -70,6 +75,7 @@ class Screen:
         }
 
     def line(self, row: Row) -> str:
+        """Return a row as one line."""
         return "  ".join(f"{name} {value}" for name, value in self.facts(row).items())
 
     def _table(self, row: Row) -> Any:
@@ -80,14 +86,15 @@ class Screen:
         table.add_row(self.title, ProgressBar(total=self.total, completed=row["iteration"], width=60))
         for name, value in self.facts(row).items():
             table.add_row(name, value)
-        table.add_row("terms", "  ".join(f"{name} {row[name]:.3f}" for name in TERMS if name in row))
+        table.add_row("terms", "  ".join(f"{name} {row[name]:.3f}" for name in terms_of(row, self.measured)))
         return table
 
 
 class Board:
-    """Writes rows of metrics for TensorBoard, if that is installed; a context manager."""
+    """A writer of rows of metrics for TensorBoard, if that is installed; a context manager."""
 
     def __init__(self, run: Run):
+        self.measured = tuple(run.task.measured)
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError:
@@ -107,6 +114,7 @@ class Board:
 
     def __call__(self, row: Row) -> None:
         if self.writer:
+            terms = terms_of(row, self.measured)
             for name, value in row.items():
                 if name != "iteration":
-                    self.writer.add_scalar(f"loss/{name}" if name in TERMS else name, float(value), row["iteration"])
+                    self.writer.add_scalar(f"loss/{name}" if name in terms else name, float(value), row["iteration"])

@@ -1,12 +1,12 @@
 """A run folder: all there is about one training.
 
-options.json            what was asked for
-run.json                seeds, versions, machine, when
+options.json            options of the training, and of the task
+run.json                task, seed, versions, machine, dates
 metrics.jsonl           one row per interval
 checkpoint.safetensors  weights, Adam's moments, iteration: one file, so that its parts belong together
 policy.safetensors/.json  the finished controller, see `costate.train.controller`
 evaluation.json         see `costate.train.evaluate`
-horizon.json, bound.json  see `costate.train.minimum_time`
+task.py                 the file of a task that is not a built-in one; opening the folder runs it
 tensorboard/            the metrics again
 """
 
@@ -17,7 +17,7 @@ import os
 import platform
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache
 from importlib.metadata import version
@@ -25,57 +25,78 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
 from costate.core.files import from_json, read_json, write_json
 from costate.core.tensors import read_tensors, write_tensors
-from costate.tasks.insertion import Insertion, Policy
-from costate.train.plan import TrainOptions, generator
+from costate.train.plan import TrainOptions
+from costate.train.registry import find_task, source_of
+from costate.train.streams import generator
+from costate.train.trainable import Trainable
 
 FORMAT = 1
-"""Raised when folders of before can no longer be read."""
+"""Number that is raised when older folders can no longer be read."""
+
+FILE = "task.py"
+"""Copy of the file that a task of the user's own is in."""
 
 Tensor = torch.Tensor
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Where a training stands, between two iterations."""
+    """The state of a training between two iterations."""
 
     iteration: int
-    """The next one."""
+    """Number of the next iteration."""
     policy: dict[str, Tensor]
-    """Its parameters by name."""
+    """Parameters of the policy by name."""
     moments: dict[str, dict[str, Tensor]]
     """Adam's state of each parameter; empty at the start."""
     metrics_bytes: int = 0
-    """Length of metrics.jsonl; what is behind was written after this checkpoint."""
+    """Length of metrics.jsonl; everything behind it was written after this checkpoint."""
     seconds: float = 0.0
-    """Spent on training so far."""
+    """Time spent on training so far [s]."""
     control_steps: int = 0
-    """Simulated in training so far."""
+    """Control steps simulated in training so far."""
 
 
 class Run:
     """A run folder. Use `Run.open` or `Run.create`."""
 
-    def __init__(self, path: Path, options: TrainOptions):
-        self.path, self.options = path, options
+    def __init__(self, path: Path, options: Any, kind: type[Trainable], make_task: Callable[[], Trainable]):
+        self.path, self.options, self.kind, self._make_task = path, options, kind, make_task
 
     @classmethod
-    def create(cls, path: str | Path, options: TrainOptions, policy: Mapping[str, Tensor] | None = None) -> Run:
-        """A new folder. policy: weights to start with, instead of random ones."""
+    def create(
+        cls,
+        path: str | Path,
+        task: Trainable | type[Trainable],
+        options: TrainOptions | None = None,
+        policy: Mapping[str, Tensor] | None = None,
+    ) -> Run:
+        """Make a new folder.
+
+        Args:
+            path: The folder; it must not exist, or be empty.
+            task: What is learnt; a class stands for the task with its default options.
+            options: Options of the training; None: the task's own defaults.
+            policy: Weights to start with, instead of random ones.
+        """
         path = Path(path)
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             raise ValueError(
                 f"{path} exists and is not an empty folder; choose another one, or continue a training with --resume"
             )
-        run = cls(path.with_name(f".{path.name}.{os.getpid()}"), options)
-        run.task  # noqa: B018  (refuses an impossible task before anything is written)
+        made = _made(task, task.options) if isinstance(task, type) else task
+        options = made.training if options is None else options
+        weights = policy or made.policy(options, generator("weights", options.seed)).state_dict()
+        run = cls(path.with_name(f".{path.name}.{os.getpid()}"), options, type(made), lambda: made)
         try:
             run.path.mkdir(parents=True)
-            write_json(run.path / "options.json", asdict(options))
-            run.save(Checkpoint(0, dict(policy or _initial(options)), {}))
-            write_json(run.path / "run.json", _origin(options))
+            write_json(run.path / "options.json", {"task": asdict(made.options)} | asdict(options))
+            run.save(Checkpoint(0, dict(weights), {}))
+            write_json(run.path / "run.json", _origin(options) | _told(type(made), run.path))
             os.replace(run.path, path)  # whole or not there, as its files are
         finally:
             shutil.rmtree(run.path, ignore_errors=True)
@@ -83,8 +104,8 @@ class Run:
         return run
 
     @classmethod
-    def open(cls, path: str | Path) -> Run:
-        """An existing folder."""
+    def open(cls, path: str | Path, task: type[Trainable] | None = None) -> Run:
+        """Open an existing folder. task: the class of its task, if that was never in a file."""
         path = Path(path)
         if not path.is_dir():
             raise ValueError(f"{path} is not a folder; a run folder is what `costate train` writes")
@@ -98,21 +119,27 @@ class Run:
         for name in ("options.json", "checkpoint.safetensors"):
             if not (path / name).is_file():
                 raise ValueError(f"{path} is damaged: it has no {name}")
-        return cls(path, from_json(TrainOptions, read_json(path / "options.json"), path / "options.json"))
+        kind = task or _task_of(path, note)
+        given, place = read_json(path / "options.json"), path / "options.json"
+        if not isinstance(given, dict):
+            raise ValueError(f"{place} is damaged: it has no options")
+        own = from_json(type(kind.options), given.pop("task", {}), place)
+        return cls(path, from_json(type(kind.training), given, place), kind, lambda: _made(kind, own))
 
     @cached_property
-    def task(self) -> Insertion:
-        return _task(self.options.task)
+    def task(self) -> Any:
+        """Task that is learnt, with the run's options."""
+        return self._make_task()
 
     @property
-    def policy(self) -> Policy:
-        """With the weights of the latest checkpoint."""
+    def policy(self) -> nn.Module:
+        """Policy with the weights of the latest checkpoint."""
         weights = self.checkpoint().policy
-        if not any(self.options.hidden in t.shape for t in weights.values()):  # before memory is asked for
+        if self.options.hidden > sum(t.numel() for t in weights.values()):  # before memory is asked for
             raise ValueError(
                 f"{self.path}: hidden={self.options.hidden} does not fit the checkpoint; was options.json changed?"
             )
-        policy = Policy(self.options.hidden)
+        policy = self.task.policy(self.options)
         try:
             policy.load_state_dict(weights)
         except RuntimeError as error:
@@ -121,15 +148,15 @@ class Run:
 
     @property
     def note(self) -> dict[str, Any]:
-        """run.json: seed, versions, machine, when it was started and finished."""
+        """Content of run.json: task, seed, versions, machine, when it was started and finished."""
         return read_json(self.path / "run.json")
 
     def finish(self, **more: Any) -> None:
-        """Note that the training is complete."""
+        """Write down that the training is complete."""
         write_json(self.path / "run.json", self.note | {"finished": _now()} | more)
 
     def differences(self) -> list[str]:
-        """What is not as it was when the run was begun, and may change the last bits."""
+        """Return what has changed since the run was begun, and may change the last bits."""
         then, now = self.note, _origin(self.options)
         versions = then.get("versions")
         if not isinstance(versions, dict):
@@ -140,16 +167,18 @@ class Run:
 
     @property
     def finished(self) -> bool:
+        """True if the training is complete."""
         return self.note.get("finished") is not None
 
     def save(self, checkpoint: Checkpoint) -> None:
+        """Write a checkpoint in place of the last one."""
         tensors = {f"policy/{name}": t for name, t in checkpoint.policy.items()}
         tensors |= {f"{key}/{name}": t for name, s in checkpoint.moments.items() for key, t in s.items()}
         note = {k: getattr(checkpoint, k) for k in ("iteration", "metrics_bytes", "seconds", "control_steps")}
         write_tensors(self.path / "checkpoint.safetensors", tensors, note)
 
     def checkpoint(self) -> Checkpoint:
-        """The latest."""
+        """Return the latest checkpoint."""
         tensors, note = read_tensors(self.path / "checkpoint.safetensors")
         parts: dict[str, dict[str, Tensor]] = {}
         for full, tensor in tensors.items():
@@ -162,7 +191,7 @@ class Run:
             raise ValueError(f"{self.path}/checkpoint.safetensors is not a checkpoint: {error}") from error
 
     def metrics(self) -> list[dict[str, Any]]:
-        """One row per interval, see `costate.train.trainer`. A row that is just being written is left out."""
+        """Return one row per interval, see `costate.train.trainer`. A row that is just being written is left out."""
         path = self.path / "metrics.jsonl"
         try:
             lines = path.read_text().splitlines(keepends=True) if path.exists() else []
@@ -173,31 +202,41 @@ class Run:
             raise ValueError(f"{path} is damaged: every line must be the fields of a row")
         return rows
 
+    def found(self, name: str) -> Any:
+        """Return the content of NAME.json, which a command has written into the folder; None if it has not."""
+        path = self.path / f"{name}.json"
+        return read_json(path) if path.exists() else None
+
     @property
     def evaluation(self) -> dict[str, Any] | None:
-        """What `costate evaluate` wrote: the fields of `costate.tasks.insertion.Metrics`, and how they were found."""
-        path = self.path / "evaluation.json"
-        return read_json(path) if path.exists() else None
-
-    @property
-    def horizon_curve(self) -> list[dict[str, Any]] | None:
-        """What `--minimum-time` found: a row per horizon, longest first."""
-        path = self.path / "horizon.json"
-        return read_json(path) if path.exists() else None
-
-    @property
-    def bound(self) -> dict[str, Any] | None:
-        """How the shortest horizon compares with the least time possible: see `costate.train.minimum_time.compare`."""
-        path = self.path / "bound.json"
-        return read_json(path) if path.exists() else None
+        """Result of `costate evaluate`: the metrics of the task, and how they were found."""
+        return self.found("evaluation")
 
 
-_task = lru_cache(maxsize=4)(Insertion)
-"""Runs of the same task share it: its worlds take seconds to set up."""
+@lru_cache(maxsize=4)
+def _made(task: type[Trainable], options: Any) -> Trainable:
+    """Return a task. Runs of the same task share it: its worlds take seconds to set up."""
+    return task(options)
 
 
-def _initial(options: TrainOptions) -> dict[str, Tensor]:
-    return Policy(options.hidden, generator("weights", options.seed)).state_dict()
+def _told(task: type[Trainable], path: Path) -> dict[str, Any]:
+    """Return the note about a task, with which `_task_of` finds it again; copies its file if it has one of its own."""
+    source = source_of(task)
+    if source is None:
+        return {"task": task.name}
+    shutil.copyfile(source, path / FILE)
+    return {"task": task.name, "class": task.__name__, "folder": str(source.resolve().parent)}
+
+
+def _task_of(path: Path, note: dict[str, Any]) -> type[Trainable]:
+    if (path / FILE).is_file():
+        return find_task(f"{path / FILE}:{note.get('class', '')}".removesuffix(":"), note.get("folder"))
+    try:
+        return find_task(note.get("task", ""))
+    except ValueError as error:
+        raise ValueError(
+            f"{path}: {error}; open it with Run.open(path, task=...) if its class is in no file"
+        ) from error
 
 
 def _origin(options: TrainOptions) -> dict[str, Any]:
@@ -206,7 +245,6 @@ def _origin(options: TrainOptions) -> dict[str, Any]:
 
     return {
         "format": FORMAT,
-        "task": "insertion",
         "seed": options.seed,
         "versions": {"costate": __version__, "python": platform.python_version()}
         | {name: version(name) for name in ("torch", "casadi", "llvmlite", "numpy")},

@@ -1,4 +1,4 @@
-"""Training a controller by back-propagation through the simulation, with Adam."""
+"""Training a policy for any task by back-propagation through the simulation, with Adam."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import os
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from io import FileIO
 from typing import Any
@@ -14,29 +15,32 @@ from typing import Any
 import torch
 
 from costate.core.files import locked
-from costate.sim import World
-from costate.tasks.insertion import Episodes, Insertion, InsertionWeights, Policy, Trajectory, draw, loss, run, total
 from costate.train.controller import save_policy
+from costate.train.episode import Trajectory, rollout
 from costate.train.evaluate import evaluate_policy
-from costate.train.plan import Iteration, generator, iteration
+from costate.train.plan import Iteration
+from costate.train.policy import acting
 from costate.train.run import Checkpoint, Run
+from costate.train.streams import generator
 
 Tensor = torch.Tensor
 Watch = Callable[[dict[str, Any]], None]
-"""Is given each row of metrics as it is written."""
+"""Function that is given each row of metrics as it is written."""
+Watching = Callable[[Run], AbstractContextManager[Watch]]
+"""Function that makes what watches the training of a run."""
 
 
 class DivergedError(ValueError):
-    """A loss or gradient that is not a number."""
+    """A loss or gradient that is not finite."""
 
 
 def train(folder: Run, watch: Watch = lambda row: None) -> None:
     """Train to the end, from the latest checkpoint on; then write the controller.
 
-    A row of metrics has: iteration (how many are done), loss and its terms, error_mm and tilt_deg (means over the batch when the
-    bottle should be seated), gradient_norm (longest of the interval), clipped (fraction of the interval's gradients that were),
-    learning_rate, funnel_factor, contact, control_steps and seconds (of training, in total), steps_per_second; and every
-    `watch_interval` success and success_error_mm, of a few episodes in the world with contact.
+    A row of metrics has: iteration (how many are done), loss and its terms, the task's measures (means over the batch),
+    gradient_norm (longest of the interval), clipped (fraction of the interval's gradients that were), learning_rate, the factors
+    of the task's plan, control_steps and seconds (of training, in total), steps_per_second; and every `watch_interval` success
+    and success_error, of a few new episodes in the task's world.
     """
     with locked(folder.path), _open_metrics(folder) as metrics:
         trainer = Trainer(folder)
@@ -52,7 +56,7 @@ def train(folder: Run, watch: Watch = lambda row: None) -> None:
 
 
 def _open_metrics(folder: Run) -> FileIO:
-    """metrics.jsonl, without what is later than the checkpoint: those rows come again. Remains of a killed process are removed."""
+    """Open metrics.jsonl, without rows later than the checkpoint: those come again. Remove what a killed process left behind."""
     for name in (".checkpoint.*", ".policy.*", ".run.*"):
         for remains in folder.path.glob(name):
             remains.unlink()
@@ -81,7 +85,7 @@ def _append(metrics: FileIO, row: dict[str, Any], folder: Run) -> None:
 
 
 class Trainer:
-    """A training between two iterations."""
+    """A training, between two iterations."""
 
     def __init__(self, folder: Run):
         o, point = folder.options, folder.checkpoint()
@@ -97,28 +101,28 @@ class Trainer:
                 self.adam.state[parameter] = point.moments[name]
 
     def save(self) -> None:
+        """Write a checkpoint."""
         moments = {name: dict(self.adam.state[p]) for name, p in self.policy.named_parameters()}
         weights = self.policy.state_dict()
         point = Checkpoint(self.done, weights, moments, self.metrics_bytes, self.seconds, self.control_steps)
         self.folder.save(point)
 
     def interval(self) -> dict[str, Any]:
-        """Iterations up to the next row of metrics, and that row."""
+        """Do the iterations up to the next row of metrics, and return that row."""
         o, first, steps, begun = self.options, self.done, self.control_steps, time.perf_counter()
         norms = []
         for number in range(first, min(first + o.interval, o.iterations)):
-            plan = iteration(o, number)
+            plan = self.task.plan(o, number)
             terms, trajectory, norm = self._iterate(plan)
             norms.append(norm)
         speed = (self.control_steps - steps) / (time.perf_counter() - begun)
-        row = {"iteration": self.done, "loss": float(total(terms, o.weights))}
-        row |= {name: float(term.mean()) for name, term in terms.items()} | _errors(self.task, trajectory)
+        row = {"iteration": self.done, "loss": float(self.task.total(terms, o))}
+        row |= {name: float(term.mean()) for name, term in terms.items()} | self.task.measures(trajectory)
         row |= {
             "gradient_norm": max(norms),
             "clipped": sum(n > o.clip for n in norms) / len(norms),
             "learning_rate": plan.learning_rate,
-            "funnel_factor": plan.funnel,
-            "contact": plan.contact,
+            **plan.factors,
             "control_steps": self.control_steps,
             "steps_per_second": speed,
         }
@@ -131,13 +135,15 @@ class Trainer:
         return row | {"seconds": self.seconds}
 
     def _iterate(self, plan: Iteration) -> tuple[dict[str, Tensor], Trajectory, float]:
-        """One step of Adam. Returns the terms of the loss, the episodes, and the length of the gradient before clipping."""
+        """Do one step of Adam. Return the terms of the loss, what happened, and the length of the gradient before clipping."""
         o, task = self.options, self.task
-        episodes = draw(task, plan.batch, generator("episodes", o.seed, plan.number), o.disturbances, spread=o.spread)
-        world = task.world if plan.contact else task.smooth_payload if o.disturbances.payload else task.smooth
-        weights = replace(o.weights, rest=plan.rest * o.weights.rest)
+        episodes = task.practice(plan, generator("episodes", o.seed, plan.number))
         self.adam.zero_grad()
-        terms, trajectory = _backward(task, world, self.policy, episodes, weights, plan.funnel)
+        trajectory = rollout(task, acting(self.policy, training=True), episodes, task.practised(plan))
+        terms = task.loss(trajectory, plan)
+        task.total(terms, o).backward()
+        terms = {name: term.detach() for name, term in terms.items()}
+        trajectory = replace(trajectory, states=trajectory.states.detach(), actions=trajectory.actions.detach())
         norm = float(torch.nn.utils.clip_grad_norm_(self.policy.parameters(), o.clip))
         if norm - norm != 0:  # infinite or not a number
             raise DivergedError(_where(plan, terms, trajectory, self.folder))
@@ -149,31 +155,14 @@ class Trainer:
         return terms, trajectory, norm
 
     def _look(self) -> dict[str, float]:
-        """How well it does it now."""
+        """Return how well the policy does now."""
         o = self.options
         found = evaluate_policy(self.task, self.policy, o.watch_episodes, stream="watch", seed=o.seed).metrics
-        return {"success": found.success, "success_error_mm": found.error_mean}
-
-
-def _backward(
-    task: Insertion, world: World, policy: Policy, episodes: Episodes, weights: InsertionWeights, funnel: float
-) -> tuple[dict[str, Tensor], Trajectory]:
-    """Simulate episodes, and add the gradient of their loss to the policy's. Returns the terms of the loss and what happened."""
-    trajectory = run(task, world, policy.unrolled(), episodes)
-    terms = loss(task, trajectory, weights, funnel)
-    total(terms, weights).backward()
-    detached = Trajectory(trajectory.states.detach(), trajectory.actions.detach())
-    return {name: term.detach() for name, term in terms.items()}, detached
-
-
-def _errors(task: Insertion, trajectory: Trajectory) -> dict[str, float]:
-    """Means over the batch when the bottle should be seated."""
-    position, tilt, _ = task.errors(trajectory.states[task.options.horizon])
-    return {"error_mm": 1e3 * float(position.norm(dim=-1).mean()), "tilt_deg": float(torch.rad2deg(tilt).mean())}
+        return {"success": found.success, "success_error": found.error_mean}
 
 
 def _where(plan: Iteration, terms: dict[str, Tensor], trajectory: Trajectory, folder: Run) -> str:
-    """What is not a number, and where it began."""
+    """Say what is not finite, and where it began."""
     finite = trajectory.states.isfinite().all(-1)
     bad = [name for name, term in terms.items() if not bool(term.isfinite().all())]
     if not bool(finite.all()):

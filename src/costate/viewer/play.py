@@ -1,56 +1,54 @@
-"""Insertion, played live: a policy at work again and again, while the user moves the socket, pushes the arm and adds noise."""
+"""A trained policy at work on a page, episode after episode, while the user drags and pushes what moves.
+
+A task whose page has more to offer extends `Play` and names its class (`Trainable.play`).
+"""
 
 from __future__ import annotations
 
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
 
-from costate.tasks.insertion import Insertion, Trajectory, judge
-from costate.tasks.insertion.task import ARM_Q, SOCKET_V, SOCKET_XY
-from costate.train.controller import Controller
+from costate.train.controller import load_policy
+from costate.train.episode import Trajectory
 from costate.viewer.live import Live
-from costate.viewer.play_servo import Servo
 from costate.viewer.server import PORT, start
 from costate.viewer.view import Page
 
 if TYPE_CHECKING:
     import viser
 
+    from costate.train.run import Run
+    from costate.train.trainable import Trainable
+
 Tensor = torch.Tensor
 
-STAY, BACK = 0.6, 0.9
-"""How long the bottle stays seated, and the arm takes to go back [s]."""
-SLIDE = 0.05
-"""A moving socket takes the bottle along for at most this far [m]."""
-OUT, PATIENCE = 0.08, 1.0
-"""The bottle is out of the socket at this height above the seat [m]; a jammed one is given up after a while [s]."""
-PUSHED = "ur5/wrist_1_link"
+STAY = 0.5
+"""Time between the end of an episode and the next start [s]."""
 TOLD = 0.2
-"""How often the read-out changes [s]."""
-SPEED, DIRECTION = "belt speed [m/s]", "belt direction [degrees]"
-JOINT_NOISE, SOCKET_NOISE, FORCE, PACE = "joint noise [mrad]", "socket noise [mm]", "push [N]", "pace"
-OPTIONS: dict[str, Any] = {
-    SPEED: (0.0, 0.0, 0.3),
-    DIRECTION: (90.0, -180.0, 180.0),
-    JOINT_NOISE: (0.0, 0.0, 5.0),
-    SOCKET_NOISE: (0.0, 0.0, 2.0),
-    FORCE: (100.0, 0.0, 400.0),
-    PACE: ("real time", "half", "quarter", "tenth"),
-}
+"""Time between two changes of the read-out [s]."""
+PACE = "pace"
 PACES = {"real time": 1.0, "half": 0.5, "quarter": 0.25, "tenth": 0.1}
+MARK, MARK_COLOR = 0.02, (50, 180, 75)
+"""Radius [m] and colour of a marked point."""
 
 
-def play_insertion(
-    task: Insertion, controller: Controller, port: int = PORT, dark: bool = False, seed: int = 0
-) -> tuple[Page, Play]:
-    """Open a page on which the policy runs; `page.wait()` runs it until interrupted."""
-    server = start(port, label="costate play insertion", dark=dark)
+def open_play(kind: Any, run: Run, port: int = PORT, dark: bool = False, seed: int = 0) -> tuple[Page, Any]:
+    """Open a page on which a run's policy is at work; `page.wait()` runs it until interrupted. kind: the class of the page."""
+    return start_play(kind, run.task, load_policy(run.path), port, dark, seed)
+
+
+def start_play(
+    kind: Any, task: Trainable, controller: Callable[..., Any], port: int = PORT, dark: bool = False, seed: int = 0
+) -> tuple[Page, Any]:
+    """Open a page on which a controller is at work."""
+    server = start(port, label=f"costate play {task.name}", dark=dark)
     try:
-        play = Play(server, task, controller, seed, dark)
+        play = kind(server, task, controller, seed, dark)
     except BaseException:
         server.stop()
         raise
@@ -58,148 +56,105 @@ def play_insertion(
 
 
 class Play:
-    """A cycle: insert (the policy), stay, pull out, go back to a new start (a plain servo), again."""
+    """Episodes one after the other, with a count of those that succeeded."""
 
-    def __init__(
-        self, server: viser.ViserServer, task: Insertion, controller: Controller, seed: int = 0, dark: bool = False
-    ):
-        self.task, self.controller, self.servo = task, controller, Servo(task)
+    OPTIONS: ClassVar[dict[str, Any]] = {PACE: tuple(PACES)}
+    """Options of the page: name -> start value, see `Live`."""
+    NOTE = "Drag anything that moves with the mouse."
+    """Line under the read-out."""
+
+    def __init__(self, server: viser.ViserServer, task: Any, controller: Any, seed: int = 0, dark: bool = False):
+        self.server, self.task, self.controller = server, task, controller
         self.random = torch.Generator().manual_seed(seed)
-        self.phase, self.tried, self.succeeded = "insert", 0, 0
+        self.tried, self.succeeded, self.last_error = 0, 0, float("nan")
         self.action_times: deque[float] = deque(maxlen=100)
-        """Of the policy's latest actions [s]."""
-        self.error = self.seated_error = float("nan")
-        """Distance of the bottle from its seat: now, and when it should last have been seated [m]."""
+        """Durations of the policy's latest actions [s]."""
         self._since, self._told_at = 0, 0.0
         self._states: list[Tensor] = []
-        with server.gui.add_folder("insertion"):
+        with server.gui.add_folder(task.name):
             self.readout = server.gui.add_markdown("")
-            push = server.gui.add_button("push the arm", hint="a knock sideways; or drag any link with the mouse")
-        push.on_click(lambda _: self.push())
-        self.goal = task.sample(1, self.random, torch.float64)[0]
-        speed = (0.5 * task.options.belt_speed if task.options.moving else 0.0, 0.0, task.options.belt_speed)
-        self.live = Live(server, task.shown, self._command, self.goal, OPTIONS | {SPEED: speed}, self._after, dark)
-        x, y = task.options.center
-        server.initial_camera.position = (x + 0.85, y - 1.0, 0.72)
-        server.initial_camera.look_at = (x - 0.12, y, 0.24)
+        self.episodes = self._drawn()
+        self.live = Live(server, task.shown(), self._command, self.episodes.state[0], self.options(), self._after, dark)
         self._warm_up()
+
+    def options(self) -> dict[str, Any]:
+        """Return the options of the page."""
+        return self.OPTIONS
+
+    def option(self, name: str) -> Any:
+        """Return what the user has chosen."""
+        return self.live.options[name].value
+
+    def _drawn(self) -> Any:
+        """Draw the next episode, and mark its points."""
+        drawn = self.task.draw(1, self.random, torch.float64)
+        for k, point in enumerate(self.task.marks(drawn)[0].tolist()):
+            self.server.scene.add_icosphere(f"/mark{k}", MARK, color=MARK_COLOR, position=tuple(point))
+        return drawn
 
     def _warm_up(self) -> None:
         """Compile before anybody looks."""
         self.live.step()
-        judge(self.task, Trajectory(self.live.state.expand(self._steps + 1, 1, -1), torch.zeros(self._steps, 1, 6)))
+        self._verdict(self.live.state.expand(self.task.steps + 1, 1, -1))
         self.live.reset()
-
-    @property
-    def _steps(self) -> int:
-        return self.task.options.horizon + self.task.options.hold
-
-    def push(self, force: float | None = None) -> None:
-        """A knock on the wrist for a tenth of a second, in a random direction of the plane [N]; None: as strong as chosen."""
-        angle = 2 * np.pi * float(torch.rand(1, generator=self.random))
-        hand = self.live.hand
-        strength: float = self.option(FORCE) if force is None else force
-        change = strength * hand.PUSH_TIME / hand.model.link(PUSHED).inertia.mass
-        hand.push(PUSHED, change * np.array([np.cos(angle), np.sin(angle), 0.0]))
-
-    def option(self, name: str) -> Any:
-        """What the user has chosen."""
-        return self.live.options[name].value
 
     # --- the cycle ------------------------------------------------------------------------------------------------
 
     def _command(self, state: Tensor, step: int) -> Tensor:
-        """Called before every step; what is changed of the state counts."""
-        if step == 0:
-            self._enter("insert", step)
-        self._convey(state)
-        self._advance(state, step)
+        """Return the control of a step; called before every step: what is changed of the state counts."""
         self.live.speed = PACES[self.option(PACE)]
-        if self.phase == "insert":
+        if step == 0:
+            self._since, self._states = 0, []
+        steps = self.task.steps
+        if step - self._since == steps:
+            self._judge([*self._states, state])
+        elif step - self._since >= steps + STAY / self.task.world.dt:
+            self.episodes = self._drawn()
+            state.copy_(self.episodes.state[0])
+            self._since, self._states = step, []
+        if step - self._since < steps:
             self._states.append(state.clone())
-            return self._act(state, step - self._since)
-        if self.phase == "go back":
-            return self.servo.towards(state, self.goal[ARM_Q])
-        return self.servo.over_socket(state, 0.0 if self.phase == "stay" else OUT + 0.05)
+        return self._act(state, min(step - self._since, steps - 1))
 
     def _act(self, state: Tensor, step: int) -> Tensor:
-        """The policy's command, from what it would measure."""
-        seen = state.numpy().copy()
-        noise = torch.randn(8, generator=self.random, dtype=torch.float64).numpy()
-        seen[:6] += 1e-3 * self.option(JOINT_NOISE) * noise[:6]
-        seen[SOCKET_XY] += 1e-3 * self.option(SOCKET_NOISE) * noise[6:]
+        """Return the policy's command."""
+        observation = self.task.observe(state[None], step, self.episodes)[0]
+        return torch.from_numpy(self.timed(self.controller, observation.numpy()))
+
+    def timed(self, act: Callable[..., Any], *arguments: Any) -> Any:
+        """Return the result of an action, and remember how long it took."""
         begun = time.perf_counter()
-        command = self.controller.action(seen, step)
+        result = act(*arguments)
         self.action_times.append(time.perf_counter() - begun)
-        return torch.from_numpy(command)
+        return result
 
-    def _convey(self, state: Tensor) -> None:
-        """The carriage goes as the belt does, or the hand that holds it; it never turns."""
-        grip = self.live.hand.grip
-        held = grip is not None and self.live.hand.links[grip.link].startswith("socket")
-        state[8] = state[17] = 0.0
-        if not held:
-            state[SOCKET_V] = self.belt()
-
-    def belt(self) -> Tensor:
-        """Velocity of the conveyor [m/s], (2,)."""
-        angle = np.radians(self.option(DIRECTION))
-        return self.option(SPEED) * torch.tensor([np.cos(angle), np.sin(angle)], dtype=torch.float64)
-
-    def _advance(self, state: Tensor, step: int) -> None:
-        """To the next phase, if it is time."""
-        steps, seconds = step - self._since, (step - self._since) * self.task.options.dt
-        speed = float(state[SOCKET_V].norm())
-        if self.phase == "insert" and steps >= self._steps:
-            self._judge(state)
-            self._enter("stay", step)
-        elif self.phase == "stay" and seconds >= min(STAY, SLIDE / max(speed, 1e-9)):
-            self._enter("pull out", step)
-        elif self.phase == "pull out" and (self.servo.height(state) > OUT or seconds > PATIENCE):
-            self.goal = self.task.sample(1, self.random, torch.float64)[0]
-            self._place_socket(state)
-            self._enter("go back", step)
-        elif self.phase == "go back" and seconds >= BACK:
-            self._enter("insert", step)
-
-    def _enter(self, phase: str, step: int) -> None:
-        self.phase, self._since, self._states = phase, step, []
-
-    def _place_socket(self, state: Tensor) -> None:
-        """The next socket: upstream, so that it passes when the arm is ready. One at rest stays, unless it is out of range."""
-        o, belt = self.task.options, self.belt()
-        center = torch.tensor(o.center, dtype=torch.float64)
-        if bool((belt != 0).any()) or bool(((state[SOCKET_XY] - center).abs() > 1.5 * o.target_range).any()):
-            place = 2 * torch.rand(2, generator=self.random, dtype=torch.float64) - 1
-            phase = float(torch.rand(1, generator=self.random))
-            state[SOCKET_XY] = center + o.target_range * place - (BACK + phase * o.seconds) * belt
-
-    def _judge(self, state: Tensor) -> None:
-        states = torch.stack([*self._states, state])[:, None]
-        verdict = judge(self.task, Trajectory(states, torch.zeros(self._steps, 1, 6)))
+    def _judge(self, states: list[Tensor]) -> None:
+        verdict = self._verdict(torch.stack(states)[:, None])
         self.tried += 1
         self.succeeded += int(verdict.success[0])
-        self.seated_error = float(verdict.error[0])
+        self.last_error = float(verdict.error[0])
+
+    def _verdict(self, states: Tensor) -> Any:
+        """Judge the states (T + 1, 1, nx) of an episode."""
+        actions = states.new_zeros(len(states) - 1, 1, len(self.task.outputs))
+        return self.task.judge(Trajectory(states, actions, self.episodes))
 
     # --- the read-out ---------------------------------------------------------------------------------------------
 
     def _after(self, live: Live) -> None:
         if time.monotonic() - self._told_at > TOLD:
             self._told_at = time.monotonic()
-            self.error = float(self.task.errors(live.state)[0].norm())
             self.readout.content = self.told()
 
-    def told(self) -> str:
-        """What stands on the page, as Markdown."""
-        o = self.task.options
-        away = self.live.state[SOCKET_XY] - torch.tensor(o.center, dtype=torch.float64)
-        far = self.phase == "insert" and bool((away.abs() > o.target_range + o.moving * 0.1).any())
-        rows = {
-            "error when seated": f"**{1e3 * self.seated_error:.2f} mm**" if self.tried else "",
-            "error now": f"{1e3 * self.error:.2f} mm",
+    def rows(self) -> dict[str, str]:
+        """Return the rows of the read-out."""
+        return {
+            "last error": f"**{self.last_error:.3g} {self.task.unit}**" if self.tried else "",
             "success": f"**{self.succeeded} of {self.tried}**",
             "time per action": f"{1e6 * float(np.median(self.action_times)):.0f} µs",
-            "now": "outside the trained range" if far else self.phase,
         }
-        table = "".join(f"| {name} | {value} |\n" for name, value in rows.items())
-        return f"| | |\n|---|---|\n{table}\n*Drag the socket or the arm with the mouse.*"
+
+    def told(self) -> str:
+        """Return what stands on the page, as Markdown."""
+        table = "".join(f"| {name} | {value} |\n" for name, value in self.rows().items())
+        return f"| | |\n|---|---|\n{table}\n*{self.NOTE}*"

@@ -156,10 +156,10 @@ def test_no_file_and_no_folder(tmp_path: Path) -> None:
 
 
 def refused_quickly(path: Path, message: str) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(ModelError, match=message):
         read_urdf(path)
-    assert time.perf_counter() - start < 2.0
+    assert time.process_time() - start < 2.0
 
 
 def test_billion_laughs(tmp_path: Path) -> None:

@@ -12,9 +12,9 @@ from casadi import DM, SX
 
 import costate as cs
 from costate.collision import shapes as solids
+from costate.collision.kinds import solid_of
 from costate.collision.pairs import Placed, by_program, contact_points, tangents
 from costate.collision.shapes import FAR, Solid, resized, sizes
-from costate.collision.solids import solid_of
 
 mujoco = pytest.importorskip("mujoco")
 

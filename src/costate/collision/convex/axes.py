@@ -1,11 +1,17 @@
-"""The direction along which two overlapping solids overlap least: separating axes.
+"""Separating axes: the direction along which two overlapping solids overlap least.
 
     separation(n) = min over a in A, b in B of n . (a - b)        the least depth is minus its largest value
 
-Where both cores are points, segments, boxes or hulls, that direction is the normal of a face, or normal to an edge of each, and
-trying all of them finds it (Gottschalk, Lin and Manocha, 1996). An edge of a hull is only met by directions between the normals of
-its two faces, which is cheap to see, so of all pairs of edges few count. Round solids are tried along directions spread over the
-sphere as well, and the best is where a search begins.
+Where neither core is round, that direction is the normal of a face, or normal to an edge of each solid, so trying all of them finds
+it (Gottschalk, Lin and Manocha, 1996). This file tries them in three rounds:
+
+    _few_axes    what can be listed at once: the line of centres, faces and crossed edges of boxes, capsules and cylinders
+    _faces       every face of a hull, as a loop over its table of faces
+    _edges       every edge of a hull against every edge of the other solid. An edge is only met by directions between the normals
+                 of its two faces, which is cheap to check, so few pairs of edges count.
+
+For round solids `spread_starts` also tries directions spread over the sphere; the best of them are where the search of gjk.py
+begins.
 """
 
 from __future__ import annotations
@@ -16,32 +22,26 @@ import casadi as ca
 import numpy as np
 from casadi import SX
 
-from costate.collision.convex.pair import Pair, centre
-from costate.collision.convex.support import features
+from costate.collision.convex.pair import Pair
 from costate.collision.mesh.hull import EDGE, Hull
-from costate.collision.shapes import Box, Capsule, Solid, Sphere, length
+from costate.collision.shapes.solid import length
 from costate.kernel import ProgramBuilder
 from costate.kernel.ir.program import Var
 
 SKEW = 1e-12
 """Square of the sine of the angle between two edges that have a common normal."""
 WITHIN = 1e-9
-"""How far beside the normals of an edge a direction may be [rad]."""
+"""Angle beside the normals of an edge at which a direction still meets it [rad]."""
 SAMPLES = 96
-"""Directions tried for round solids."""
+"""Number of directions tried for round solids."""
 STARTS = 4
-"""Directions from which the least depth of round solids is searched."""
+"""Number of directions from which the least depth of round solids is searched."""
 ALIKE = 0.85
 """Cosine of the angle within which two of them would find the same."""
 
 
-def has_flat_core(solid: Solid) -> bool:
-    """Whether the least depth is along one of finitely many directions."""
-    return isinstance(solid, Sphere | Capsule | Box | Hull)
-
-
 def least_overlap(b: ProgramBuilder, pair: Pair, symbols: list[SX], last: Var, args: list[Var]) -> Var:
-    """The unit direction (3,) of largest separation among faces and pairs of edges. last: one more to try."""
+    """Return the unit direction (3,) of largest separation among faces and pairs of edges. last: another direction to try."""
     seed = SX.sym("seed", 3)
     best = b.call(ca.Function("few", [seed, *symbols], _few_axes(pair, seed)), last, *args)
     for side in (0, 1):
@@ -51,7 +51,7 @@ def least_overlap(b: ProgramBuilder, pair: Pair, symbols: list[SX], last: Var, a
 
 
 def spread_starts(b: ProgramBuilder, pair: Pair, symbols: list[SX], first: Var, args: list[Var]) -> Var:
-    """Rows of STARTS directions: the first, and the best of those spread over the sphere that are not alike."""
+    """Return rows of STARTS directions: the first, and the best of those spread over the sphere that are not alike."""
     (ways,) = b.call(ca.Function("ways", [], [SX(ca.DM(sphere_points(SAMPLES).ravel()))]))
     none = b.call(ca.Function("none", [], [SX([1, 0, 0]), SX(-1e9)]))
     chosen = [first]
@@ -63,7 +63,7 @@ def spread_starts(b: ProgramBuilder, pair: Pair, symbols: list[SX], first: Var, 
 
 
 def sphere_points(count: int) -> np.ndarray:
-    """Evenly spread unit vectors (count, 3) on a spiral."""
+    """Return evenly spread unit vectors (count, 3) on a spiral."""
     k = np.arange(count) + 0.5
     z, turn = 1 - 2 * k / count, np.pi * (1 + 5**0.5) * k
     r = np.sqrt(1 - z * z)
@@ -71,13 +71,13 @@ def sphere_points(count: int) -> np.ndarray:
 
 
 def _few_axes(pair: Pair, last: SX) -> list[SX]:
-    """The best, and its separation, of: the line of centres, the given direction, faces and crossed edges of simple solids."""
+    """Return the best of the line of centres, the given direction, faces and crossed edges of simple solids, and its separation."""
     between = pair.between()
-    a, b = features(pair.a), features(pair.b)
+    a, b = pair.a, pair.b
     tried = [between / length(between), last / length(last)]
-    tried += [-(pair.R @ n) for n in a.normals(pair.a, pair.R.T @ (centre(pair.b) - pair.t))]
-    tried += b.normals(pair.b, pair.t + pair.R @ centre(pair.a))
-    for i, j in product(a.edges, b.edges):
+    tried += [-(pair.R @ n) for n in a.face_normals(pair.R.T @ (b.centre() - pair.t))]
+    tried += b.face_normals(pair.t + pair.R @ a.centre())
+    for i, j in product(a.edge_axes, b.edge_axes):
         across = ca.cross(pair.R[:, i], SX.eye(3)[:, j])
         skew = ca.dot(across, across) > SKEW
         unit = ca.if_else(skew, across, tried[0])
@@ -90,6 +90,7 @@ def _few_axes(pair: Pair, last: SX) -> list[SX]:
 
 
 def better(n: SX, s: SX, best: SX, most: SX) -> tuple[SX, SX]:
+    """Return the direction with the larger separation, and that separation."""
     return ca.if_else(s > most, n, best), ca.fmax(s, most)
 
 
@@ -101,7 +102,7 @@ def _sample(pair: Pair, symbols: list[SX]) -> ca.Function:
 
 
 def _faces(b: ProgramBuilder, pair: Pair, symbols: list[SX], side: int, best: list[Var], args: list[Var]) -> list[Var]:
-    """All faces of a hull, a (side 0) or b (side 1), against the other solid."""
+    """Try all faces of a hull, a (side 0) or b (side 1), against the other solid."""
     hull = (pair.a, pair.b)[side]
     assert isinstance(hull, Hull)
     normals, polygons = _part(b, hull, "normals_flat", args[1 + side]), _part(b, hull, "polygons_flat", args[1 + side])
@@ -120,12 +121,12 @@ def _part(b: ProgramBuilder, hull: Hull, name: str, sizes: Var) -> Var:
 
 
 def _edges(b: ProgramBuilder, pair: Pair, symbols: list[SX], best: list[Var], args: list[Var]) -> list[Var]:
-    """Edges of hulls against those of the other solid; kept only if truly better, for neighbouring faces of a hull may be nearly
-    one."""
+    """Try edges of hulls against those of the other solid. A direction is kept only if it is better by the true separation: between
+    two faces that are nearly one, an edge claims too much."""
     a_hull, b_hull = isinstance(pair.a, Hull), isinstance(pair.b, Hull)
     if a_hull and b_hull:
         found = _hull_edges(b, pair, symbols, best, args)
-    elif (a_hull and features(pair.b).edges) or (b_hull and features(pair.a).edges):
+    elif (a_hull and pair.b.edge_axes) or (b_hull and pair.a.edge_axes):
         found = _few_edges(b, pair, symbols, best, args)
     else:
         return best
@@ -135,14 +136,14 @@ def _edges(b: ProgramBuilder, pair: Pair, symbols: list[SX], best: list[Var], ar
 
 
 def _few_edges(b: ProgramBuilder, pair: Pair, symbols: list[SX], best: list[Var], args: list[Var]) -> list[Var]:
-    """Edges of the one hull, crossed with the axes that the other solid's edges lie along."""
+    """Try the edges of the one hull, crossed with the axes that the other solid's edges lie along."""
     side = int(isinstance(pair.b, Hull))
     hull, seen = (pair.b, pair) if side else (pair.a, pair.flipped())
     assert isinstance(hull, Hull)
     rows = _part(b, hull, "edges_flat", args[1 + side])
     row, best_n, most = SX.sym("edge", EDGE), SX.sym("best", 3), SX.sym("most")
     found = (best_n, most)
-    for axis in features(seen.a).edges:
+    for axis in seen.a.edge_axes:
         n, met = _common_normal(row, seen.R[:, axis])
         s = ca.if_else(met, ca.dot(n, seen.support_a(-n) - row[:3]), -1e9)
         found = better(n if side else -(pair.R @ n), s, *found)
@@ -151,7 +152,7 @@ def _few_edges(b: ProgramBuilder, pair: Pair, symbols: list[SX], best: list[Var]
 
 
 def _hull_edges(b: ProgramBuilder, pair: Pair, symbols: list[SX], best: list[Var], args: list[Var]) -> list[Var]:
-    """Every edge of a with every edge of b."""
+    """Try every edge of a with every edge of b."""
     assert isinstance(pair.a, Hull) and isinstance(pair.b, Hull)
     rows_a, rows_b = (_part(b, hull, "edges_flat", args[1 + k]) for k, hull in enumerate((pair.a, pair.b)))
     before, own, other = [SX.sym("best", 3), SX.sym("most")], SX.sym("own", EDGE), SX.sym("other", EDGE)
@@ -173,7 +174,8 @@ def _hull_edges(b: ProgramBuilder, pair: Pair, symbols: list[SX], best: list[Var
 
 
 def _common_normal(edge: SX, along: SX) -> tuple[SX, SX]:
-    """The unit direction normal to an edge (a row of a hull's) and to another, out of the hull, and whether it meets the edge."""
+    """Return the unit direction normal to an edge of a hull (a row) and to another direction, out of the hull, and whether it meets
+    the edge."""
     across = ca.cross(edge[3:6], along)
     square = ca.dot(across, across)
     skew = square > SKEW

@@ -1,14 +1,19 @@
-"""The direction along which two convex solids are furthest apart, or overlap least.
+"""GJK and portals: the direction along which two convex solids are furthest apart, or overlap least.
 
     separation(n) = min over a in A, b in B of n . (a - b)        its largest value is the distance, or minus the depth
 
-Apart, it is found by GJK (Gilbert, Johnson and Keerthi, 1988): the point of A - B nearest to the origin. Overlapping, it is one of
-finitely many axes (see axes.py); unless a solid is round: then rays from the origin, along the best of these axes and others, are
-followed to the portal (a triangle of A - B, as in Snethen's XenoCollide, 2008) where they leave A - B; its normal is the next
-ray, and the depth along it never grows. All are loops of a fixed state, one sample per lane. The direction is then polished: tried
-as the normal of faces, of pairs of edges, and by Newton's method where surfaces are round.
+The search has three stages, and this file follows their order:
 
-The search itself is not differentiated. It says which features touch; what follows from them (`polished`) is.
+1. Apart: GJK (Gilbert, Johnson and Keerthi, 1988) finds the point of A - B that is nearest to the origin. A simplex of up to four
+   points of A - B is improved by one support point per step; if it holds the origin, the solids overlap.
+2. Overlapping: the direction of least depth is one of finitely many axes (axes.py), unless a solid is round. Then rays from the
+   origin, along the best of these axes and others, are followed to the portal (a triangle of A - B, as in Snethen's XenoCollide,
+   2008) through which they leave A - B. The normal of the portal is the next ray, and the depth along it never grows.
+3. Polishing: the direction is tried as the normal of faces and of pairs of edges nearby, and improved by Newton's method where
+   surfaces are round. A direction that is normal to more flats wins a tie, so that resting boxes rest on faces.
+
+All stages are loops with a state of fixed size, so that every sample of a batch is one lane. The search itself is not
+differentiated: it says which features touch. What follows from them (`polished`) is differentiated, and that is exact.
 """
 
 from __future__ import annotations
@@ -16,11 +21,11 @@ from __future__ import annotations
 import casadi as ca
 from casadi import SX
 
-from costate.collision.convex.axes import STARTS, better, has_flat_core, least_overlap, spread_starts
+from costate.collision.contact_point import tangents
+from costate.collision.convex.axes import STARTS, better, least_overlap, spread_starts
 from costate.collision.convex.pair import Pair, pair_symbols
-from costate.collision.convex.support import features
-from costate.collision.orient import tangents
-from costate.collision.shapes import TINY, Solid, length
+from costate.collision.shapes.convex import Convex
+from costate.collision.shapes.solid import TINY, length
 from costate.kernel import ProgramBuilder
 from costate.kernel.ir.program import Program
 
@@ -31,18 +36,20 @@ CONVERGED = 1e-12
 FLAT, ROUGH_FLAT = 1e-11, 1e-4
 """Areas and volumes relative to the lengths of the edges that count as none; in float32 the latter."""
 PORTAL = 1e-9
-"""How far beyond a portal A - B may reach when it ends [m]."""
+"""Distance that A - B may reach beyond a portal when the search ends [m]."""
 GJK_STEPS, PORTAL_STEPS, ROUNDS, POLISH = 64, 80, 4, 3
 TIE, ROUGH_TIE = 1e-10, 1e-7
-"""How much further apart a less constrained direction must hold the solids to be taken [m]; in float32 the latter."""
+"""Distance by which a direction that is normal to fewer flats must hold the solids further apart to be taken [m]; in float32 the
+latter."""
 CURVED = 1e-9
 """Least curvature of the separation at its maximum [m] for a step of Newton."""
 LONGEST = 0.1
 """Longest step of Newton [rad]."""
 
 
-def search_program(a: Solid, b: Solid) -> Program:
-    """(pose, sizes of a, sizes of b) -> (n, flats of a (6,), of b (6,), whether n follows from them); with derivatives zero."""
+def search_program(a: Convex, b: Convex) -> Program:
+    """Return a program (pose, sizes of a, sizes of b) -> (n, flats of a (6,), of b (6,), whether n follows from them), whose
+    derivatives are zero."""
     pair, symbols = pair_symbols(a, b)
     search = ProgramBuilder("search")
     args = [search.input(f"i{k}", s.numel()) for k, s in enumerate(symbols)]
@@ -74,7 +81,7 @@ def _zero(program: Program, forward: bool) -> ca.Function:
 
 
 def _rough(pair: Pair, fine: float, rough: float) -> SX:
-    """One or the other, as numbers are rounded: in float32 a small part of one above one is lost."""
+    """Return one or the other, as numbers are rounded: in float32 a tiny part that is added to a number is lost."""
     above = 2 + pair.R[0, 0]
     return ca.if_else(above * (1 + 1e-9) - above == 0, rough, fine)
 
@@ -85,13 +92,13 @@ RUNNING, DONE = 0, 1
 
 
 def _start(pair: Pair) -> list[SX]:
-    """A simplex of one point, three times; the point of it nearest to the origin, which is also the last one; the state."""
+    """Return a simplex of one point, three times; the point of it nearest to the origin, which is also the last one; the state."""
     w = pair.difference(-pair.between())
     return [ca.vertcat(w, w, w), w, w, SX(RUNNING)]
 
 
 def _gjk(pair: Pair, symbols: list[SX]) -> tuple[ca.Function, ca.Function]:
-    """While running: add the point of A - B that is furthest towards the origin, keep the triangle that comes nearest."""
+    """Add the point of A - B that is furthest towards the origin, and keep the triangle that comes nearest, while running."""
     simplex, c, last, state = SX.sym("w", 9), SX.sym("c", 3), SX.sym("last", 3), SX.sym("state")
     carry = [simplex, c, last, state, *symbols]
     old = [simplex[3 * k : 3 * k + 3] for k in range(3)]
@@ -115,7 +122,7 @@ def _gjk(pair: Pair, symbols: list[SX]) -> tuple[ca.Function, ca.Function]:
 
 
 def nearest_on_triangle(p: SX, q: SX, r: SX, flat: SX) -> SX:
-    """The point of a triangle nearest to the origin; it may be degenerate."""
+    """Return the point of a triangle, which may be degenerate, nearest to the origin."""
     best = _nearest_on_segment(p, q)
     for ends in ((q, r), (r, p)):
         x = _nearest_on_segment(*ends)
@@ -138,7 +145,7 @@ def _nearest_on_segment(p: SX, q: SX) -> SX:
 
 
 def _holds_origin(w: SX, p: SX, q: SX, r: SX, flat: SX) -> SX:
-    """Whether a tetrahedron with a volume holds the origin."""
+    """Return whether a tetrahedron with a volume holds the origin."""
     weights = [_det(p, q, r), -_det(w, q, r), _det(w, p, r), -_det(w, p, q)]
     edges = [x - w for x in (p, q, r)]
     volume = _det(*edges)
@@ -159,11 +166,11 @@ FIRST, SECOND, THIRD, REFINE, LEFT = 0, 1, 2, 3, 4
 
 
 def _inside(pair: Pair, symbols: list[SX]) -> Program:
-    """(what GJK ended with, what it last looked at, symbols) -> the direction of least depth, of those that overlap."""
+    """Return a program (end of GJK, the point before it, symbols) -> the direction of least depth, for solids that overlap."""
     b = ProgramBuilder("inside")
     args = [b.input(f"i{k}", n) for k, n in enumerate((3, 3, *(s.numel() for s in symbols)))]
     n = least_overlap(b, pair, symbols, args[1], args[2:])
-    if not (has_flat_core(pair.a) and has_flat_core(pair.b)):
+    if pair.a.is_round or pair.b.is_round:
         starts = spread_starts(b, pair, symbols, n, args[2:])
         (worst,) = b.call(ca.Function("worst", [], [SX(-1e9)]))
         (n, _), _, _ = b.scan(_from_start(pair, symbols), STARTS, [n, worst], sequences=[starts], shared=args[2:])
@@ -172,7 +179,8 @@ def _inside(pair: Pair, symbols: list[SX]) -> Program:
 
 
 def _from_start(pair: Pair, symbols: list[SX]) -> Program:
-    """(best direction so far, its separation, where to start, symbols) -> the first two, with the portals from there tried."""
+    """Return a program (best direction so far, its separation, where to start, symbols) -> the first two, after the portals from
+    there were tried."""
     b = ProgramBuilder("start")
     names = ("best", "most", "start", *(f"i{k}" for k in range(len(symbols))))
     best, most, start, *args = (
@@ -192,7 +200,8 @@ def _from_start(pair: Pair, symbols: list[SX]) -> Program:
 
 
 def _portal(pair: Pair, symbols: list[SX]) -> tuple[ca.Function, ca.Function]:
-    """One point of A - B per step: three to find a portal the ray goes through, then such that bring it to the surface."""
+    """Take one point of A - B per step: first three to find a portal that the ray goes through, then more to bring it to the
+    surface."""
     v, n, d = SX.sym("v", 9), SX.sym("n", 3), SX.sym("d", 3)
     phase, rounds = SX.sym("phase"), SX.sym("rounds")
     carry = [v, n, d, phase, rounds, *symbols]
@@ -226,18 +235,18 @@ def _towards(n: SX, d: SX) -> SX:
 
 
 def _across(d: SX, v: SX) -> SX:
-    """Normal to the ray and to a point; any normal to the ray if the point lies on it."""
+    """Return a direction normal to the ray and to a point; any normal to the ray if the point lies on it."""
     n = ca.cross(d, v)
     return ca.if_else(ca.dot(n, n) > 1e-16 * ca.dot(v, v), n, tangents(d)[0])
 
 
 def _ordered(v1: SX, v2: SX, v3: SX, d: SX) -> SX:
-    """Both points so that the ray is on the side of v1 x v2."""
+    """Order both points so that the ray is on the side of v1 x v2."""
     return ca.if_else(ca.dot(ca.cross(v1, v2), d) < 0, ca.vertcat(v2, v1, v3), ca.vertcat(v1, v2, v3))
 
 
 def _discover(v1: SX, v2: SX, x: SX, d: SX) -> tuple[SX, SX]:
-    """The ray goes through the triangle, or beside one of the edges to x, which then replaces the other point."""
+    """Check whether the ray goes through the triangle; if it passes beside an edge to x, x replaces the other point."""
     beside_1 = ca.dot(ca.cross(v1, x), d) > 0
     beside_2 = ca.dot(ca.cross(x, v2), d) > 0
     outside = ca.if_else(beside_1, ca.vertcat(v1, x, x), ca.vertcat(x, v2, x))
@@ -246,7 +255,7 @@ def _discover(v1: SX, v2: SX, x: SX, d: SX) -> tuple[SX, SX]:
 
 
 def _narrow(v1: SX, v2: SX, v3: SX, x: SX, d: SX) -> SX:
-    """The one of the three triangles with x that the ray goes through."""
+    """Return the one of the three triangles with x that the ray goes through."""
     k1, k2, k3 = (ca.dot(ca.cross(v, x), d) for v in (v1, v2, v3))
     third = ca.logic_and(k1 <= 0, k2 >= 0)
     first = ca.logic_and(k2 <= 0, k3 >= 0)
@@ -257,10 +266,11 @@ def _narrow(v1: SX, v2: SX, v3: SX, x: SX, d: SX) -> SX:
 
 
 def _polish(pair: Pair, symbols: list[SX]) -> ca.Function:
-    """(n, flats) -> the same, where the solids are at least as far apart; as many flats as possible."""
+    """Return a function (n, flats) -> (n, flats) that holds the solids at least as far apart and is normal to as many flats as
+    possible."""
     n, flats_a, flats_b, follows = SX.sym("n", 3), SX.sym("fa", 6), SX.sym("fb", 6), SX.sym("follows")
-    near_a = features(pair.a).flats(pair.a, -(pair.R.T @ n))
-    near_b = features(pair.b).flats(pair.b, n)
+    near_a = pair.a.flats(-(pair.R.T @ n))
+    near_b = pair.b.flats(n)
     none = SX.zeros(3)
     edge_a, edge_b = near_a[2], near_b[2]
     options = [
@@ -288,8 +298,9 @@ def _polish(pair: Pair, symbols: list[SX]) -> ca.Function:
 
 
 def polished(pair: Pair, n: SX, a1: SX, a2: SX, b1: SX, b2: SX, newton: bool = True) -> tuple[SX, SX]:
-    """The direction near n that is normal to the flats of a (in its axes) and of b and holds the solids furthest apart, and how
-    many flats it is normal to. Zeros are no flats; two flats say it all, with fewer one step of Newton is made, if wanted."""
+    """Return the direction near n that is normal to the flats of a (in its axes) and of b and holds the solids furthest apart, and
+    how many flats it is normal to. Zeros are no flats. Two flats define the direction; with fewer, one step of Newton is made, if
+    wanted."""
     world = [pair.R @ a1, pair.R @ a2, b1, b2]
     there = [ca.dot(x, x) > 0.5 for x in (a1, a2, b1, b2)]
     first, has_first = ca.if_else(there[0], world[0], world[2]), ca.logic_or(there[0], there[2])
@@ -304,7 +315,7 @@ def polished(pair: Pair, n: SX, a1: SX, a2: SX, b1: SX, b2: SX, newton: bool = T
 
 
 def _newton(pair: Pair, n: SX, flat: SX, has_flat: SX) -> SX:
-    """A step to the largest separation among unit vectors (normal to the flat, if there is one)."""
+    """Take a step to the largest separation among unit vectors (normal to the flat, if there is one)."""
     within = n - ca.if_else(has_flat, ca.dot(n, flat), 0) * flat
     n = within / length(within)
     gradient, hessian = pair.difference(-n), pair.curvature(n)  # a support function's gradient is its point

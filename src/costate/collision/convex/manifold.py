@@ -1,8 +1,13 @@
-"""Where two convex solids touch: up to four points of the overlap of the faces they turn to each other.
+"""Contact manifolds: up to four points of the overlap of the faces that two convex solids turn to each other.
 
-Both faces (polygons, edges or points) are looked at along the normal. Places are corners of one over the other and crossings of
-their edges; all have the same normal and each its own gap. Of them are kept: the deepest, the one furthest from it, and the two
-that span the largest area with these. The least gap is the distance of the solids.
+The search (gjk.py) gives the normal. Along it, each solid shows a face (a polygon, an edge or a point):
+
+1. Both faces are written in coordinates (x, y, height) across and along the normal.
+2. Where they overlap, points are found: corners of one over the other, and crossings of their edges. All have the same normal, and
+   each has its own gap, the difference of the heights.
+3. Four are kept: the deepest, the one furthest from it, and the two that span the largest area with these.
+
+Rounded solids add their radii to the heights at the end. The least gap is the distance of the solids.
 """
 
 from __future__ import annotations
@@ -13,29 +18,28 @@ from itertools import pairwise
 import casadi as ca
 from casadi import SX
 
+from costate.collision.contact_point import tangents
 from costate.collision.convex.gjk import polished
 from costate.collision.convex.pair import Pair
-from costate.collision.convex.support import features, radius
-from costate.collision.orient import tangents
-from costate.collision.shapes import FAR
+from costate.collision.shapes.rays import FAR
 
 POINTS = 4
-"""Places per pair."""
+"""Contact points of a pair."""
 BESIDE = 1e-6
-"""How far beside a face a corner is still over it [m]: boxes of the same size can be stacked."""
+"""Distance beside a face at which a corner is still over it [m]: boxes of the same size can be stacked."""
 SPREAD = 1e-6
-"""Places nearer to each other, or to a line through others, count once [m]."""
+"""Distance below which two points, or a point and a line through others, count once [m]."""
 MISSED = 1e-7
-"""How much nearer than all places the solids must be for their nearest points to be taken instead [m]."""
+"""Distance by which the solids must be nearer than all points found for their nearest points to be taken instead [m]."""
 
 
 @dataclass(frozen=True, eq=False)
-class Place:
-    """A place along the normal: (x, y) across it, and the heights of both surfaces there."""
+class ManifoldPoint:
+    """A point of the overlap: (x, y) across the normal, and the heights of both surfaces there."""
 
     valid: SX
     at: SX
-    """x, y, height of a, height of b [m], and whatever else belongs to the place."""
+    """Column of x, y, height of a, height of b [m], and whatever else belongs to the point."""
 
     @property
     def gap(self) -> SX:
@@ -43,16 +47,16 @@ class Place:
 
 
 def manifold(pair: Pair, n: SX, flats_a: SX, flats_b: SX, follows: SX) -> list[tuple[SX, SX, SX]]:
-    """POINTS times (gap, point midway, normal), in the frame of b; the gap is FAR where there are fewer places."""
+    """Return POINTS times (gap, point midway, normal), in the frame of b; the gap is FAR where there are fewer points."""
     n = ca.if_else(follows, polished(pair, n, flats_a[:3], flats_a[3:], flats_b[:3], flats_b[3:])[0], n)
     t1, t2 = tangents(n)
     T = ca.horzcat(t1, t2, n).T
-    face_a = [T @ (pair.t + pair.R @ p) for p in features(pair.a).face(pair.a, -(pair.R.T @ n))]
-    face_b = [T @ p for p in features(pair.b).face(pair.b, n)]
+    face_a = [T @ (pair.t + pair.R @ p) for p in pair.a.face(-(pair.R.T @ n))]
+    face_b = [T @ p for p in pair.b.face(n)]
     found = _overlap(face_a, face_b)
     nearest = _nearest(pair, T, n, flats_a)
     kept = pick(found, nearest)
-    ra, rb = radius(pair.a), radius(pair.b)
+    ra, rb = pair.a.rounding, pair.b.rounding
     results = []
     for p in kept:
         low, high = p.at[3] + rb, p.at[2] - ra
@@ -61,15 +65,15 @@ def manifold(pair: Pair, n: SX, flats_a: SX, flats_b: SX, follows: SX) -> list[t
     return results
 
 
-def _nearest(pair: Pair, T: SX, n: SX, flats_a: SX) -> Place:
-    """The solids' nearest points along the normal; across it where the one is that is not on a face or an edge."""
+def _nearest(pair: Pair, T: SX, n: SX, flats_a: SX) -> ManifoldPoint:
+    """Return the solids' nearest points along the normal; across it, the one that is not on a face or an edge decides."""
     a, b = T @ pair.support_a(-n), T @ pair.support_b(n)
     on_flat = ca.dot(flats_a[:3], flats_a[:3]) > 0.5
-    return Place(SX(1), ca.vertcat(ca.if_else(on_flat, b[:2], a[:2]), a[2], b[2]))
+    return ManifoldPoint(SX(1), ca.vertcat(ca.if_else(on_flat, b[:2], a[:2]), a[2], b[2]))
 
 
-def _overlap(a: list[SX], b: list[SX]) -> list[Place]:
-    """All corners of one face over the other, and crossings of edges. Faces are corners (x, y, height)."""
+def _overlap(a: list[SX], b: list[SX]) -> list[ManifoldPoint]:
+    """Return all corners of one face over the other, and crossings of edges. Faces are corners (x, y, height)."""
     found = []
     for corners, other, own in ((a, b, 2), (b, a, 3)):
         if len(other) < 3:
@@ -80,7 +84,7 @@ def _overlap(a: list[SX], b: list[SX]) -> list[Place]:
         for p in corners:
             height = (level - normal[0] * p[0] - normal[1] * p[1]) / ca.if_else(broad, normal[2], 1)
             heights = (p[2], height) if own == 2 else (height, p[2])
-            found.append(Place(ca.logic_and(broad, _over(p, edges, normal[2])), ca.vertcat(p[:2], *heights)))
+            found.append(ManifoldPoint(ca.logic_and(broad, _over(p, edges, normal[2])), ca.vertcat(p[:2], *heights)))
     return found + [_crossing(*e, *f) for e in _edges(a) for f in _edges(b)]
 
 
@@ -91,13 +95,13 @@ def _edges(face: list[SX]) -> list[tuple[SX, SX]]:
 
 
 def _plane(face: list[SX]) -> tuple[SX, SX]:
-    """Twice its area as a vector, by Newell's method, and its level along that."""
+    """Return twice the area of a face as a vector, by Newell's method, and its level along that."""
     normal = sum((ca.cross(p - face[0], q - face[0]) for p, q in pairwise(face[1:])), SX.zeros(3))
     return normal, ca.dot(normal, face[0])
 
 
 def _broad(normal: SX, edges: list[tuple[SX, SX]]) -> SX:
-    """Whether a face has an area as seen along the normal."""
+    """Return whether a face has an area as seen along the normal."""
     size = sum((_cross2(q - p, q - p, dot=True) for p, q in edges), SX(0))
     return normal[2] ** 2 > 1e-12 * size**2
 
@@ -115,7 +119,7 @@ def _cross2(u: SX, v: SX, dot: bool = False) -> SX:
     return u[0] * v[0] + u[1] * v[1] if dot else u[0] * v[1] - u[1] * v[0]
 
 
-def _crossing(p: SX, p_end: SX, q: SX, q_end: SX) -> Place:
+def _crossing(p: SX, p_end: SX, q: SX, q_end: SX) -> ManifoldPoint:
     u, w, r = p_end - p, q_end - q, q - p
     turn = _cross2(u, w)
     skew = turn**2 > 1e-12 * _cross2(u, u, dot=True) * _cross2(w, w, dot=True)
@@ -124,21 +128,21 @@ def _crossing(p: SX, p_end: SX, q: SX, q_end: SX) -> Place:
     on_both = skew
     for x in (s, t):
         on_both = ca.logic_and(on_both, ca.logic_and(x >= 0, x <= 1))
-    return Place(on_both, ca.vertcat(p[:2] + s * u[:2], p[2] + s * u[2], q[2] + t * w[2]))
+    return ManifoldPoint(on_both, ca.vertcat(p[:2] + s * u[:2], p[2] + s * u[2], q[2] + t * w[2]))
 
 
-# --- which are kept ---------------------------------------------------------------------------------------------------
+# --- choosing four ---------------------------------------------------------------------------------------------------
 
 
-def pick(found: list[Place], nearest: Place | None = None) -> list[Place]:
-    """POINTS of the places. nearest: taken as the first where no place is as near."""
+def pick(found: list[ManifoldPoint], nearest: ManifoldPoint | None = None) -> list[ManifoldPoint]:
+    """Choose POINTS of the points found. nearest: the first one where none found is as near."""
     first, score = _best(found, lambda p: -p.gap)
-    first = Place(score > -FAR, first)
+    first = ManifoldPoint(score > -FAR, first)
     if nearest is not None:
         missed = ca.logic_or(ca.logic_not(first.valid), first.gap > nearest.gap + MISSED)
-        first = Place(SX(1), ca.if_else(missed, nearest.at, first.at))
+        first = ManifoldPoint(SX(1), ca.if_else(missed, nearest.at, first.at))
     if not found:
-        return [first, *(Place(SX(0), first.at) for _ in range(POINTS - 1))]
+        return [first, *(ManifoldPoint(SX(0), first.at) for _ in range(POINTS - 1))]
     second, away = _best(found, lambda p: _cross2(p.at - first.at, p.at - first.at, dot=True))
     base = second - first.at
     third, area = _best(found, lambda p: ca.fabs(_cross2(base, p.at - first.at)))
@@ -152,14 +156,14 @@ def pick(found: list[Place], nearest: Place | None = None) -> list[Place]:
     wide = ca.logic_and(apart, area > SPREAD * reach)
     return [
         first,
-        Place(apart, second),
-        Place(wide, third),
-        Place(ca.logic_and(wide, beyond > SPREAD * reach), fourth),
+        ManifoldPoint(apart, second),
+        ManifoldPoint(wide, third),
+        ManifoldPoint(ca.logic_and(wide, beyond > SPREAD * reach), fourth),
     ]
 
 
-def _best(found: list[Place], value) -> tuple[SX, SX]:
-    """The valid place with the largest value, and that value; -FAR if there is none."""
+def _best(found: list[ManifoldPoint], value) -> tuple[SX, SX]:
+    """Return the valid point with the largest value, and that value; -FAR if there is none."""
     best, most = SX.zeros(found[0].at.numel() if found else 4), SX(-FAR)
     for p in found:
         score = ca.if_else(p.valid, value(p), -FAR)

@@ -1,4 +1,4 @@
-"""Convex solids against sampled ones: points of the solid, each looked up; the deepest and three that span most are kept."""
+"""Convex solids against sampled ones: points of the solid are looked up; the deepest and three that span most area are kept."""
 
 from __future__ import annotations
 
@@ -6,17 +6,16 @@ import casadi as ca
 import numpy as np
 from casadi import SX
 
-from costate.collision.convex.manifold import POINTS, Place, pick
-from costate.collision.convex.pair import centre
-from costate.collision.convex.support import features
-from costate.collision.orient import tangents
-from costate.collision.shapes import FAR, Cylinder, Ellipsoid, Field, Number, Solid, length, resized, sizes
+from costate.collision.contact_point import tangents
+from costate.collision.convex.manifold import POINTS, ManifoldPoint, pick
+from costate.collision.shapes import FAR, Field, Number, Solid, resized, sizes
 from costate.kernel import ProgramBuilder
 from costate.kernel.ir.program import Program
 
 
 def field_program(a: Solid, field: Field) -> Program:
-    """(pose of a, pose of the field, sizes of a, sizes of the field) -> places, normals from the field to a."""
+    """Return a program (pose of a, pose of the field, sizes of a, sizes of the field) -> contact points, normals from the field to
+    a."""
     b = ProgramBuilder("field")
     x, y = b.input("x", 12), b.input("y", 12)
     size_a, size_f = b.input("sa", len(sizes(a))), b.input("sf", len(sizes(field)))
@@ -24,18 +23,18 @@ def field_program(a: Solid, field: Field) -> Program:
     solid = resized(a, s)
     R, t = _relative(px, py)
     lookup = field.lookup()
-    (middle,) = b.call(ca.Function("middle", [px, py, s], [t + R @ centre(solid)]), x, y, size_a)
+    (middle,) = b.call(ca.Function("middle", [px, py, s], [t + R @ solid.centre()]), x, y, size_a)
     (around,) = b.call(lookup, middle, size_f)
     facing = SX.sym("facing", 4)
-    points = _points(solid, -(R.T @ facing[1:]))
+    points = solid.points_toward(-(R.T @ facing[1:]))
     where = ca.vertcat(*(t + R @ p for p, _ in points))
     (at,) = b.call(ca.Function("points", [px, py, s, facing], [where]), x, y, size_a, around)
     each = np.arange(3 * len(points)).reshape(-1, 3)
     shared = np.tile(np.arange(size_f.size), (len(points), 1))
     (found,) = b.map(lookup, [(at, each), (size_f, shared)], [None])
     p, f = SX.sym("p", 3 * len(points)), SX.sym("f", 4 * len(points))
-    places = _places(p, f, [r for _, r in points], facing[1:], py)
-    b.output("places", b.call(ca.Function("places", [py, s, facing, p, f], [places]), y, size_a, around, at, found)[0])
+    kept = _kept(p, f, [r for _, r in points], facing[1:], py)
+    b.output("points", b.call(ca.Function("kept", [py, s, facing, p, f], [kept]), y, size_a, around, at, found)[0])
     return b.program()
 
 
@@ -44,27 +43,14 @@ def _relative(x: SX, y: SX) -> tuple[SX, SX]:
     return Rb.T @ ca.reshape(x[:9], 3, 3), Rb.T @ (x[9:] - y[9:])
 
 
-def _points(solid: Solid, toward: SX) -> list[tuple[SX, Number]]:
-    """Points with radii by which a solid touches something that lies in a direction."""
-    if isinstance(solid, Ellipsoid):
-        return [(features(solid).support(solid, toward), 0.0)]
-    if isinstance(solid, Cylinder):
-        tilt = toward[:2] + 1e-9 * ca.vertcat(1, 0)
-        u = tilt / length(tilt)
-        across = ca.vertcat(-u[1], u[0])
-        ends = [(end * solid.length / 2, way * solid.radius) for end in (-1, 1) for way in (u, across, -u, -across)]
-        return [(ca.vertcat(way, z), 0.0) for z, way in ends]
-    return solid.points()
-
-
-def _places(p: SX, f: SX, radii: list[Number], facing: SX, y: SX) -> SX:
-    """Gap, point midway and normal of the points that are kept, in the world."""
+def _kept(p: SX, f: SX, radii: list[Number], facing: SX, y: SX) -> SX:
+    """Return gap, point midway and normal of the points that are kept, in the world."""
     t1, t2 = tangents(facing)
     found = []
     for k, r in enumerate(radii):
         at, gap, normal = p[3 * k : 3 * k + 3], f[4 * k] - r, f[4 * k + 1 : 4 * k + 4]
         midway = at - normal * (r + gap / 2)
-        found.append(Place(gap < FAR / 2, ca.vertcat(ca.dot(t1, at), ca.dot(t2, at), gap, 0, midway, normal)))
+        found.append(ManifoldPoint(gap < FAR / 2, ca.vertcat(ca.dot(t1, at), ca.dot(t2, at), gap, 0, midway, normal)))
     kept = found if len(found) <= POINTS else pick(found)
     Rb, pb = ca.reshape(y[:9], 3, 3), y[9:]
     rows = [(ca.if_else(k.valid, k.gap, FAR), pb + Rb @ k.at[4:7], Rb @ k.at[7:]) for k in kept]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,7 +10,10 @@ import numpy as np
 from casadi import SX
 from numpy.typing import NDArray
 
-from costate.collision.shapes import FAR, TINY, Field, Number, length
+from costate.collision.shapes.field import Field
+from costate.collision.shapes.rays import FAR
+from costate.collision.shapes.solid import TINY, Number, length
+from costate.core.files import checksum
 from costate.kernel import ProgramBuilder
 from costate.kernel.ir.program import Program
 
@@ -28,15 +30,15 @@ class Heights(Field):
     extent: SX
     """Lengths along x and y [m], (2,)."""
     heights: Samples
-    """[m], at even places over the rectangle, edges included, shape (nx, ny)."""
+    """Heights [m], evenly spread over the rectangle, edges included, shape (nx, ny)."""
 
     @cached_property
     def key(self) -> str:
         return _digest(self.heights)
 
     def lookup(self) -> Program:
-        """(point (3,), extent (2,)) -> (distance, normal (3,)). The surface is smooth (cubic); its nearest point is found
-        from the tangent plane at the last one."""
+        """Return a program (point (3,), extent (2,)) -> (distance, normal (3,)). The surface is smooth (cubic); its nearest point
+        is found from the tangent plane at the last one."""
         b = ProgramBuilder("heights")
         p, extent = b.input("p", 3), b.input("extent", 2)
         px, ex, at = SX.sym("p", 3), SX.sym("e", 2), SX.sym("x", 2)
@@ -67,21 +69,21 @@ class Grid(Field):
     """Signed distances on a grid of points, which hold the whole surface."""
 
     margin: Number
-    """How much the surface is grown [m]."""
+    """Distance by which the surface is grown [m]."""
     values: Samples
-    """[m], shape (nx, ny, nz)."""
+    """Distances [m], shape (nx, ny, nz)."""
     origin: Samples
-    """Of the first point [m], (3,)."""
+    """Position of the first point [m], (3,)."""
     spacing: float
-    """[m]."""
+    """Distance between neighbouring points [m]."""
 
     @cached_property
     def key(self) -> str:
         return _digest(self.values, self.origin, np.array(self.spacing))
 
     def lookup(self) -> Program:
-        """(point (3,), margin (1,)) -> (distance, normal (3,)). Beyond the grid: to the surface point next to where the line to
-        it enters the grid, found in two steps."""
+        """Return a program (point (3,), margin (1,)) -> (distance, normal (3,)). From beyond the grid, the distance is that to the
+        surface point next to where the line to it enters the grid, found in two steps."""
         b = ProgramBuilder("grid")
         p, margin = b.input("p", 3), b.input("margin", 1)
         px, qx, m, value = SX.sym("p", 3), SX.sym("q", 3), SX.sym("m"), SX.sym("v", 4)
@@ -105,7 +107,7 @@ class Grid(Field):
 
 
 def _towards(start: SX, end: SX, low: SX, high: SX) -> SX:
-    """Where the way from a point in a box to another leaves the box; the other if it does not."""
+    """Return where the way from a point in a box to another leaves the box; the other if it does not."""
     way = end - start
     share = SX(1)
     for k in range(3):
@@ -116,6 +118,4 @@ def _towards(start: SX, end: SX, low: SX, high: SX) -> SX:
 
 
 def _digest(*arrays: Samples) -> str:
-    return hashlib.sha256(
-        b"".join(np.ascontiguousarray(x).tobytes() + str(x.shape).encode() for x in arrays)
-    ).hexdigest()
+    return checksum(*(part for x in arrays for part in (np.ascontiguousarray(x).tobytes(), str(x.shape).encode())))

@@ -1,12 +1,11 @@
-"""Mesh files as solids: hulls, distance grids, and convex parts. What takes long is made once and kept on disk."""
+"""Mesh files: triangles to draw, hulls, distance grids, and convex parts. What takes long is made once and kept on disk."""
 
 from __future__ import annotations
 
-import hashlib
 import io
-import os
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -15,6 +14,8 @@ from numpy.typing import NDArray
 
 from costate.collision.mesh.fields import Grid
 from costate.collision.mesh.hull import VERTICES, Hull, hull_of
+from costate.collision.mesh.triangles import Mesh, creased
+from costate.core.files import checksum, seal, unseal, write_private
 from costate.kernel.machine.cache import cache_path
 
 Array = NDArray[np.float64]
@@ -23,17 +24,17 @@ CELLS = 24
 """Cells of a grid along its longest side, unless told."""
 AROUND = 3
 """Cells of a grid beyond the mesh on every side."""
-DIGEST = 32
-"""Bytes of a checksum."""
+TRIANGLES = 40_000
+"""Mesh files with more triangles are drawn as their convex hull: a page has to carry them."""
 
 
 @cache
 def load_triangles(path: Path) -> tuple[Array, NDArray[np.int64]]:
-    """Vertices (n, 3) and triangles (m, 3) of an STL, OBJ, DAE, PLY or glTF file."""
+    """Return vertices (n, 3) and triangles (m, 3) of an STL, OBJ, DAE, PLY or glTF file."""
     try:
         import trimesh
     except ImportError as error:
-        raise ImportError(f"contact with the mesh {path.name} needs trimesh: pip install 'costate[mesh]'") from error
+        raise ImportError(f"reading the mesh {path.name} needs trimesh: pip install 'costate[mesh]'") from error
     if not path.is_file():
         raise FileNotFoundError(f"{path}: there is no such file")
     try:
@@ -50,15 +51,26 @@ def load_triangles(path: Path) -> tuple[Array, NDArray[np.int64]]:
     return np.asarray(mesh.vertices, float), np.asarray(mesh.faces, np.int64)
 
 
+def mesh_from_file(path: Path) -> Mesh:
+    """Return the triangles of a mesh file, for pictures."""
+    vertices, faces = load_triangles(path)
+    if len(faces) > TRIANGLES:
+        import trimesh
+
+        hull = trimesh.Trimesh(vertices, faces).convex_hull
+        vertices, faces = np.asarray(hull.vertices, float), np.asarray(hull.faces)
+    return creased(vertices, faces)
+
+
 @cache
 def hull_of_file(path: Path, scale: tuple[float, float, float], limit: int = VERTICES) -> Hull:
-    """Convex hull of a mesh."""
+    """Return the convex hull of a mesh."""
     return hull_of(load_triangles(path)[0] * np.array(scale), limit, path.name)
 
 
 @cache
 def grid_of_file(path: Path, scale: tuple[float, float, float], cells: int = CELLS) -> Grid:
-    """Signed distances of a mesh (closed, or nearly so) on a grid."""
+    """Return the signed distances of a mesh (closed, or nearly so) on a grid."""
     vertices, faces = load_triangles(path)
     return grid_of(vertices * np.array(scale), faces, cells)
 
@@ -68,7 +80,7 @@ def grid_of(vertices: Array, faces: NDArray[np.int64], cells: int = CELLS) -> Gr
     spacing = float((high - low).max() / cells)
     counts = np.ceil((high - low) / spacing).astype(int) + 1 + 2 * AROUND
     origin = (low + high) / 2 - (counts - 1) * spacing / 2
-    key = hashlib.sha256(b"grid 2" + vertices.tobytes() + faces.tobytes() + str(cells).encode()).hexdigest()
+    key = checksum(b"grid 2", vertices.tobytes(), faces.tobytes(), str(cells).encode())
     values = _kept(f"{key}.grid", lambda: _sampled(vertices[faces], origin, counts, spacing))
     return Grid(0.0, values, origin, spacing)
 
@@ -84,7 +96,8 @@ def _sampled(triangles: Array, origin: Array, counts: Array, spacing: float) -> 
 
 
 def signed_distance(points: Array, triangles: Array) -> Array:
-    """Of points (n, 3) to triangles (m, 3, 3): negative where the winding number (van Oosterom and Strackee, 1983) is above 1/2."""
+    """Return the distances (n,) of points (n, 3) to triangles (m, 3, 3), negative where the winding number (van Oosterom and
+    Strackee, 1983) is above 1/2."""
     corners = triangles[None] - points[:, None, None]  # (n, m, 3, 3)
     a, b, c = (corners[:, :, k] for k in range(3))
     la, lb, lc = (np.linalg.norm(x, axis=-1) for x in (a, b, c))
@@ -110,7 +123,7 @@ def _to_segment(u: Array, v: Array) -> Array:
 
 
 def _kept(name: str, make: Callable[[], Array]) -> Array:
-    """An array from the cache folder, or made and put there."""
+    """Return an array from the cache folder, or make it and put it there."""
     folder = cache_path()
     file = folder and folder / "meshes" / name
     found = _read(file) if file else None
@@ -123,36 +136,28 @@ def _kept(name: str, make: Callable[[], Array]) -> Array:
 
 
 def _read(file: Path) -> Array | None:
-    """None if there is no such file, or one that is not what was written."""
+    """Return an array from a file, or None if there is none or it is not what was written."""
     try:
-        content = file.read_bytes()
-        digest, data = content[:DIGEST], content[DIGEST:]
-        return np.load(io.BytesIO(data), allow_pickle=False) if hashlib.sha256(data).digest() == digest else None
+        return np.load(io.BytesIO(unseal(file.read_bytes())), allow_pickle=False)
     except (OSError, ValueError):
         return None
 
 
 def _write(file: Path, values: Array) -> None:
-    """A checksum and the array, atomically; a folder that cannot be written to only costs time."""
+    """Write a checksum and the array, atomically; a folder that cannot be written to only costs time."""
     data = io.BytesIO()
     np.save(data, values, allow_pickle=False)
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        handle, temporary = tempfile.mkstemp(dir=file.parent, suffix=".tmp")
-        with os.fdopen(handle, "wb") as f:
-            f.write(hashlib.sha256(data.getvalue()).digest() + data.getvalue())
-        os.replace(temporary, file)
-    except OSError:
-        return
+    with suppress(OSError):
+        write_private(file, seal(data.getvalue()))
 
 
 def convex_parts(path: Path, threshold: float = 0.05, parts: int = -1) -> list[Path]:
-    """Files of convex parts that together make up a mesh, by CoACD (Wei et al., 2022), made once.
+    """Return files of convex parts that together make up a mesh, by CoACD (Wei et al., 2022), made once.
 
     threshold: concavity that is left [-], 0.01 (many parts) to 1; parts: at most so many, -1 for no limit.
     """
     vertices, faces = load_triangles(path)
-    key = hashlib.sha256(f"parts 2 {threshold} {parts}".encode() + vertices.tobytes() + faces.tobytes()).hexdigest()
+    key = checksum(f"parts 2 {threshold} {parts}".encode(), vertices.tobytes(), faces.tobytes())
     folder = (cache_path() or Path(tempfile.gettempdir()) / "costate") / "meshes" / f"{path.stem}-{key[:16]}"
     found = _whole(folder)
     if found is None:
@@ -164,10 +169,10 @@ def convex_parts(path: Path, threshold: float = 0.05, parts: int = -1) -> list[P
 
 
 def _whole(folder: Path) -> list[Path] | None:
-    """The parts in a folder, if they are what was written."""
+    """Return the parts in a folder, or None if they are not what was written."""
     try:
         lines = [line.split() for line in (folder / "parts").read_text().splitlines()]
-        whole = all(hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest for digest, name in lines)
+        whole = all(checksum((folder / name).read_bytes()) == digest for digest, name in lines)
     except (OSError, ValueError):
         return None
     return [folder / name for _, name in lines] if lines and whole else None
@@ -189,5 +194,5 @@ def _decompose(vertices: Array, faces: NDArray[np.int64], threshold: float, part
         lines += [f"f {i + 1} {j + 1} {m + 1}" for i, j, m in triangles]
         text = "\n".join(lines) + "\n"
         (folder / f"part{k:03d}.obj").write_text(text, newline="\n")
-        listed.append(f"{hashlib.sha256(text.encode()).hexdigest()} part{k:03d}.obj\n")
+        listed.append(f"{checksum(text.encode())} part{k:03d}.obj\n")
     (folder / "parts").write_text("".join(listed))

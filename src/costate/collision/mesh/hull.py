@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, fields
+from itertools import pairwise
 
 import casadi as ca
 import numpy as np
 from casadi import SX
 from numpy.typing import NDArray
 
-from costate.collision.shapes import Number, Solid
+from costate.collision.shapes import rays
+from costate.collision.shapes.convex import SNAP, Convex, Flats
+from costate.collision.shapes.solid import Points as Balls
+from costate.collision.shapes.solid import length
 
 Points = NDArray[np.float64]
 
@@ -22,11 +26,13 @@ EDGE = 12
 """Numbers of an edge: a point, its unit direction, and for both faces the unit direction into the face, normal to the edge."""
 COPLANAR = 1e-6
 """Facets whose normals differ by less, and that lie as near, are one face (relative to the hull's size)."""
+ON_FACE = 1e-6
+"""Depth below a face at which a corner still belongs to it [m]."""
 
 
 @dataclass(frozen=True, eq=False)
-class Hull(Solid):
-    """Convex hull. Its numbers are columns, so that hulls of equal counts are one program with different data."""
+class Hull(Convex):
+    """A convex hull. Its numbers are columns, so that hulls of equal counts are one program with different data."""
 
     points_flat: SX
     """Corners, x y z one after the other [m], (3 V,)."""
@@ -36,6 +42,8 @@ class Hull(Solid):
     """Corners of the faces in order, M for each face, the last one repeated where there are fewer, (3 M F,)."""
     edges_flat: SX
     """EDGE numbers for each edge, (EDGE E,)."""
+
+    is_round = False
 
     @property
     def corners(self) -> list[SX]:
@@ -56,18 +64,74 @@ class Hull(Solid):
         return [self.edges_flat[k : k + EDGE] for k in range(0, self.edges_flat.numel(), EDGE)]
 
     def place(self, name: str) -> tuple[int, int]:
-        """Where the numbers of a field begin among all sizes, and how many they are."""
+        """Return where the numbers of a field begin among all sizes, and how many they are."""
         counts = {f.name: getattr(self, f.name).numel() for f in fields(self)}
         before = list(counts)[: list(counts).index(name)]
         return sum(counts[k] for k in before), counts[name]
 
     def distance(self, p: SX) -> SX:
-        """To the planes of the faces: exact inside and above a face, a lower bound beyond edges and corners."""
+        """Return the distance to the planes of the faces: exact inside and above a face, a lower bound beyond edges and corners."""
         planes = [ca.dot(n, p - q[0]) for n, q in zip(self.normals, self.polygons, strict=True)]
         return ca.mmax(ca.vertcat(*planes))
 
-    def points(self) -> list[tuple[SX, Number]]:
+    def points(self) -> Balls:
         return [(p, 0.0) for p in self.corners]
+
+    def centre(self) -> SX:
+        corners = self.corners
+        return sum(corners[1:], corners[0]) / len(corners)
+
+    def support(self, d: SX) -> SX:
+        corners = self.corners
+        best, most = corners[0], ca.dot(corners[0], d)
+        for p in corners[1:]:
+            reach = ca.dot(p, d)
+            best, most = ca.if_else(reach > most, p, best), ca.fmax(reach, most)
+        return best
+
+    def face(self, d: SX) -> list[SX]:
+        """Return, of the faces around the corner that is furthest, the one turned most to the direction."""
+        tip, unit = self.support(d), d / length(d)
+        best, most = ca.vertcat(*self.polygons[0]), SX(-2)
+        for polygon, normal in zip(self.polygons, self.normals, strict=True):
+            touches = ca.dot(normal, tip - polygon[0]) > -ON_FACE
+            turned = ca.if_else(touches, ca.dot(normal, unit), -2)
+            best, most = ca.if_else(turned > most, ca.vertcat(*polygon), best), ca.fmax(turned, most)
+        return [best[3 * k : 3 * k + 3] for k in range(len(self.polygons[0]))]
+
+    def flats(self, n: SX) -> Flats:
+        """Return those of the face whose normal is nearly n; of all edges met by directions near n, the one most nearly normal to
+        it."""
+        first, second, most = SX.zeros(3), SX.zeros(3), SX(1 - SNAP**2 / 2)
+        for polygon, normal in zip(self.polygons, self.normals, strict=True):
+            along = ca.dot(normal, n)
+            sides = [q - p for p, q in pairwise(polygon[:3])]
+            first = ca.if_else(along > most, sides[0], first)
+            second = ca.if_else(along > most, sides[1], second)
+            most = ca.fmax(along, most)
+        edge, least = SX.zeros(3), SX(SNAP)
+        for row in self.edges:
+            beside = ca.fmax(ca.dot(n, row[6:9]), ca.dot(n, row[9:]))
+            off = ca.if_else(beside < SNAP, ca.fabs(ca.dot(n, row[3:6])), 1)
+            edge, least = ca.if_else(off < least, row[3:6], edge), ca.fmin(off, least)
+        return _unit_or_zero(first), _unit_or_zero(second), edge
+
+    def bounding_sphere(self) -> tuple[SX, SX]:
+        middle = self.centre()
+        return middle, ca.mmax(ca.vertcat(*(length(p - middle) for p in self.corners)))
+
+    def bounding_box(self) -> tuple[SX, SX]:
+        corners = ca.horzcat(*self.corners)
+        low, high = (ca.vertcat(*(f(corners[k, :]) for k in range(3))) for f in (ca.mmin, ca.mmax))
+        return (low + high) / 2, (high - low) / 2
+
+    def interval(self, p: SX, d: SX) -> rays.Interval:
+        return rays.between([(n, ca.dot(n, q[0])) for n, q in zip(self.normals, self.polygons, strict=True)], p, d)
+
+
+def _unit_or_zero(v: SX) -> SX:
+    square = ca.dot(v, v)
+    return v / ca.sqrt(ca.if_else(square > 0, square, 1))
 
 
 def _rows(flat: SX) -> list[SX]:
@@ -75,8 +139,8 @@ def _rows(flat: SX) -> list[SX]:
 
 
 def hull_of(points: Points, limit: int = VERTICES, name: str = "") -> Hull:
-    """Hull of points (n, 3) [m]. One with more corners than the limit is replaced by one within it, with a warning that says how
-    far it is inside of the other."""
+    """Return the hull of points (n, 3) [m]. One with more corners than the limit is replaced by one within it, with a warning that
+    says how far it is inside of the other."""
     corners, loops, normals = hull_faces(within_limit(np.asarray(points, float), limit, name))
     m = 4 if max(map(len, loops)) <= 4 else POLYGON
     polygons = np.array([_padded(corners[loop], m) for loop in loops])
@@ -86,14 +150,14 @@ def hull_of(points: Points, limit: int = VERTICES, name: str = "") -> Hull:
 
 
 def _repeated(rows: Points, count: int) -> Points:
-    """The last row again up to a count that is doubled until it is enough: hulls of few different counts share programs."""
+    """Repeat the last row up to a count that is doubled until it is enough, so that many hulls share programs."""
     while count < len(rows):
         count *= 2
     return np.concatenate([rows, np.repeat(rows[-1:], count - len(rows), 0)])
 
 
 def hull_faces(points: Points) -> tuple[Points, list[NDArray[np.int64]], Points]:
-    """Corners (V, 3), per face the corners around it, counter-clockwise from outside, and normals (F, 3)."""
+    """Return corners (V, 3), per face the corners around it, counter-clockwise from outside, and normals (F, 3)."""
     hull = _convex_hull(points)
     corners = points[hull.vertices]
     index = {int(v): k for k, v in enumerate(hull.vertices)}
@@ -115,7 +179,7 @@ def hull_faces(points: Points) -> tuple[Points, list[NDArray[np.int64]], Points]
 
 
 def hull_edges(corners: Points, loops: list[NDArray[np.int64]], normals: Points) -> Points:
-    """Rows of EDGE numbers, (E, EDGE)."""
+    """Return rows of EDGE numbers, (E, EDGE)."""
     rows: dict[tuple[int, int], list[Points]] = {}
     for loop, normal in zip(loops, normals, strict=True):
         for i, j in zip(loop.tolist(), np.roll(loop, -1).tolist(), strict=True):
@@ -141,7 +205,7 @@ def _convex_hull(points: Points):
 
 
 def _around(corners: Points, members: NDArray[np.int64], normal: Points) -> NDArray[np.int64]:
-    """Corners of a face in order, starting so that the second one is where the face turns most."""
+    """Return the corners of a face in order, starting so that the second one is where the face turns most."""
     p = corners[members]
     u = p[0] - p.mean(0)
     v = np.cross(normal, u)
@@ -160,7 +224,7 @@ def _padded(polygon: Points, m: int) -> Points:
 
 
 def within_limit(points: Points, limit: int, name: str = "") -> Points:
-    """Corners of the hull; if there are too many, those that are added one by one where most is still missing."""
+    """Return the corners of the hull; if there are too many, they are chosen one by one where most is still missing."""
     corners = points[_convex_hull(points).vertices]
     if len(corners) <= limit:
         return corners
@@ -192,7 +256,7 @@ def _furthest_outside(corners: Points, chosen: list[int]) -> tuple[int, float]:
 
 
 def mass_properties(points: Points, mass: float) -> tuple[Points, Points]:
-    """Centre of mass [m] (3,) and inertia about it [kg m^2] (3, 3) of an even solid that fills the hull of points."""
+    """Return centre of mass [m] (3,) and inertia about it [kg m^2] (3, 3) of an even solid that fills the hull of points."""
     hull = _convex_hull(points)
     middle = points[hull.vertices].mean(0)
     corners = points[hull.simplices] - middle  # tetrahedra from the middle to every facet

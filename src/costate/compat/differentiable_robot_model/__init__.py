@@ -3,7 +3,7 @@
     from costate.compat import differentiable_robot_model     # instead of: import differentiable_robot_model
 
 Modules `robot_model`, `rigid_body_params`, `data_utils`, `spatial_vector_algebra`, `se3_so3_util` and `utils` are where they were.
-What differs is written in docs/learnable.md.
+docs/learnable.md says what differs.
 """
 
 from costate.compat.differentiable_robot_model.robot_model import (

@@ -1,17 +1,14 @@
-"""What scripts look up in `_bodies`: a link's parameters as they are now, its limits, and its pose after an update."""
+"""Bodies that scripts look up in `_bodies`: a link's parameters as they are now, its limits, and its pose after an update."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import casadi as ca
 import torch
 from casadi import SX
-from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
-from torch import nn
+from torch import Tensor, nn
 
 from costate.compat.differentiable_robot_model.spatial_vector_algebra import (
     CoordinateTransform,
@@ -20,33 +17,29 @@ from costate.compat.differentiable_robot_model.spatial_vector_algebra import (
     SpatialMotionVec,
     rotation_about,
 )
-from costate.model import Inertia, Joint
+from costate.model.document import parse
 from costate.model.rotation import to_rpy
 from costate.robot import Robot
 from costate.robot.folding import is_foldable
-from costate.robot.learnable import input_name, shape_of
 from costate.robot.params import rpy_matrix, symbolic_rpy_matrix
-
-Tensor = torch.Tensor
 
 
 @dataclass(frozen=True)
 class LinkRows:
-    """The links of a URDF in the order of the file."""
+    """The names of the links of a URDF, in the order of the file."""
 
     links: list[str]
     without_inertia: list[str]
 
     @staticmethod
     def read(path: str | Path) -> LinkRows:
-        parser = etree.XMLParser(resolve_entities=False, no_network=True)
-        nodes = etree.parse(str(path), parser).getroot().findall("link")
-        bare = [node.get("name") for node in nodes if node.find("inertial") is None]
-        return LinkRows([node.get("name") for node in nodes], bare)
+        """Read the names from a file."""
+        nodes = list(parse(Path(path)).children("link"))
+        return LinkRows([node.name() for node in nodes], [n.name() for n in nodes if n.child("inertial") is None])
 
 
 class RotationOfAngles(nn.Module):
-    """Rotation matrix of a module that gives roll, pitch and yaw."""
+    """The rotation matrix of a module that gives roll, pitch and yaw."""
 
     def __init__(self, angles: nn.Module):
         super().__init__()
@@ -57,7 +50,7 @@ class RotationOfAngles(nn.Module):
 
 
 class FoldableRotation(RotationOfAngles):
-    """The same, of a module that can be folded into kernels."""
+    """The rotation matrix of a module that can be folded into kernels."""
 
     def raws(self) -> tuple[Tensor, ...]:
         return self.angles.raws()  # type: ignore[operator]
@@ -67,11 +60,12 @@ class FoldableRotation(RotationOfAngles):
 
 
 def rotation_of(angles: nn.Module) -> nn.Module:
+    """Return a module that gives the rotation matrix of roll, pitch and yaw."""
     return (FoldableRotation if is_foldable(angles) else RotationOfAngles)(angles)
 
 
 class BodyInertia:
-    """`mass()`, `com()`, `inertia_mat()` of a link as they are now."""
+    """The mass, centre of mass and inertia of a link as they are now."""
 
     def __init__(self, robot: Robot, link: str):
         self._robot, self._link = robot, link
@@ -96,17 +90,20 @@ class BodyInertia:
 
 
 class Body:
-    """A link and the joint that moves it: present parameters (`trans()`, `rot_angles()`, `joint_damping()`, `inertia.mass()`, ...),
-    and the state that `update_kinematic_state` and `iterative_newton_euler` leave."""
+    """A link and the joint that moves it.
+
+    It has present parameters (`trans()`, `rot_angles()`, `joint_damping()`, `inertia.mass()`, ...), and the state that
+    `update_kinematic_state` and `iterative_newton_euler` leave.
+    """
 
     pose: CoordinateTransform
-    """In the world."""
+    """Pose in the world."""
     vel: SpatialMotionVec
-    """In its own axes, at its origin; so are `acc` and `force`."""
+    """Velocity in its own axes, at its origin; so are `acc` and `force`."""
     acc: SpatialMotionVec
     force: SpatialForceVec
     joint_pose: CoordinateTransform
-    """In the parent link."""
+    """Pose in the parent link."""
     joint_vel: SpatialMotionVec
     joint_acc: SpatialMotionVec
 
@@ -121,7 +118,7 @@ class Body:
 
     @property
     def joint_axis(self) -> Tensor:
-        """(1, 3); zero for links that no joint moves."""
+        """Joint axis (1, 3); zero for links that no joint moves."""
         if self._joint is None or self.joint_idx is None:
             return torch.zeros(1, 3)
         return _present(self._robot, "axis", self._joint.name).reshape(1, 3)
@@ -145,7 +142,7 @@ class Body:
     get_joint_damping_const = joint_damping
 
     def update_joint_state(self, q: Tensor, qd: Tensor) -> None:
-        """Joint position and velocity (batch, 1); sets joint_pose and joint_vel."""
+        """Set joint_pose and joint_vel from the joint's position and velocity (batch, 1)."""
         axis = self.joint_axis.to(q.dtype)
         fixed = rpy_matrix(self.rot_angles().to(q.dtype).reshape(3)).expand(len(q), 3, 3)
         trans = self.trans().to(q.dtype).expand(len(q), 3)
@@ -157,7 +154,7 @@ class Body:
         self.joint_vel = self._along(qd)
 
     def update_joint_acc(self, qdd: Tensor) -> None:
-        """Joint acceleration (batch, 1); sets joint_acc."""
+        """Set joint_acc from the joint's acceleration (batch, 1)."""
         self.joint_acc = self._along(qdd)
 
     @property
@@ -181,25 +178,7 @@ class Body:
 
 
 def _present(robot: Robot, kind: str, owner: str) -> Tensor:
-    """Value of a parameter now: what its module gives, or the file's number as torch's default type."""
-    for entry in robot.learnable():
-        if (kind, owner) in entry.keys:
-            return entry.values()[input_name((kind, owner))]
-    number = OF_LINK[kind](robot.model.link(owner).inertia) if kind in OF_LINK else OF_JOINT[kind](_joint(robot, owner))
-    return torch.as_tensor(number, dtype=torch.get_default_dtype()).reshape(shape_of(kind))
-
-
-OF_LINK: dict[str, Callable[[Inertia], Any]] = {
-    "mass": lambda inertia: inertia.mass,
-    "com": lambda inertia: inertia.com,
-    "inertia": lambda inertia: inertia.matrix,
-}
-OF_JOINT: dict[str, Callable[[Joint], Any]] = {
-    "translation": lambda joint: joint.origin.translation,
-    "axis": lambda joint: joint.axis,
-    "damping": lambda joint: joint.damping,
-}
-
-
-def _joint(robot: Robot, name: str) -> Joint:
-    return next(j for j in robot.model.joints if j.name == name)
+    """Return the value of a parameter now: what its module gives, or the file's number as torch's default type."""
+    value = robot.learnt.present((kind, owner))
+    keys = robot.learnt.keys()
+    return value if (kind, owner) in keys else value.to(torch.get_default_dtype())

@@ -7,17 +7,16 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 from torch.utils.data import Dataset
 from torch.utils.data._utils.collate import default_collate_fn_map
 
-Tensor = torch.Tensor
-
 AMPLITUDE = 0.7
-"""Of sine motions [rad]."""
+"""Amplitude of sine motions [rad]."""
 
 
 class _Sample(Sequence):
-    """One sample of a batch that is gathered already; its tensors are cut out when asked for."""
+    """A sample of a batch that is gathered already; its tensors are cut out when asked for."""
 
     def __init__(self, gathered: list[Tensor], row: int):
         self.gathered, self.row = gathered, row
@@ -30,7 +29,7 @@ class _Sample(Sequence):
 
 
 class _Samples(Sequence):
-    """Samples as a list of them, for collate functions that look at each; the default one takes the gathered tensors."""
+    """A list of samples, for collate functions that look at each; the default one takes the gathered tensors."""
 
     def __init__(self, gathered: list[Tensor]):
         self.gathered = gathered
@@ -54,7 +53,7 @@ default_collate_fn_map[_Sample] = _take_gathered
 
 
 class _DynamicsDataset(Dataset):
-    """q, qd, qdd_des, tau (N, n_dofs) each."""
+    """A set of samples q, qd, qdd_des and tau, (N, n_dofs) each."""
 
     NAMES = ("q", "qd", "qdd_des", "tau")
     TARGET: str
@@ -66,7 +65,7 @@ class _DynamicsDataset(Dataset):
         return [self.data[name][index] for name in self.NAMES]
 
     def __getitems__(self, index: Sequence[int]) -> _Samples:
-        """Many at once, which is what a DataLoader asks for if it can."""
+        """Return many samples at once, as a DataLoader asks for if it can."""
         first = index[0]
         if index == list(range(first, first + len(index))):  # not shuffled: a copy of a block is quicker than a search
             block = slice(first, first + len(index))
@@ -78,20 +77,24 @@ class _DynamicsDataset(Dataset):
         return len(self.data["q"])
 
     def var(self) -> Tensor:
-        """Variance of what is to be predicted, per degree of freedom."""
+        """Return the variance of what is to be predicted, per degree of freedom."""
         return self.data[self.TARGET].var(dim=0)
 
 
 class InverseDynamicsDataset(_DynamicsDataset):
+    """Samples for the prediction of torques."""
+
     TARGET = "tau"
 
 
 class ForwardDynamicsDataset(_DynamicsDataset):
+    """Samples for the prediction of accelerations."""
+
     TARGET = "qdd_des"
 
 
 def generate_random_forward_kinematics_data(robot_model: Any, n_data: int, ee_name: str) -> dict[str, Tensor]:
-    """q uniform within limits, and the position ee_pos of a link."""
+    """Return q uniform within limits, and the position ee_pos of a link."""
     low, high, _ = _limits(robot_model)
     q = _uniform(low, high, n_data)
     with torch.no_grad():
@@ -100,7 +103,7 @@ def generate_random_forward_kinematics_data(robot_model: Any, n_data: int, ee_na
 
 
 def generate_random_inverse_dynamics_data(robot_model: Any, n_data: int) -> InverseDynamicsDataset:
-    """q within limits, qd within a fifth of them, qdd_des twice as large; for any number of degrees of freedom."""
+    """Return samples with q within limits, qd within a fifth of the speed limits, and qdd_des within twice that."""
     low, high, speed = _limits(robot_model)
     q = _uniform(low, high, n_data)
     qd, qdd = _uniform(-0.2 * speed, 0.2 * speed, n_data), _uniform(-0.4 * speed, 0.4 * speed, n_data)
@@ -110,13 +113,14 @@ def generate_random_inverse_dynamics_data(robot_model: Any, n_data: int) -> Inve
 def generate_sine_motion_inverse_dynamics_data(
     robot_model: Any, n_data: int, dt: float, freq: float
 ) -> InverseDynamicsDataset:
-    """All joints follow one sine of the given frequency [Hz], sampled every dt [s]."""
+    """Return a motion in which all joints follow one sine of a frequency [Hz], sampled every dt [s]."""
     return InverseDynamicsDataset(_sine(robot_model, n_data, dt, freq))
 
 
 def generate_sine_motion_forward_dynamics_data(
     robot_model: Any, n_data: int, dt: float, freq: float
 ) -> ForwardDynamicsDataset:
+    """Return the same motion for the prediction of accelerations."""
     return ForwardDynamicsDataset(_sine(robot_model, n_data, dt, freq))
 
 
@@ -134,7 +138,7 @@ def _with_torques(robot_model: Any, q: Tensor, qd: Tensor, qdd: Tensor) -> dict[
 
 
 def _limits(robot_model: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Lower, upper, velocity; +-pi and 1 where there is no limit."""
+    """Return lower, upper and velocity limits; +-pi and 1 where there is none."""
     rows = robot_model.get_joint_limits()
     low, high, speed = (np.array([row[name] for row in rows], float) for name in ("lower", "upper", "velocity"))
     low, high = np.where(np.isfinite(low), low, -np.pi), np.where(np.isfinite(high), high, np.pi)

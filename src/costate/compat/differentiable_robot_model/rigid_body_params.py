@@ -1,5 +1,8 @@
-"""Parametrisations with the interface of `differentiable_robot_model.rigid_body_params`. Their parameters have the type of the
-initial values given, or torch's default type. Kernels compute them: `symbolic` says the same as `forward`."""
+"""Parametrisations with the interface of `differentiable_robot_model.rigid_body_params`.
+
+Their parameters have the type of the initial values given, or torch's default type. Kernels compute them: `symbolic` says the
+same as `forward`.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,14 @@ from typing import Any
 import casadi as ca
 import torch
 from casadi import SX
-from torch import nn
+from torch import Tensor, nn
 
-Tensor = torch.Tensor
+from costate.robot.params import skew
 
 
 class UnconstrainedScalar(nn.Module):
+    """A number."""
+
     def __init__(self, init_val: Tensor | None = None):
         super().__init__()
         self.param = nn.Parameter(torch.rand(1) if init_val is None else _copy(init_val))
@@ -30,7 +35,7 @@ class UnconstrainedScalar(nn.Module):
 
 
 class PositiveScalar(nn.Module):
-    """l^2 + min_val."""
+    """A number l^2 + min_val."""
 
     def __init__(self, min_val: float = 0.0, init_param_std: float = 1.0, init_param: Tensor | float | None = None):
         super().__init__()
@@ -52,6 +57,8 @@ class PositiveScalar(nn.Module):
 
 
 class UnconstrainedTensor(nn.Module):
+    """A matrix (dim1, dim2)."""
+
     def __init__(self, dim1: int, dim2: int, init_tensor: Tensor | None = None, init_std: float = 0.1):
         super().__init__()
         start = torch.empty(dim1, dim2).normal_(mean=0.0, std=init_std) if init_tensor is None else _copy(init_tensor)
@@ -68,7 +75,7 @@ class UnconstrainedTensor(nn.Module):
 
 
 class SymmMatNet(nn.Module):
-    """Symmetric matrices from their diagonal, then what is below it, row by row: (batch, n (n + 1) / 2) -> (batch, n, n)."""
+    """Symmetric matrices from their diagonal and the entries below it, row by row: (batch, n (n + 1) / 2) -> (batch, n, n)."""
 
     def __init__(self, qdim: int):
         super().__init__()
@@ -104,8 +111,8 @@ class CholeskyNet(nn.Module):
         return L @ L.mT, l
 
 
-class SymmPosDef3DInertiaMatrixNet(CholeskyNet):
-    """L L^T + bias 1."""
+class _InertiaNet(CholeskyNet):
+    """A positive definite matrix S = L L^T + bias 1, (3, 3), and raw numbers l with which an inertia starts."""
 
     def __init__(
         self,
@@ -116,53 +123,53 @@ class SymmPosDef3DInertiaMatrixNet(CholeskyNet):
     ):
         super().__init__(qdim=3, bias=0)
         self._shift = bias
-        start = _start(init_param if is_initializing_params else None, init_param_std, lambda I: _cholesky(I, bias))
-        self.l = nn.Parameter(start)
+        start = init_param if is_initializing_params else None
+        self.l = nn.Parameter(_start(start, init_param_std, lambda I: _cholesky(self._matrix(I), bias)))
 
-    def forward(self) -> Tensor:
+    def _matrix(self, inertia: Tensor) -> Tensor:
+        """Return S of an inertia."""
+        return inertia
+
+    def _definite(self) -> Tensor:
         matrix, _ = self.get_symm_pos_semi_def_matrix_and_l(self.l[None])
         return matrix[0] + self._shift * torch.eye(3, dtype=self.l.dtype)
 
-    def raws(self) -> tuple[Tensor]:
-        return (self.l,)
-
-    def symbolic(self, l: SX) -> SX:
+    def _symbolic_definite(self, l: SX) -> SX:
         L = _symbolic_fill(l)
         return L @ L.T + self._shift * SX.eye(3)
 
-
-class CovParameterized3DInertiaMatrixNet(CholeskyNet):
-    """trace(S) 1 - S of the covariance S = L L^T + bias 1 of the mass: always possible (Wensing et al., 2017)."""
-
-    def __init__(
-        self,
-        bias: float = 1.0e-7,
-        init_param_std: float = 0.01,
-        init_param: Tensor | None = None,
-        is_initializing_params: bool = True,
-    ):
-        super().__init__(qdim=3, bias=0)
-        self._shift = bias
-        start = _start(
-            init_param if is_initializing_params else None, init_param_std, lambda I: _cholesky(_second(I), bias)
-        )
-        self.l = nn.Parameter(start)
-
-    def forward(self) -> Tensor:
-        one = torch.eye(3, dtype=self.l.dtype)
-        S = self.get_symm_pos_semi_def_matrix_and_l(self.l[None])[0][0] + self._shift * one
-        return torch.trace(S) * one - S
-
     def raws(self) -> tuple[Tensor]:
         return (self.l,)
 
+
+class SymmPosDef3DInertiaMatrixNet(_InertiaNet):
+    """An inertia L L^T + bias 1."""
+
+    def forward(self) -> Tensor:
+        return self._definite()
+
     def symbolic(self, l: SX) -> SX:
-        L = _symbolic_fill(l)
-        S = L @ L.T + self._shift * SX.eye(3)
+        return self._symbolic_definite(l)
+
+
+class CovParameterized3DInertiaMatrixNet(_InertiaNet):
+    """An inertia trace(S) 1 - S of the covariance S = L L^T + bias 1 of the mass: always possible (Wensing et al., 2017)."""
+
+    def _matrix(self, inertia: Tensor) -> Tensor:
+        return torch.trace(inertia) / 2 * torch.eye(3, dtype=inertia.dtype) - inertia
+
+    def forward(self) -> Tensor:
+        S = self._definite()
+        return torch.trace(S) * torch.eye(3, dtype=self.l.dtype) - S
+
+    def symbolic(self, l: SX) -> SX:
+        S = self._symbolic_definite(l)
         return ca.trace(S) * SX.eye(3) - S
 
 
 class Symm3DInertiaMatrixNet(SymmMatNet):
+    """A symmetric matrix (3, 3)."""
+
     def __init__(
         self, init_param_std: float = 0.01, init_param: Tensor | None = None, is_initializing_params: bool = True
     ):
@@ -204,12 +211,12 @@ class TriangParam3DInertiaMatrixNet(nn.Module):
         angle = math.pi * torch.sigmoid(self.alpha_param_net().squeeze())
         J1, J2 = self.J1net(), self.J2net()
         J3 = torch.sqrt(J1 * J1 + J2 * J2 - 2 * J1 * J2 * torch.cos(angle))
-        R = torch.linalg.matrix_exp(_skew(self.inertia_ori_axis_angle))
+        R = torch.linalg.matrix_exp(skew(self.inertia_ori_axis_angle))
         return R @ torch.diag(torch.stack([J1, J2, J3])) @ R.T
 
 
 def _copy(x: Any) -> Tensor:
-    """Not the caller's own tensor: training must not change it."""
+    """Return a copy of the caller's tensor: training must not change that one."""
     return x.detach().clone() if isinstance(x, Tensor) else torch.as_tensor(x, dtype=torch.get_default_dtype())
 
 
@@ -220,7 +227,7 @@ def _start(matrix: Tensor | None, std: float, numbers: Any) -> Tensor:
 
 
 def _fill(l: Tensor, n: int) -> Tensor:
-    """Lower triangular: the diagonal, then what is below it, row by row."""
+    """Return the lower triangular matrix of its diagonal and the entries below it, row by row."""
     rows, columns = torch.tril_indices(n, n, -1)
     both = torch.cat([torch.arange(n), rows]), torch.cat([torch.arange(n), columns])
     index = both[0] * n + both[1]
@@ -244,12 +251,8 @@ def _cholesky(A: Tensor, bias: float) -> Tensor:
     return _entries(torch.linalg.cholesky(A - bias * torch.eye(3, dtype=A.dtype)))
 
 
-def _second(I: Tensor) -> Tensor:
-    return torch.trace(I) / 2 * torch.eye(3, dtype=I.dtype) - I
-
-
 def _principal(inertia: Tensor, bias: float) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Rotation vector, J1, J2 and the angle's inverse sigmoid."""
+    """Return the rotation vector, J1, J2 and the angle's inverse sigmoid."""
     J, R = torch.linalg.eigh(_copy(inertia).reshape(3, 3))
     J, R = J.flip(0), R.flip(1)
     R = R * torch.where(torch.linalg.det(R) < 0, -torch.ones(()), torch.ones(())).to(R)
@@ -261,7 +264,7 @@ def _principal(inertia: Tensor, bias: float) -> tuple[Tensor, Tensor, Tensor, Te
 
 
 def _rotation_vector(R: Tensor) -> Tensor:
-    """Logarithm of a rotation, through its quaternion."""
+    """Return the logarithm of a rotation, by way of its quaternion."""
     _, vectors = torch.linalg.eigh(_quaternion_form(R))
     x = vectors[:, -1]
     x = x * torch.where(x[3] < 0, -1.0, 1.0)
@@ -270,16 +273,10 @@ def _rotation_vector(R: Tensor) -> Tensor:
 
 
 def _quaternion_form(R: Tensor) -> Tensor:
-    """Symmetric matrix whose dominant eigenvector is the quaternion xyzw of R (Bar-Itzhack, 2000)."""
+    """Return the symmetric matrix whose dominant eigenvector is the quaternion xyzw of R (Bar-Itzhack, 2000)."""
     K = torch.zeros(4, 4, dtype=R.dtype)
     K[:3, :3] = R + R.T - torch.trace(R) * torch.eye(3, dtype=R.dtype)
     K[:3, 3] = torch.stack([R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]])
     K[3, :3] = K[:3, 3]
     K[3, 3] = torch.trace(R)
     return K
-
-
-def _skew(w: Tensor) -> Tensor:
-    x, y, z = w.unbind(-1)
-    o = torch.zeros_like(x)
-    return torch.stack([o, -z, y, z, o, -x, -y, x, o]).reshape(3, 3)

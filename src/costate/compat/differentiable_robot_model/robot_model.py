@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from costate.compat.differentiable_robot_model.bodies import Body, LinkRows, rotation_of
 from costate.compat.differentiable_robot_model.pose import pose_kernel
@@ -22,14 +22,12 @@ from costate.compat.differentiable_robot_model.spatial_vector_algebra import (
 )
 from costate.kernel import Kernel
 from costate.model import Inertia, Model, load_model
+from costate.model.model import EARTH
 from costate.physics import Passive
 from costate.robot import Robot
 from costate.robot.kernels import folded_kernel
 from costate.robot.learnable import Learnables
 
-Tensor = torch.Tensor
-
-# Parameter name there -> here, and what wraps its module.
 PARAMETERS: dict[str, tuple[str, Callable[[nn.Module], nn.Module] | None]] = {
     "trans": ("translation", None),
     "rot_angles": ("rotation", rotation_of),
@@ -38,17 +36,17 @@ PARAMETERS: dict[str, tuple[str, Callable[[nn.Module], nn.Module] | None]] = {
     "inertia_mat": ("inertia", None),
     "com": ("com", None),
 }
+"""Our parameter, and what wraps its module, by the name there."""
 
 DAMPED = Passive(damping=True, friction=False, springs=False)
 UNDAMPED = Passive(damping=False, friction=False, springs=False)
-EARTH = np.array([0.0, 0.0, -9.81])
 
 
 class DifferentiableRobotModel(nn.Module):
     """A robot on a fixed base. Tensors have any number of leading dimensions, float32 or float64.
 
-    q, qd, ... are ordered as the links of the file. Links without <inertial> get mass 1 and inertia 1, with a warning, as they did;
-    `unit_inertia=False` leaves them massless.
+    q, qd, ... are ordered as the links of the file. Links without <inertial> get mass 1 and inertia 1, with a warning, as in the
+    original; `unit_inertia=False` leaves them massless.
     """
 
     _weightless: Robot
@@ -105,8 +103,11 @@ class DifferentiableRobotModel(nn.Module):
                 body.vel = body.joint_vel.add_motion_vec(parent.vel.transform(body.joint_pose.inverse()))
 
     def iterative_newton_euler(self, base_acc: SpatialMotionVec) -> None:
-        """Set the acceleration and force of every entry of `_bodies`, for the state of `update_kinematic_state` and the joint
-        accelerations given to each by `update_joint_acc`. base_acc: of the base; gravity is a base accelerating upwards."""
+        """Set the acceleration and force of every entry of `_bodies`.
+
+        They belong to the state of `update_kinematic_state` and the joint accelerations given to each by `update_joint_acc`.
+        base_acc: acceleration of the base; gravity is a base that accelerates upwards.
+        """
         for body, parent in self._chain:
             if parent is None:
                 body.acc = base_acc
@@ -124,11 +125,11 @@ class DifferentiableRobotModel(nn.Module):
                 parent.force = parent.force.add_force_vec(body.force.transform(body.joint_pose))
 
     def compute_forward_kinematics_all_links(self, q: Tensor) -> dict[str, tuple[Tensor, Tensor]]:
-        """Link -> position [m] (..., 3), quaternion xyzw (..., 4)."""
+        """Return position [m] (..., 3) and quaternion xyzw (..., 4) by link."""
         return {link: self.compute_forward_kinematics(q, link) for link in self.get_link_names()}
 
     def compute_forward_kinematics(self, q: Tensor, link_name: str, recursive: bool = False) -> tuple[Tensor, Tensor]:
-        """Position [m] (..., 3) and quaternion xyzw (..., 4) of a link. `recursive` changes nothing: there is no state."""
+        """Return position [m] (..., 3) and quaternion xyzw (..., 4) of a link. `recursive` changes nothing: there is no state."""
         kernel = self._poses.get(link_name)
         if kernel is None:
             kernel = self._poses[link_name] = pose_kernel(self._robot, self._robot._known(link_name))
@@ -137,7 +138,7 @@ class DifferentiableRobotModel(nn.Module):
         return position, quaternion
 
     def compute_endeffector_jacobian(self, q: Tensor, link_name: str) -> tuple[Tensor, Tensor]:
-        """Linear and angular Jacobian, each (..., 3, n_dofs)."""
+        """Return the linear and the angular Jacobian, each (..., 3, n_dofs)."""
         J = self._robot.jacobian(self._in(q), link_name)
         J = J if self._order is None else J[..., self._order]
         return J[..., :3, :], J[..., 3:, :]
@@ -152,34 +153,34 @@ class DifferentiableRobotModel(nn.Module):
         include_gravity: bool | None = True,
         use_damping: bool | None = True,
     ) -> Tensor:
-        """Joint torques (..., n_dofs)."""
+        """Return the joint torques (..., n_dofs)."""
         inputs = [self._in(q), self._in(qd), self._in(qdd_des)]
         return self._out(self._call("inverse_dynamics", inputs, include_gravity, use_damping))
 
     def compute_non_linear_effects(
         self, q: Tensor, qd: Tensor, include_gravity: bool | None = True, use_damping: bool | None = True
     ) -> Tensor:
-        """Torques at zero acceleration (..., n_dofs)."""
+        """Return the torques at zero acceleration (..., n_dofs)."""
         return self._out(self._call("bias_forces", [self._in(q), self._in(qd)], include_gravity, use_damping))
 
     def compute_lagrangian_inertia_matrix(
         self, q: Tensor, include_gravity: bool | None = True, use_damping: bool | None = True
     ) -> Tensor:
-        """Mass matrix (..., n_dofs, n_dofs); the flags have no influence on it."""
+        """Return the mass matrix (..., n_dofs, n_dofs); the flags have no influence on it."""
         M = self._robot.mass_matrix(self._in(q))
         return M if self._order is None else M[..., self._order, :][..., self._order]
 
     def compute_forward_dynamics(
         self, q: Tensor, qd: Tensor, f: Tensor, include_gravity: bool | None = True, use_damping: bool | None = False
     ) -> Tensor:
-        """Joint accelerations (..., n_dofs) under torques f. Damping is left out unless asked for, as it was."""
+        """Return the joint accelerations (..., n_dofs) under torques f, without damping unless it is asked for, as there."""
         inputs = [self._in(q), self._in(qd), self._in(f)]
         return self._out(self._call("forward_dynamics", inputs, include_gravity, use_damping))
 
     def compute_forward_dynamics_old(
         self, q: Tensor, qd: Tensor, f: Tensor, include_gravity: bool | None = True, use_damping: bool | None = True
     ) -> Tensor:
-        """The same accelerations, by solving with the mass matrix."""
+        """Return the same accelerations, by solving with the mass matrix."""
         bias = self.compute_non_linear_effects(q, qd, include_gravity, use_damping)
         return torch.linalg.solve(self.compute_lagrangian_inertia_matrix(q), f - bias)
 
@@ -197,7 +198,7 @@ class DifferentiableRobotModel(nn.Module):
     # --- learning -------------------------------------------------------------------------------------------------
 
     def make_link_param_learnable(self, link_name: str, parameter_name: str, parametrization: nn.Module) -> None:
-        """parameter_name: trans, rot_angles, joint_damping (of the joint that moves the link), mass, inertia_mat, com."""
+        """Make a parameter learnable: trans, rot_angles, joint_damping (of the link's joint), mass, inertia_mat or com."""
         name, wrapper = self._parameter(parameter_name)
         module = parametrization if wrapper is None else wrapper(parametrization)
         for robot in (self._robot, self._weightless):
@@ -221,7 +222,7 @@ class DifferentiableRobotModel(nn.Module):
     # --- information ----------------------------------------------------------------------------------------------
 
     def get_joint_limits(self) -> list[dict[str, float]]:
-        """Per degree of freedom: effort, lower, upper, velocity. Continuous joints have the limits of the file, if any."""
+        """Return effort, lower, upper and velocity per degree of freedom. Continuous joints have the file's limits, if any."""
         return [body.get_joint_limits() for body in self._bodies if body.joint_idx is not None]
 
     def get_link_names(self) -> list[str]:
@@ -254,7 +255,7 @@ def _with_unit_inertias(model: Model, links: list[str]) -> Model:
 
 
 def _from_root(model: Model) -> list[str]:
-    """Links, each after its parent."""
+    """Return the links, each after its parent."""
     moved = {joint.child: joint.parent for joint in model.joints}
 
     def depth(link: str) -> int:

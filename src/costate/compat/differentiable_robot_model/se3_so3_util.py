@@ -1,5 +1,6 @@
-"""Exponential and logarithm maps with the interface of `differentiable_robot_model.se3_so3_util`, for one rotation (3, 3), one
-motion (4, 4) at a time.
+"""Exponential and logarithm maps with the interface of `differentiable_robot_model.se3_so3_util`.
+
+They take one rotation (3, 3) or one motion (4, 4) at a time.
 
 A twist ("wrench" there) is (v, omega): linear, then angular. Right and differentiable at zero and up to half a turn, so `epsilon`
 has no influence where it kept a division from failing.
@@ -10,23 +11,24 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch import Tensor
 
-from costate.compat.differentiable_robot_model.utils import convert_into_pytorch_tensor, vector3_to_skew_symm_matrix
+from costate.compat.differentiable_robot_model.utils import convert_into_pytorch_tensor
+from costate.robot.params import skew
 
-Tensor = torch.Tensor
 assert_epsilon = 1.0e-3
-"""How far a matrix may be from a rotation, a rigid motion or a skew-symmetric one."""
+"""Largest difference of a matrix from a rotation, a rigid motion or a skew-symmetric one."""
 SMALL = 1e-2
 """Angle [rad] below which series are used: their first neglected term is SMALL^6 / 40,000, below float64's rounding."""
 
 
 def getSkewSymMatFromVec3(omega: Tensor) -> Tensor:
-    """[omega]x, (3, 3)."""
-    return vector3_to_skew_symm_matrix(omega.reshape(3))[0]
+    """Return [omega]x, (3, 3)."""
+    return skew(omega.reshape(3))
 
 
 def getVec3FromSkewSymMat(omegahat: Tensor, epsilon: float = 1.0e-14) -> Tensor:
-    """Its vector (3,). A matrix that is not skew-symmetric to rounding is refused."""
+    """Return omega (3,) of [omega]x. A matrix that is not skew-symmetric to rounding is refused."""
     scale = max(1.0, float(omegahat.detach().abs().max()))
     symmetric = float((omegahat + omegahat.mT).detach().abs().max())
     tolerance = max(epsilon, 8 * torch.finfo(omegahat.dtype).eps) * scale
@@ -37,19 +39,19 @@ def getVec3FromSkewSymMat(omegahat: Tensor, epsilon: float = 1.0e-14) -> Tensor:
 
 
 def expMapso3(omegahat: Tensor, epsilon: float = 1.0e-14) -> Tensor:
-    """Rotation of [omega]x."""
+    """Return the rotation of [omega]x."""
     getVec3FromSkewSymMat(omegahat, epsilon)
     return torch.linalg.matrix_exp(omegahat)
 
 
 def logMapSO3(R: Tensor, epsilon: float = 1.0e-14) -> Tensor:
-    """[omega]x of a rotation, |omega| <= pi."""
+    """Return [omega]x of a rotation, |omega| <= pi."""
     _check_rotation(R)
     return getSkewSymMatFromVec3(_rotation_vector(R))
 
 
 def expMapse3(kseehat: Tensor, epsilon: float = 1.0e-14) -> Tensor:
-    """Rigid motion (4, 4) of a twist as a matrix."""
+    """Return the rigid motion (4, 4) of a twist given as a matrix."""
     if not float(kseehat[3].detach().norm()) < assert_epsilon:
         raise AssertionError(f"the last row of a twist is zero, but kseehat =\n{kseehat}")
     getVec3FromSkewSymMat(kseehat[:3, :3], epsilon)
@@ -57,7 +59,7 @@ def expMapse3(kseehat: Tensor, epsilon: float = 1.0e-14) -> Tensor:
 
 
 def logMapSE3(T: Tensor, epsilon: float = 1.0e-14) -> Tensor:
-    """Twist as a matrix (4, 4) of a rigid motion."""
+    """Return the twist of a rigid motion as a matrix (4, 4)."""
     _check_motion(T)
     omega = _rotation_vector(T[:3, :3])
     W = getSkewSymMatFromVec3(omega)
@@ -67,24 +69,24 @@ def logMapSE3(T: Tensor, epsilon: float = 1.0e-14) -> Tensor:
 
 
 def integrateAxisAngle(axis_angle: Tensor, omega: Tensor, dt: float) -> Tensor:
-    """Rotation vector after turning with angular velocity omega [rad/s], world axes, for dt [s]."""
+    """Return the rotation vector after turning with angular velocity omega [rad/s], world axes, for dt [s]."""
     return _rotation_vector(_exp(omega * dt) @ _exp(axis_angle))
 
 
 def computeAngularError(source_axis_angle: Tensor, target_axis_angle: Tensor) -> Tensor:
-    """Rotation vector that leads from source to target, world axes."""
+    """Return the rotation vector that leads from source to target, world axes."""
     return _rotation_vector(_exp(target_axis_angle) @ _exp(source_axis_angle).T)
 
 
 def convertAxisAngleToQuaternion(axis_angle: Any, epsilon: float = 1.0e-5) -> Tensor:
-    """Quaternion xyzw of a rotation vector (3,)."""
+    """Return the quaternion xyzw of a rotation vector (3,)."""
     w = convert_into_pytorch_tensor(axis_angle)
     half = _safe_norm(w) / 2
     return torch.cat([w * torch.sinc(half / torch.pi) / 2, torch.cos(half)[None]])
 
 
 def convertQuaternionToAxisAngle(quat: Any, alpha: float = 0.05, epsilon: float = 1.0e-15) -> Tensor:
-    """Rotation vector (3,), |omega| <= 2 pi, of a quaternion xyzw whose norm is 1 within alpha."""
+    """Return the rotation vector (3,), |omega| <= 2 pi, of a quaternion xyzw whose norm is 1 within alpha."""
     x = convert_into_pytorch_tensor(quat)
     norm = float(x.detach().norm())
     if not 1 - alpha < norm < 1 + alpha:
@@ -93,30 +95,30 @@ def convertQuaternionToAxisAngle(quat: Any, alpha: float = 0.05, epsilon: float 
 
 
 def getKseehatFromWrench(wrench: Tensor) -> Tensor:
-    """Twist (6,) as a matrix (4, 4)."""
+    """Return a twist (6,) as a matrix (4, 4)."""
     top = torch.cat([getSkewSymMatFromVec3(wrench[3:6]), wrench[:3, None]], 1)
     return torch.cat([top, torch.zeros_like(top[:1])])
 
 
 def getWrenchFromKseehat(kseehat: Tensor, epsilon: float = 1.0e-14) -> Tensor:
-    """Twist (6,) of a matrix (4, 4)."""
+    """Return the twist (6,) of a matrix (4, 4)."""
     return torch.cat([kseehat[:3, 3], getVec3FromSkewSymMat(kseehat[:3, :3], epsilon)])
 
 
 def getHomogeneousTransformMatrixFromAxes(orig: Tensor, axis_x: Tensor, axis_y: Tensor, axis_z: Tensor) -> Tensor:
-    """Rigid motion (4, 4) with these columns."""
+    """Return the rigid motion (4, 4) with these columns."""
     top = torch.stack([x.reshape(3) for x in (axis_x, axis_y, axis_z, orig)], 1)
     return torch.cat([top, top.new_tensor([[0.0, 0.0, 0.0, 1.0]])])
 
 
 def getAxesFromHomogeneousTransformMatrix(T: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Origin, then axes x, y and z."""
+    """Return the origin, then the axes x, y and z."""
     _check_last_row(T)
     return T[:3, 3], T[:3, 0], T[:3, 1], T[:3, 2]
 
 
 def getInverseHomogeneousTransformMatrix(T: Tensor, epsilon: float = 1.0e-14) -> Tensor:
-    """Inverse of a rigid motion."""
+    """Return the inverse of a rigid motion."""
     _check_motion(T)
     R = T[:3, :3].T
     return torch.cat([torch.cat([R, -(R @ T[:3, 3:])], 1), T[3:]])
@@ -127,7 +129,7 @@ def _exp(w: Tensor) -> Tensor:
 
 
 def _rotation_vector(R: Tensor) -> Tensor:
-    """Through the quaternion, which is accurate at any angle; the entry that is largest is the one divided by."""
+    """Return the rotation vector by way of the quaternion, which is accurate at any angle: its largest entry is the divisor."""
     d = torch.diagonal(R)
     squares = 1 + torch.stack([2 * d[0] - d.sum(), 2 * d[1] - d.sum(), 2 * d[2] - d.sum(), d.sum()])
     k = int(squares.detach().argmax())
@@ -143,7 +145,7 @@ def _rotation_vector(R: Tensor) -> Tensor:
 
 
 def _vector_of_quaternion(x: Tensor) -> Tensor:
-    """angle / sin(angle / 2) times the vector part; near zero by the series of 2 asin(s) / s."""
+    """Return angle / sin(angle / 2) times the vector part; near zero by the series of 2 asin(s) / s."""
     s = _safe_norm(x[:3])
     if float(s.detach()) < SMALL and float(x[3].detach()) > 0:
         return x[:3] * (2 + s**2 / 3 + 3 * s**4 / 20)
@@ -151,13 +153,13 @@ def _vector_of_quaternion(x: Tensor) -> Tensor:
 
 
 def _safe_norm(w: Tensor) -> Tensor:
-    """|w|, with a derivative at zero too."""
+    """Return |w|, with a derivative at zero too."""
     square = (w * w).sum()
     return torch.where(square > 0, torch.where(square > 0, square, 1.0).sqrt(), 0.0)
 
 
 def _log_coefficient(omega: Tensor) -> Tensor:
-    """(1 - (angle / 2) cot(angle / 2)) / angle^2."""
+    """Return (1 - (angle / 2) cot(angle / 2)) / angle^2."""
     angle = _safe_norm(omega)
     if float(angle.detach()) < SMALL:
         return 1 / 12 + angle**2 / 720 + angle**4 / 30240

@@ -1,5 +1,7 @@
-"""Spatial vectors with the interface of `differentiable_robot_model.spatial_vector_algebra`: batches (batch, 3) of linear and
-angular parts, and rigid transforms between frames."""
+"""Spatial vectors with the interface of `differentiable_robot_model.spatial_vector_algebra`.
+
+They are batches (batch, 3) of linear and angular parts; with them come rigid transforms between frames.
+"""
 
 from __future__ import annotations
 
@@ -7,26 +9,27 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch import Tensor
 
+from costate.compat.differentiable_robot_model.pose import quaternion_kernel
 from costate.compat.differentiable_robot_model.utils import (
     cross_product,
     vector3_to_skew_symm_matrix,
 )
-from costate.robot.pose import Pose
-
-Tensor = torch.Tensor
 
 
 def x_rot(angle: Tensor) -> Tensor:
-    """Rotations about x of angles [rad] (), (batch,) or (batch, 1); shape (batch, 3, 3)."""
+    """Return rotations about x of angles [rad] (), (batch,) or (batch, 1); shape (batch, 3, 3)."""
     return _turn(angle, 0)
 
 
 def y_rot(angle: Tensor) -> Tensor:
+    """Return rotations about y, likewise."""
     return _turn(angle, 1)
 
 
 def z_rot(angle: Tensor) -> Tensor:
+    """Return rotations about z, likewise."""
     return _turn(angle, 2)
 
 
@@ -36,12 +39,12 @@ def _turn(angle: Tensor, axis: int) -> Tensor:
 
 
 def rotation_about(w: Tensor) -> Tensor:
-    """Rotations of rotation vectors (batch, 3) [rad]."""
+    """Return the rotations of rotation vectors (batch, 3) [rad]."""
     return torch.linalg.matrix_exp(vector3_to_skew_symm_matrix(w))
 
 
 class CoordinateTransform:
-    """x -> rot x + trans, with rot (batch, 3, 3) and trans (batch, 3)."""
+    """A map x -> rot x + trans, with rot (batch, 3, 3) and trans (batch, 3)."""
 
     def __init__(self, rot: Tensor | None = None, trans: Tensor | None = None, device: Any = "cpu"):
         self.set_rotation(torch.eye(3) if rot is None else rot)
@@ -63,7 +66,7 @@ class CoordinateTransform:
         return CoordinateTransform(self._rot.mT, -_apply(self._rot.mT, self._trans))
 
     def multiply_transform(self, coordinate_transform: CoordinateTransform) -> CoordinateTransform:
-        """This after the other."""
+        """Return the transform that applies the other one first, then this."""
         other = coordinate_transform
         return CoordinateTransform(self._rot @ other._rot, _apply(self._rot, other._trans) + self._trans)
 
@@ -71,14 +74,11 @@ class CoordinateTransform:
         return vector3_to_skew_symm_matrix(self._trans) @ self._rot
 
     def get_quaternion(self) -> Tensor:
-        """xyzw, (batch, 4); w > 0 if the rotation's trace is positive, else the largest of x, y, z is."""
-        x = Pose(self._trans, self._rot).quaternion
-        largest = x[..., :3].gather(-1, x[..., :3].abs().argmax(-1, keepdim=True))
-        decides = torch.where(x[..., 3:] ** 2 > 0.25, x[..., 3:], largest)
-        return torch.where(decides < 0, -x, x)
+        """Return the quaternion xyzw, (batch, 4), with the sign of `pose.signed`."""
+        return quaternion_kernel().apply([self._rot])[0]
 
     def to_matrix(self) -> Tensor:
-        """Spatial transform (batch, 6, 6) of motions (angular, linear) from outside into this frame."""
+        """Return the spatial transform (batch, 6, 6) of motions (angular, linear) from outside into this frame."""
         E = self._rot.mT
         return _blocks(E, -E @ vector3_to_skew_symm_matrix(self._trans))
 
@@ -88,17 +88,17 @@ class CoordinateTransform:
 
 
 class _SpatialVec:
-    """A linear and an angular part, (batch, 3) each."""
+    """A spatial vector: a linear and an angular part, (batch, 3) each."""
 
     lin: Tensor
     ang: Tensor
 
     def get_vector(self) -> Tensor:
-        """Angular, then linear, (batch, 6)."""
+        """Return the angular, then the linear part, (batch, 6)."""
         return torch.cat([self.ang, self.lin], dim=1)
 
     def multiply(self, v: Tensor) -> SpatialForceVec:
-        """Every row times a number."""
+        """Return every row times a number."""
         return SpatialForceVec(self.lin * v.reshape(-1, 1), self.ang * v.reshape(-1, 1))
 
     def dot(self, smv: _SpatialVec) -> Tensor:
@@ -106,7 +106,7 @@ class _SpatialVec:
 
 
 class SpatialMotionVec(_SpatialVec):
-    """Velocities or accelerations of a frame, in its axes."""
+    """A velocity or acceleration of a frame, in its axes."""
 
     def __init__(self, lin_motion: Tensor | None = None, ang_motion: Tensor | None = None, device: Any = None):
         self.lin = torch.zeros(1, 3) if lin_motion is None else lin_motion
@@ -130,7 +130,7 @@ class SpatialMotionVec(_SpatialVec):
 
 
 class SpatialForceVec(_SpatialVec):
-    """Forces on a frame, in its axes."""
+    """A force on a frame, in its axes."""
 
     def __init__(self, lin_force: Tensor | None = None, ang_force: Tensor | None = None, device: Any = None):
         self.lin = torch.zeros(1, 3) if lin_force is None else lin_force
@@ -147,20 +147,20 @@ class SpatialForceVec(_SpatialVec):
 
 @dataclass(frozen=True)
 class SpatialInertia:
-    """Mass (1,), centre of mass (1, 3) and inertia about it (1, 3, 3) or (3, 3) of a body."""
+    """The mass (1,), centre of mass (1, 3) and inertia about it (1, 3, 3) or (3, 3) of a body."""
 
     mass: Tensor
     com: Tensor
     inertia_mat: Tensor
 
     def multiply_motion_vec(self, smv: SpatialMotionVec) -> SpatialForceVec:
-        """Momentum of a velocity, or force of an acceleration."""
+        """Return the momentum of a velocity, or the force of an acceleration."""
         moment = self.com * self.mass
         lin = self.mass * smv.lin - cross_product(moment, smv.ang)
         return SpatialForceVec(lin, _apply(self._about_origin(), smv.ang) + cross_product(moment, smv.lin))
 
     def get_spatial_mat(self) -> Tensor:
-        """(6, 6), angular before linear."""
+        """Return the inertia as a matrix (6, 6), angular before linear."""
         H = vector3_to_skew_symm_matrix(self.com * self.mass)[0]
         top = torch.cat([self._about_origin()[0], H], 1)
         return torch.cat([top, torch.cat([-H, self.mass * torch.eye(3, dtype=H.dtype)], 1)])

@@ -1,5 +1,7 @@
-"""Small functions with the interface of `differentiable_robot_model.utils`. Types and devices follow the arguments; nothing is
-changed in place but what is meant to be filled."""
+"""Small functions with the interface of `differentiable_robot_model.utils`.
+
+Types and devices follow the arguments; nothing is changed in place but what is meant to be filled.
+"""
 
 from __future__ import annotations
 
@@ -8,39 +10,38 @@ from collections.abc import Iterable
 from typing import Any
 
 import torch
+from torch import Tensor
 
-Tensor = torch.Tensor
+from costate.robot.params import skew
 
 
 def prod(l: Iterable[Any]) -> Any:
-    """Product of all elements."""
+    """Return the product of all elements."""
     return math.prod(l)
 
 
 def convert_into_pytorch_tensor(variable: Any) -> Tensor:
-    """A tensor: the one given, or a new one of torch's default type."""
+    """Return a tensor: the one given, or a new one of torch's default type."""
     if isinstance(variable, Tensor):
         return variable
     return torch.as_tensor(variable, dtype=torch.get_default_dtype()).clone()
 
 
 def convert_into_at_least_2d_pytorch_tensor(variable: Any) -> Tensor:
-    """As a batch: (n,) becomes (1, n)."""
+    """Return a tensor as a batch: (n,) becomes (1, n)."""
     x = convert_into_pytorch_tensor(variable)
     return x[None] if x.dim() == 1 else x
 
 
 def cross_product(vec3a: Any, vec3b: Any) -> Tensor:
-    """a x b row by row, (batch, 3)."""
+    """Return a x b row by row, (batch, 3)."""
     a, b = convert_into_at_least_2d_pytorch_tensor(vec3a), convert_into_at_least_2d_pytorch_tensor(vec3b)
     return torch.linalg.cross(*torch.broadcast_tensors(a, b))
 
 
 def vector3_to_skew_symm_matrix(vec3: Any) -> Tensor:
-    """[a]x with [a]x b = a x b, (batch, 3, 3)."""
-    x, y, z = convert_into_at_least_2d_pytorch_tensor(vec3).unbind(-1)
-    o = torch.zeros_like(x)
-    return torch.stack([o, -z, y, z, o, -x, -y, x, o], -1).reshape(-1, 3, 3)
+    """Return [a]x with [a]x b = a x b, (batch, 3, 3)."""
+    return skew(convert_into_at_least_2d_pytorch_tensor(vec3))
 
 
 def bfill_lowertriangle(A: Tensor, vec: Tensor) -> Tensor:
@@ -58,9 +59,10 @@ def bfill_diagonal(A: Tensor, vec: Tensor) -> Tensor:
 
 
 def torch_square(x: Tensor) -> Tensor:
+    """Return the squares of all elements."""
     return x * x
 
 
 def exp_map_so3(omega: Tensor, epsilon: float = 1.0e-14) -> Tensor:
-    """Rotation matrix (3, 3) of a rotation vector [rad]; exact at zero too, so `epsilon` has no influence."""
-    return torch.linalg.matrix_exp(vector3_to_skew_symm_matrix(omega.reshape(3))[0])
+    """Return the rotation matrix (3, 3) of a rotation vector [rad]; exact at zero too, so `epsilon` has no influence."""
+    return torch.linalg.matrix_exp(skew(omega.reshape(3)))

@@ -16,8 +16,8 @@ Words = tuple[int, int, int, int, int, int]
 def describe(
     t: torch.Tensor, batch: torch.Size | tuple[int, ...], event: int, mode: int = 0
 ) -> tuple[Words, torch.Tensor]:
-    """Descriptor of a tensor seen with leading dimensions `batch`, and the tensor it describes (copied only if its strides
-    cannot be expressed)."""
+    """Return the descriptor of a tensor seen with leading dimensions `batch`, and the tensor it describes (copied only if its
+    strides cannot be expressed)."""
     size = t.element_size()
     if t.is_neg():  # torch negates lazily; the memory holds the other sign
         t = t.resolve_neg()
@@ -42,14 +42,14 @@ def _rows_ok(shape: Sequence[int], strides: Sequence[int]) -> bool:
 
 
 def _compact(t: torch.Tensor, event: int) -> torch.Tensor:
-    """A copy with contiguous rows. What is shared along the batch is copied once and stays shared."""
+    """Return a copy with contiguous rows. What is shared along the batch is copied once and stays shared."""
     lead = t.dim() - event
     once = t[tuple(slice(0, 1) if s == 0 else slice(None) for s in t.stride()[:lead])]
     return once.contiguous().expand(t.shape)
 
 
 def _levels(batch: Sequence[int], strides: Sequence[int]) -> tuple[int, int, int] | None:
-    """(inner, outer stride, inner stride) that reach every sample, or None."""
+    """Return (inner, outer stride, inner stride) that reach every sample, or None."""
     merged: list[tuple[int, int]] = []
     for n, s in zip(batch, strides, strict=False):
         if n == 1:

@@ -36,6 +36,7 @@ class NativeCode:
 
     @property
     def n_ops(self) -> int:
+        """Number of operations in the code; a loop body counts once."""
         return self.artifact.n_ops
 
     def run(self, words: Sequence[int], batch: int) -> None:
@@ -52,14 +53,15 @@ class NativeCode:
             job.result()
 
     def run_here(self, words: Sequence[int], batch: int) -> None:
-        """The same in this thread, for what `is_small`."""
+        """Compute all samples in this thread: for work that `is_small`."""
         self.entry(self.format.pack(0, batch, workspace(self.workspace_bytes), *words))
 
     def threads_for(self, batch: int, length: int = 0) -> int:
+        """Return how many threads share a batch."""
         return 1 if self.is_small(batch, length) else torch.get_num_threads()
 
     def is_small(self, batch: int, length: int = 0) -> bool:
-        """Whether more threads would not help."""
+        """Return whether more threads would not help."""
         work = self.artifact.work + length * self.artifact.step_work
         return batch <= GROUP or work * batch < THREAD_GAIN_OPS
 
@@ -69,7 +71,7 @@ class NativeCode:
 
 
 def workspace(size: int) -> int:
-    """Address of this thread's workspace, at least `size` bytes, aligned to 64. Kernels take turns, so one serves all."""
+    """Return the address of this thread's workspace: at least `size` bytes, aligned to 64. Kernels take turns, so one will do."""
     have = getattr(_local, "size", -1)
     if have < size:
         _local.buffer = np.empty(size + 64, np.uint8)
@@ -83,7 +85,7 @@ _pools: dict[tuple[int, int], ThreadPoolExecutor] = {}
 
 
 def _pool(threads: int) -> ThreadPoolExecutor:
-    """Threads of this process; a forked child starts its own."""
+    """Return the threads of this process; a forked child starts its own."""
     key = os.getpid(), threads
     if key not in _pools:
         _pools[key] = ThreadPoolExecutor(threads, thread_name_prefix="costate")

@@ -30,7 +30,7 @@ class QuickCall:
         self.plan: _Plan | None = None
 
     def run(self, tensors: Sequence[torch.Tensor], batches: Sequence | None = None) -> list[torch.Tensor] | None:
-        """The outputs, or None if the case is not plain. batches: see torch_op."""
+        """Return the outputs, or None if the case is not plain. batches: see torch_op."""
         plan = self.plan
         if plan is None or plan.batches != batches or not _fits(plan, tensors):
             plan = self.plan = self._make_plan(tensors, batches)
@@ -97,6 +97,7 @@ class _Totals(NamedTuple):
 
     @staticmethod
     def of(outputs: Sequence[_Event], batches: Sequence, n: int) -> _Totals | None:
+        """Plan the sums, or return None if some output is not summed over the whole batch."""
         groups = -(-n // GROUP)
         # From 8 terms on NumPy adds in another order when there is one column only.
         if groups >= 8 or not n or any(b is None or any(d != 1 for d in b) for b in batches):
@@ -108,12 +109,14 @@ class _Totals(NamedTuple):
         return _Totals(groups, at, views, [row for _, _, _, row in outputs])
 
     def words(self, width: int) -> list[int]:
+        """Return the descriptors of all outputs, still without addresses."""
         found = []
         for row in self.rows:
             found += (0, ONE_LEVEL, 0, self.size * width, row * width, 1)
         return found
 
     def run(self, plan: _Plan, words: list[int], at: int) -> list[torch.Tensor]:
+        """Compute partial sums, and their total."""
         partial = torch.zeros(self.groups, self.size, dtype=plan.dtype)
         start, width = partial.data_ptr(), _BYTES[plan.dtype]
         for _, _, offset in self.views:
@@ -128,7 +131,7 @@ class _Plan(NamedTuple):
     dtype: torch.dtype
     shapes: list[torch.Size]
     batches: Sequence | None
-    """To what the outputs are summed."""
+    """Leading dimensions that the outputs are summed to."""
     size: int
     """Samples."""
     templates: list[torch.Tensor]
@@ -137,7 +140,7 @@ class _Plan(NamedTuple):
     words: list[int]
     code: NativeCode
     single: bool
-    """Whether one thread computes them; false if there are none."""
+    """True if one thread computes all samples; false if there are none."""
 
 
 def _fits(plan: _Plan, tensors: Sequence[torch.Tensor]) -> bool:

@@ -1,1 +1,1 @@
-"""From programs to LLVM IR: tapes, chunks, lowering, and the loop over lane blocks."""
+"""Code generation, from programs to LLVM IR: tapes, chunks, lowering, and the loop over lane blocks."""

@@ -22,7 +22,7 @@ class Chunk:
     n_inputs: int
     n_outputs: int
     body: list[tuple[int, tuple[Any, ...]]]
-    """(value, instruction) in order."""
+    """Pairs (value, instruction) in order."""
     loads: dict[int, int]
     """Value defined in an earlier chunk -> workspace slot."""
     saves: dict[int, int]
@@ -57,7 +57,7 @@ def cut(name: str, tape: Tape, n_inputs: int, n_outputs: int, size: int = CHUNK_
 
 
 def _chunk_of(tape: Tape, size: int) -> list[int]:
-    """Chunk index of every instruction. The second half of a sincos stays with its first."""
+    """Return the chunk index of every instruction. The second half of a sincos stays with its first."""
     home: list[int] = []
     count = 0
     for ins in tape.instructions:
@@ -76,7 +76,7 @@ def _last_use(tape: Tape, home: list[int]) -> dict[int, int]:
 
 
 def _assign_slots(tape: Tape, home: list[int], last: dict[int, int], n_chunks: int) -> tuple[dict[int, int], int]:
-    """Workspace slots for values that cross a cut, reused as soon as the last reader's chunk is over."""
+    """Return the workspace slots for values that cross a cut, reused as soon as the last reader's chunk is over."""
     crossing = [
         v
         for v, ins in enumerate(tape.instructions)

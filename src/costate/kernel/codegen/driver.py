@@ -51,7 +51,7 @@ def emit_kernel(unit: Unit, program: Program, layout: Layout) -> int:
 
 
 def _input(e: Emitter, k: int, rows: int, size: int) -> Slot:
-    """Single rows are packed at the start; a shared one only by the first block. Longer tensors wait until they are read."""
+    """Pack single rows at the start, a shared one only in the first block. Longer tensors wait until they are read."""
     if rows != 1 and size:
         return Rows(k, size)
     region = e.reserve(size)
@@ -65,7 +65,7 @@ def _input(e: Emitter, k: int, rows: int, size: int) -> Slot:
 
 
 def _locate(e: Emitter, tensor: int, is_output: bool) -> None:
-    """Byte offsets of the block's samples in a tensor. Lanes beyond the end repeat the last sample."""
+    """Compute the byte offsets of the block's samples in a tensor. Lanes beyond the end repeat the last sample."""
     width = e.n.width
     data, inner, outer, stride = (e.tensor_word(tensor, w) for w in range(4))
     base = e.new(f"inttoptr i64 {data} to ptr")

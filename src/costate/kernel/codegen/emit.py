@@ -48,6 +48,7 @@ class Emitter:
         self._regions: list[tuple[int, int]] = []  # free regions (offset, size)
         self._top = 0
         self._callee = 0
+        self._held: list[list[tuple[Memory, int]]] = []  # regions of the scratch blocks being written, innermost last
         self._exits: list[str] = []  # labels after the loops being written, innermost last
 
     @property
@@ -56,6 +57,7 @@ class Emitter:
         return self._top + self._callee
 
     def finish(self, head: str) -> str:
+        """Return the text of the whole function."""
         body = "\n".join([*self.allocas, *self.lines])
         own = self._top * self.n.stride
         return f"{head} {{\nentry:\n{body.replace('@OWN@', str(own))}\n  ret void\n}}\n"
@@ -63,23 +65,27 @@ class Emitter:
     # --- text -----------------------------------------------------------------------------------------------------
 
     def line(self, text: str) -> None:
+        """Write a line."""
         self.lines.append(f"  {text}")
 
     def new(self, text: str) -> str:
+        """Write an instruction; return the name of its result."""
         self._fresh += 1
         self.line(f"%v{self._fresh} = {text}")
         return f"%v{self._fresh}"
 
     def label(self, hint: str) -> str:
+        """Return a new label."""
         self._fresh += 1
         return f"{hint}{self._fresh}"
 
     def block(self, label: str) -> None:
+        """End the basic block and begin another."""
         self.line(f"br label %{label}")
         self.lines.append(f"{label}:")
 
     def variable(self, kind: str, value: str) -> str:
-        """A local variable in memory, set to value here."""
+        """Make a local variable in memory, set to a value here; return its address."""
         self._fresh += 1
         name = f"%m{self._fresh}"
         self.allocas.append(f"  {name} = alloca {kind}")
@@ -87,11 +93,12 @@ class Emitter:
         return name
 
     def load(self, kind: str, pointer: str) -> str:
+        """Load a value from an address."""
         return self.new(f"load {kind}, ptr {pointer}")
 
     @contextmanager
     def loop(self, count: str) -> Iterator[str]:
-        """for i in range(count); yields i."""
+        """Write a loop over i in range(count); yield i."""
         i = self.variable("i64", "0")
         head, body, done = self.label("head"), self.label("body"), self.label("done")
         self.block(head)
@@ -113,6 +120,7 @@ class Emitter:
 
     @contextmanager
     def when(self, condition: str) -> Iterator[None]:
+        """Write a block that runs only if a condition (i1) holds."""
         yes, done = self.label("yes"), self.label("done")
         self.line(f"br i1 {condition}, label %{yes}, label %{done}")
         self.lines.append(f"{yes}:")
@@ -122,7 +130,7 @@ class Emitter:
     # --- memory ---------------------------------------------------------------------------------------------------
 
     def reserve(self, size: int) -> Memory:
-        """A workspace region of `size` vectors."""
+        """Take a region of `size` vectors of the workspace."""
         if size >= DYNAMIC // 2:
             raise ValueError("a sequence of dynamic length can only be an input or output of a kernel's scans")
         for k, (offset, room) in enumerate(self._regions):
@@ -133,23 +141,41 @@ class Emitter:
         return Memory("%ws", self._top - size)
 
     def release(self, slot: Memory, size: int) -> None:
+        """Give a region back to the workspace."""
         self._regions.append((slot.offset, size))
 
+    @contextmanager
+    def scratch(self) -> Iterator[None]:
+        """Give back what is held inside of the block."""
+        self._held.append([])
+        yield
+        for region, size in self._held.pop():
+            self.release(region, size)
+
+    def hold(self, size: int) -> str:
+        """Take a region until the end of the innermost `scratch` block; return its address."""
+        region = self.reserve(size)
+        self._held[-1].append((region, size))
+        return self.pointer(region)
+
     def pointer(self, slot: Slot) -> str:
+        """Return the address of a slot in memory."""
         assert isinstance(slot, Memory), "only scans stream rows"
         if slot.offset == 0:
             return slot.pointer
         return self.new(f"getelementptr inbounds i8, ptr {slot.pointer}, i64 {slot.offset * self.n.stride}")
 
     def element(self, pointer: str, index: str, size: int = 1) -> str:
-        """Address of vector index * size after a pointer."""
+        """Return the address of vector index * size after a pointer."""
         bytes_ = self.new(f"mul i64 {index}, {size * self.n.stride}")
         return self.new(f"getelementptr i8, ptr {pointer}, i64 {bytes_}")
 
     def call(self, function: Function, ins: Sequence[str], outs: Sequence[str]) -> None:
+        """Call a function of the unit; its workspace lies behind that of this function."""
         self.call_chunks([function.name], function.workspace, ins, outs)
 
     def call_chunks(self, names: Sequence[str], workspace: int, ins: Sequence[str], outs: Sequence[str]) -> None:
+        """Call functions one after the other, all with the same arguments."""
         self._callee = max(self._callee, workspace)
         below = self.new("getelementptr inbounds i8, ptr %ws, i64 @OWN@")
         arguments = ", ".join(f"ptr {p}" for p in (*ins, *outs, below))
@@ -162,17 +188,18 @@ class Emitter:
         self.line(f"call void @{name}({', '.join(arguments)})")
 
     def copy(self, target: str, source: str, size: int) -> None:
+        """Copy vectors."""
         self.helper("vcopy", f"ptr {target}", f"ptr {source}", f"i64 {size}")
 
     # --- rows of the kernel's tensors -----------------------------------------------------------------------------
 
     def tensor_word(self, tensor: int, word: int) -> str:
-        """A word of the tensor's descriptor in the arguments of the kernel."""
+        """Load a word of the tensor's descriptor from the arguments of the kernel."""
         at = WORDS_BEFORE + WORDS_PER_TENSOR * tensor + word
         return self.load("i64", self.new(f"getelementptr i64, ptr %args, i64 {at}"))
 
     def length(self) -> str:
-        """The length of dynamic sequences."""
+        """Load the length of dynamic sequences."""
         if self.nested:
             raise ValueError(
                 "a scan of dynamic length must be at the top level of a kernel, not inside of another loop"
@@ -180,6 +207,7 @@ class Emitter:
         return self.load("i64", self.new(f"getelementptr i64, ptr %args, i64 {WORDS_BEFORE - 1}"))
 
     def row_address(self, rows: Rows, index: str) -> str:
+        """Return the address of a row of a tensor, for the first sample."""
         base = self.load("ptr", self.new(f"getelementptr ptr, ptr %base, i64 {rows.tensor}"))
         first = str(rows.first)
         if rows.first >= DYNAMIC // 2:
@@ -189,9 +217,11 @@ class Emitter:
         return self.new(f"getelementptr i8, ptr {base}, i64 {offset}")
 
     def lanes(self, tensor: int) -> str:
+        """Return the address of the lanes' offsets in a tensor."""
         return self.new(f"getelementptr [{self.n.width} x i64], ptr %lanes, i64 {tensor}")
 
     def read_row(self, rows: Rows, index: str, target: str) -> None:
+        """Transpose one row of all samples into vectors."""
         name = f"pack{rows.row_size}"
         self.unit.functions.setdefault(name, pack_row(name, self.n, rows.row_size))
         self.line(
@@ -199,6 +229,7 @@ class Emitter:
         )
 
     def write_row(self, rows: Rows, index: str, source: str) -> None:
+        """Transpose vectors into one row of all samples."""
         name = f"unpack{rows.row_size}"
         self.unit.functions.setdefault(name, unpack_row(name, self.n, rows.row_size))
         mode = self.tensor_word(rows.tensor, 5)

@@ -1,4 +1,4 @@
-"""From a CasADi SX function to a tape.
+"""The way from a CasADi SX function to a tape.
 
 `tape_of` walks CasADi's instruction list and numbers the values, so that common subexpressions (commutative ones too) are computed
 once. Then it folds CasADi's if_else_zero pairs into selections, forms fused multiply-adds and sine-cosine pairs, and drops what no
@@ -74,14 +74,14 @@ def _dense_index(sparsity: ca.Sparsity) -> list[int]:
 
 
 def _fill_zeros(outputs, sizes, number) -> list[tuple[int, int, int]]:
-    """Structural zeros of a sparse output are stored like any other value."""
+    """Add the structural zeros of sparse outputs, which are stored like any other value."""
     written = {(out, element) for out, element, _ in outputs}
     missing = [(o, e) for o, n in enumerate(sizes) for e in range(n) if (o, e) not in written]
     return outputs + [(o, e, number(_constant(0.0))) for o, e in missing]
 
 
 def _fold_selects(ins: list[tuple[Any, ...]]) -> None:
-    """if_else_zero(c, a) + if_else_zero(not c, b) is what CasADi makes of if_else(c, a, b): one selection."""
+    """Make one selection of if_else_zero(c, a) + if_else_zero(not c, b), which is CasADi's if_else(c, a, b)."""
     for i, t in enumerate(ins):
         if t[0] != "add":
             continue
@@ -95,7 +95,7 @@ def _fold_selects(ins: list[tuple[Any, ...]]) -> None:
 
 
 def _use_counts(ins: list[tuple[Any, ...]], outputs: list[tuple[int, int, int]]) -> list[int]:
-    """How often each value is used by live instructions and outputs."""
+    """Count how often each value is used by live instructions and outputs."""
     uses = [0] * len(ins)
     for _, _, v in outputs:
         uses[v] += 1
@@ -108,7 +108,7 @@ def _use_counts(ins: list[tuple[Any, ...]], outputs: list[tuple[int, int, int]])
 
 
 def _fuse_multiply_adds(ins: list[tuple[Any, ...]], outputs: list[tuple[int, int, int]]) -> None:
-    """a b + c in one rounding, where the product has no other use. A square or a doubling counts as a product."""
+    """Compute a b + c in one rounding where the product has no other use. A square counts as a product."""
     uses = _use_counts(ins, outputs)
 
     def product(i: int) -> tuple[int, int] | None:
@@ -132,7 +132,7 @@ def _fuse_multiply_adds(ins: list[tuple[Any, ...]], outputs: list[tuple[int, int
 
 
 def _pair_sines(ins: list[tuple[Any, ...]]) -> None:
-    """sin(x) and cos(x) of one x share their range reduction."""
+    """Let sin(x) and cos(x) of one x share their range reduction."""
     sines = {t[1]: i for i, t in enumerate(ins) if t[0] == "sin"}
     cosines = {t[1]: i for i, t in enumerate(ins) if t[0] == "cos"}
     for x in sines.keys() & cosines.keys():

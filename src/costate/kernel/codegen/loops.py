@@ -11,7 +11,7 @@ from costate.kernel.codegen.names import Names
 
 
 def _loop(n: Names, name: str, streams: str, result: str, body: str = "", held: str = "", table: str = "") -> str:
-    """A function (streams, held, table, n) that goes over n vectors of the streams and stores `result`.
+    """Write a function (streams, held, table, n) that goes over n vectors of the streams and stores `result`.
 
     Vectors come as %x, %y in the order of the streams. `held` is a single vector that stays, %h; where there is a body, it may
     compute with all of them. The result %g goes to `held`, any other to the first stream. Elements of the stream that `table`
@@ -57,17 +57,17 @@ done:
 
 
 def _copy(n: Names) -> str:
-    """target = source."""
+    """Write the loop of target = source."""
     return _loop(n, "vcopy", "target source", "%y")
 
 
 def _zero(n: Names) -> str:
-    """target = 0."""
+    """Write the loop of target = 0."""
     return _loop(n, "vzero", "target", "zeroinitializer")
 
 
 def _blend(n: Names) -> str:
-    """target = mask ? target : other, lane by lane; NaN in the mask makes NaN."""
+    """Write the loop of target = mask ? target : other, lane by lane; NaN in the mask makes NaN."""
     body = f"""%on = fcmp one {n.vec} %h, zeroinitializer
     %nan = fcmp uno {n.vec} %h, %h
     %b = select {n.mask} %on, {n.vec} %x, {n.vec} %y
@@ -76,34 +76,34 @@ def _blend(n: Names) -> str:
 
 
 def _mask(n: Names) -> str:
-    """target = mask ? target : 0, lane by lane."""
+    """Write the loop of target = mask ? target : 0, lane by lane."""
     body = f"""%on = fcmp one {n.vec} %h, zeroinitializer
     %z = select {n.mask} %on, {n.vec} %x, {n.vec} zeroinitializer"""
     return _loop(n, "vmask", "target", "%z", body, held="mask")
 
 
 def _gather(n: Names) -> str:
-    """target[k] = source[table[k]]."""
+    """Write the loop of target[k] = source[table[k]]."""
     return _loop(n, "vgather", "target source", "%y", table="source")
 
 
 def _scatter(n: Names) -> str:
-    """target[table[k]] += source[k]."""
+    """Write the loop of target[table[k]] += source[k]."""
     return _loop(n, "vscatter", "target source", "%z", f"%z = fadd {n.vec} %y, %x", table="target")
 
 
 def _assign(n: Names) -> str:
-    """target[table[k]] = source[k]."""
+    """Write the loop of target[table[k]] = source[k]."""
     return _loop(n, "vassign", "target source", "%y", table="target")
 
 
 def _add(n: Names) -> str:
-    """target += source."""
+    """Write the loop of target += source."""
     return _loop(n, "vadd", "target source", "%z", f"%z = fadd {n.vec} %y, %x")
 
 
 def _finite(n: Names) -> str:
-    """flag = 0 in lanes where some vector of the source is not finite."""
+    """Write the loop that sets flag = 0 in lanes where some vector of the source is not finite."""
     body = f"""%d = fsub {n.vec} %x, %x
     %bad = fcmp uno {n.vec} %d, %d
     %g = select {n.mask} %bad, {n.vec} zeroinitializer, {n.vec} %h"""

@@ -1,7 +1,14 @@
-"""Lowering: chunks of straight-line code to LLVM IR text on vectors, one sample per lane.
+"""Lowering: chunks of straight-line code become LLVM IR text on vectors, one sample per lane.
 
-Numbers are IEEE: no fast-math flags. Comparisons of a NaN are NaN, and NaN goes through minima, maxima, logic and selections,
-so that it stays visible. A comparison is kept as a pair of masks (true, unordered) until somebody needs it as a number.
+The writer goes through a chunk once. For every value it knows one or more of three forms: a vector in a register (`numbers`), a
+pair of masks (`masks`), and a place in memory (`stored`). An input is not loaded where it stands in the tape but where it is first
+used. A comparison stays a pair of masks, true and unordered, until some instruction needs it as a number.
+
+After 64 operations a new basic block begins, and what lies in memory is loaded again there: in one long block LLVM would keep
+everything it has read until its last use, mostly on the stack. Masks cannot be loaded again, so blocks begin where none is alive.
+
+Numbers are IEEE numbers; there are no fast-math flags. Comparisons with a NaN are NaN, and a NaN goes through minima, maxima, logic
+and selections, so that it stays visible. What each op writes is in two tables at the end of the file, `MASK_OPS` and `VALUE_OPS`.
 """
 
 from __future__ import annotations
@@ -31,6 +38,7 @@ class ChunkWriter:
         self.fresh = 0
 
     def text(self) -> str:
+        """Return the text of the function."""
         n, chunk = self.n, self.chunk
         self.stored.update((value, ("%ws", slot)) for value, slot in chunk.loads.items())
         ends = _mask_ends(chunk)
@@ -47,10 +55,11 @@ class ChunkWriter:
         return f"{head}{body}\n  ret void\n}}\n"
 
     def declarations(self) -> set[str]:
-        """Functions the chunk calls, once its text is written."""
+        """Return the declarations of functions that the chunk calls, once its text is written."""
         return self.calls
 
     def write_out(self, value: int) -> None:
+        """Store a value wherever it is wanted in memory."""
         places = [(f"%o{o}", e) for o, e in self.chunk.stores.get(value, ())]
         if value in self.chunk.saves:
             places.append(("%ws", self.chunk.saves[value]))
@@ -68,19 +77,23 @@ class ChunkWriter:
             self.numbers.pop(value, None)
 
     def new(self, text: str) -> str:
+        """Write an instruction; return the name of its result."""
         self.fresh += 1
         self.lines.append(f"  %t{self.fresh} = {text}")
         return f"%t{self.fresh}"
 
     def address(self, pointer: str, element: int) -> str:
+        """Return the address of a vector behind a pointer."""
         if element == 0:
             return pointer
         return self.new(f"getelementptr inbounds i8, ptr {pointer}, i64 {element * self.n.stride}")
 
     def load(self, pointer: str, element: int) -> str:
+        """Load a vector."""
         return self.new(f"load {self.n.vec}, ptr {self.address(pointer, element)}, align {self.n.stride}")
 
     def instruction(self, value: int, ins: tuple[Any, ...]) -> None:
+        """Write one instruction of the tape."""
         op = ins[0]
         if op == "input":
             self.stored[value] = (f"%i{ins[1]}", ins[2])
@@ -98,7 +111,7 @@ class ChunkWriter:
             self.numbers[value] = VALUE_OPS[op](self, *ins[1:])
 
     def number(self, value: int) -> str:
-        """The value as a vector; a comparison becomes 1, 0 or NaN."""
+        """Return the value as a vector; a comparison becomes 1, 0 or NaN."""
         if value not in self.numbers and value in self.stored:
             self.numbers[value] = self.load(*self.stored[value])
         if value not in self.numbers:
@@ -108,33 +121,40 @@ class ChunkWriter:
         return self.numbers[value]
 
     def mask(self, value: int) -> tuple[str, str]:
-        """The value as a pair of masks: not zero, and not a number."""
+        """Return the value as a pair of masks: not zero, and not a number."""
         if value not in self.masks:
             x = self.number(value)
             self.masks[value] = (self.compare("one", x, self.n.splat(0.0)), self.compare("uno", x, x))
         return self.masks[value]
 
     def compare(self, predicate: str, a: str, b: str) -> str:
+        """Compare two vectors; return a mask."""
         return self.new(f"fcmp {predicate} {self.n.vec} {a}, {b}")
 
     def select(self, mask: str, a: str, b: str) -> str:
+        """Return a where the mask is set, else b."""
         return self.new(f"select {self.n.mask} {mask}, {self.n.vec} {a}, {self.n.vec} {b}")
 
     def both(self, op: str, a: str, b: str) -> str:
+        """Combine two masks."""
         return self.new(f"{op} {self.n.mask} {a}, {b}")
 
     def arithmetic(self, op: str, a: str, b: str) -> str:
+        """Apply an operation to two vectors."""
         return self.new(f"{op} {self.n.vec} {a}, {b}")
 
     def call(self, function: str, *operands: str, result: str = "") -> str:
+        """Call a function of vectors and note its declaration."""
         result = result or self.n.vec
         self.calls.add(f"declare {result} @{function}({', '.join([self.n.vec] * len(operands))})")
         return self.new(f"call {result} @{function}({', '.join(f'{self.n.vec} {x}' for x in operands)})")
 
     def intrinsic(self, name: str, *operands: str) -> str:
+        """Call one of LLVM's own functions."""
         return self.call(f"llvm.{name}.{self.n.suffix}", *operands)
 
     def pair(self, value: int, op: str, x: int) -> None:
+        """Compute sine and cosine of one argument at once."""
         result = f"{{{self.n.vec}, {self.n.vec}}}"
         both = self.call(symbol("sincos", self.n.width, self.n.dtype), self.number(x), result=result)
         sine, cosine = (self.new(f"extractvalue {result} {both}, {k}") for k in (0, 1))
@@ -143,7 +163,7 @@ class ChunkWriter:
 
 
 def _mask_ends(chunk: Chunk) -> list[int]:
-    """For each instruction, where the last use is of comparisons made before it: blocks begin only where no mask is alive."""
+    """Find for each instruction the last use of comparisons made before it: blocks begin only where no mask is alive."""
     last: dict[int, int] = {}
     for k, (_, ins) in enumerate(chunk.body):
         if ins[0] not in ("input", "const"):

@@ -1,4 +1,4 @@
-"""How LLVM spells the types and constants of one vector type."""
+"""Names: LLVM's spelling of the types and constants of one vector type."""
 
 from __future__ import annotations
 
@@ -21,11 +21,13 @@ class Names:
         """Bytes of one vector."""
 
     def splat(self, value: float) -> str:
+        """Return a constant in all lanes."""
         if self.dtype == "f32":
             value = _to_f32(value)
         return f"splat ({self.scalar} 0x{struct.pack('>d', value).hex().upper()})"
 
     def arguments(self, n_inputs: int, n_outputs: int) -> str:
+        """Return the parameters of a function of vectors: inputs, outputs, workspace."""
         names = [f"%i{k}" for k in range(n_inputs)] + [f"%o{k}" for k in range(n_outputs)] + ["%ws"]
         return ", ".join(f"ptr noalias {n}" for n in names)
 

@@ -28,6 +28,7 @@ class _ProgramWriter:
         self.parts = _parts(program)
 
     def write(self) -> None:
+        """Write the stages in order, then deliver the outputs."""
         dying = _last_uses(self.program, self.parts)
         for k, s in enumerate(self.program.stages):
             self._stage(s)
@@ -83,7 +84,7 @@ class _ProgramWriter:
 
 
 def _direct_targets(program: Program, outs: Sequence[Slot]) -> dict[Var, Slot]:
-    """Outputs that the producing stage may write in place: made here, wanted once, and not read by others if streamed."""
+    """Return the outputs that the stage that makes them may write in place: wanted once, and not read by others if streamed."""
     read = {v for s in program.stages for v in s.inputs}
     targets: dict[Var, Slot] = {}
     for v, out in zip(program.outputs, outs, strict=True):
@@ -94,7 +95,7 @@ def _direct_targets(program: Program, outs: Sequence[Slot]) -> dict[Var, Slot]:
 
 
 def _parts(program: Program) -> dict[Var, tuple[Var, int]]:
-    """Value -> the join it is a part of, and where in it: such values are made where they will be."""
+    """Map a value to the join it is a part of, and where in it: such values are made where they will be."""
     free = {v for s in program.stages if not isinstance(s.op, Slice | Join) for v in s.outputs}
     free -= set(program.outputs)
     found: dict[Var, tuple[Var, int]] = {}
@@ -108,7 +109,8 @@ def _parts(program: Program) -> dict[Var, tuple[Var, int]]:
 
 
 def _last_uses(program: Program, parts: dict[Var, tuple[Var, int]]) -> dict[int, list[Var]]:
-    """Stage index -> variables whose region is free after it. A view, and a part, keep the region they lie in alive."""
+    """Map the index of a stage to the variables whose region is free after it. A view, and a part, keep the region they lie in
+    alive."""
     root: dict[Var, Var] = {v: whole for v, (whole, _) in parts.items()}
     last: dict[Var, int] = {}
     for k, s in enumerate(program.stages):

@@ -1,4 +1,4 @@
-"""Small functions every kernel carries along: loops over vectors, and the transposition of rows to lanes and back.
+"""Rows of tensors to vectors of lanes, and back: small functions that every kernel carries along.
 
 A row of a tensor holds n numbers of one sample; the lanes of a block are W samples. Packing turns W rows of n numbers into n
 vectors of W lanes, by W x W transpositions in registers. The order in which a shared input's gradient is summed is fixed:
@@ -22,15 +22,17 @@ class _Text:
         self.lines: list[str] = []
 
     def new(self, text: str) -> str:
+        """Write an instruction; return the name of its result."""
         self.lines.append(f"  %x{len(self.lines)} = {text}")
         return f"%x{len(self.lines) - 1}"
 
     def line(self, text: str) -> None:
+        """Write a line."""
         self.lines.append(f"  {text}")
 
 
 def _transpose(t: _Text, n: Names, rows: Sequence[str]) -> list[str]:
-    """W vectors of W numbers, transposed, in log2 W rounds of shuffles."""
+    """Transpose W vectors of W numbers, in log2 W rounds of shuffles."""
     rows = list(rows)
     width = n.width
     d = 1
@@ -52,7 +54,7 @@ def _shuffle(t: _Text, n: Names, a: str, b: str, order: Sequence[int]) -> str:
 
 
 def _groups(n: Names, size: int) -> list[tuple[int, int]]:
-    """(first element, how many) of each group of at most W elements."""
+    """Return (first element, how many) of each group of at most W elements."""
     return [(j, min(n.width, size - j)) for j in range(0, size, n.width)]
 
 
@@ -87,7 +89,7 @@ def _store_part(t: _Text, n: Names, value: str, pointer: str, first: int, count:
 
 
 def pack_row(name: str, n: Names, size: int) -> str:
-    """@name(row, lanes, target): one row of `size` numbers per lane into `size` vectors."""
+    """Write @name(row, lanes, target): one row of `size` numbers per lane into `size` vectors."""
     t = _Text()
     rows = _lane_rows(t, n)
     for first, count in _groups(n, size):
@@ -100,7 +102,7 @@ def pack_row(name: str, n: Names, size: int) -> str:
 
 
 def unpack_row(name: str, n: Names, size: int) -> str:
-    """@name(source, row, lanes, count, mode): `size` vectors to one row per lane, for the first `count` lanes.
+    """Write @name(source, row, lanes, count, mode): `size` vectors to one row per lane, for the first `count` lanes.
 
     Mode 0 stores each sample's row; mode 1 adds the rows of all samples, in order, to the one at `row`.
     """
@@ -137,7 +139,7 @@ def _as_label(line: str) -> str:
 
 
 def _load_columns(t: _Text, n: Names, first: int, count: int) -> list[str]:
-    """Vectors first .. first + count of the source, transposed: one vector per lane."""
+    """Return the vectors first .. first + count of the source, transposed: one vector per lane."""
     columns = []
     for j in range(n.width):
         if j < count:

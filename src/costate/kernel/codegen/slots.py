@@ -11,7 +11,7 @@ class Memory:
 
     pointer: str
     offset: int = 0
-    """In vectors."""
+    """Distance from the pointer [vectors]."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ Slot = Memory | Rows
 
 
 def shifted(slot: Slot, start: int) -> Slot:
-    """A view that begins `start` elements later."""
+    """Return a view that begins `start` elements later."""
     if isinstance(slot, Memory):
         return replace(slot, offset=slot.offset + start)
     return replace(slot, first=slot.first + start // slot.row_size)

@@ -21,7 +21,7 @@ class Tape:
 
     instructions: list[tuple[Any, ...]]
     outputs: list[tuple[int, int, int]]
-    """(output, element, value)."""
+    """Triples (output, element, value)."""
 
     @property
     def n_ops(self) -> int:

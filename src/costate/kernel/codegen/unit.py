@@ -43,7 +43,7 @@ class Unit:
     _constants: dict[tuple[str, bytes], str] = field(default_factory=dict)
 
     def straight(self, op: Straight) -> tuple[list[str], int]:
-        """Chunk names of a straight-line function, and the workspace they share."""
+        """Return the chunk names of a straight-line function, and the workspace they share."""
         if op.key not in self._cut:
             tape = tape_of(op.fn)
             name = f"s{len(self._cut)}"
@@ -56,13 +56,13 @@ class Unit:
         return self._cut[op.key]
 
     def function(self, program: Program) -> Function:
-        """A program as a function of its own, for loop bodies."""
+        """Return a program as a function of its own, for loop bodies."""
         if program.key not in self._made:
             self._made[program.key] = self._chunk_alone(program) or self._write(program)
         return self._made[program.key]
 
     def _chunk_alone(self, program: Program) -> Function | None:
-        """A program that is one chunk needs no wrapper."""
+        """Return the chunk of a program that is one chunk: it needs no wrapper."""
         if len(program.stages) != 1:
             return None
         (stage,) = program.stages
@@ -82,7 +82,7 @@ class Unit:
         return Function(name, e.workspace)
 
     def constant(self, values: np.ndarray, kind: str) -> str:
-        """A constant array inside the object code: kind i32, i64."""
+        """Return a constant array inside the object code: kind i32, i64."""
         key = kind, np.ascontiguousarray(values, np.int64).tobytes()
         if key not in self._constants:
             self._constants[key] = f"@table{len(self.globals)}"

@@ -10,8 +10,8 @@ from costate.kernel.ir.vector_ops import add, zeros
 
 
 def jvp(program: Program, wrt: Sequence[int], primal: bool = False) -> Program:
-    """Tangents of all outputs. Inputs: the program's, then a tangent for each input in wrt. With primal, the outputs
-    themselves come first."""
+    """Differentiate a program forward: tangents of all outputs. Inputs: the program's, then a tangent for each input in wrt. With
+    primal, the outputs themselves come first."""
     b = Builder()
     ins = [b.input(n) for n in program.in_sizes]
     values: dict[Var, Var] = dict(zip(program.inputs, ins, strict=True))
@@ -31,7 +31,8 @@ def jvp(program: Program, wrt: Sequence[int], primal: bool = False) -> Program:
 
 
 def vjp(program: Program, wrt: Sequence[int], of: Sequence[int], given: Sequence[int] = ()) -> Program:
-    """Gradients of the inputs in wrt. Inputs: the program's, then the `given` outputs, then a seed for each output in `of`.
+    """Differentiate a program backward: gradients of the inputs in wrt. Inputs: the program's, then the `given` outputs, then a
+    seed for each output in `of`.
 
     Forward stages are run again; where outputs are given, those are used instead of what would recompute them.
     """

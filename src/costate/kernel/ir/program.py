@@ -36,7 +36,7 @@ class Var:
 
 
 class Op(ABC):
-    """What a stage does. Ops are constant; variables live outside, in stages."""
+    """The operation of a stage. Ops are constant; variables live outside, in stages."""
 
     in_sizes: tuple[int, ...]
     out_sizes: tuple[int, ...]
@@ -48,18 +48,18 @@ class Op(ABC):
 
     @abstractmethod
     def describe(self) -> tuple[Any, ...]:
-        """What tells this op from others of its kind, as strings, numbers and bytes."""
+        """Return what tells this op from others of its kind, as strings, numbers and bytes."""
 
     @abstractmethod
     def evaluate(self, *inputs: Array) -> Sequence[Array]:
-        """The definition: inputs (n, batch) to outputs (m, batch), in NumPy, slowly."""
+        """Compute outputs (m, batch) from inputs (n, batch), in NumPy and slowly: this defines the op."""
 
     @abstractmethod
     def jvp(self, b: Builder, ins: Sequence[Var], tans: Sequence[Var | None]) -> tuple[list[Var], list[Var | None]]:
-        """Stages for outputs and their tangents. A tangent that is None is zero."""
+        """Add stages for the outputs and their tangents. A tangent that is None is zero."""
 
     def replay(self, b: Builder, ins: Sequence[Var], given: Sequence[Var | None]) -> tuple[list[Var], Any]:
-        """Forward stages of a backward pass: outputs, and whatever `vjp` wants kept. `given` outputs are known already."""
+        """Add the forward stages of a backward pass: outputs, and whatever `vjp` wants kept. `given` outputs are known already."""
         outs = b.stage(self, *ins)
         return [g or o for g, o in zip(given, outs, strict=True)], None
 
@@ -73,35 +73,36 @@ class Op(ABC):
         seeds: Sequence[Var | None],
         wrt: Sequence[bool],
     ) -> list[Var | None]:
-        """Stages for the gradients of the inputs named in wrt; None where zero."""
+        """Add stages for the gradients of the inputs named in wrt; None where zero."""
 
     def restrict(self, used: Sequence[bool]) -> tuple[Op, list[int], list[int]]:
-        """An op for the used outputs only: (op, kept inputs, kept outputs)."""
+        """Return an op for the used outputs only: (op, kept inputs, kept outputs)."""
         return self, list(range(len(self.in_sizes))), list(range(len(self.out_sizes)))
 
     def bodies(self) -> Sequence[Program]:
-        """Programs this op runs inside."""
+        """Return the programs this op runs inside."""
         return ()
 
     def grids(self) -> dict[str, np.ndarray]:
-        """Constant arrays the code refers to by name."""
+        """Return the constant arrays the code refers to by name."""
         return {}
 
     @property
     def repeats(self) -> int:
-        """How often the bodies run, at most."""
+        """Number of times the bodies run, at most."""
         return 1
 
     def reads_rows(self, k: int, row_size: int) -> bool:
-        """Whether input k can be streamed from a kernel tensor with rows of this size."""
+        """Return whether input k can be streamed from a kernel tensor with rows of this size."""
         return False
 
     def writes_rows(self, k: int, row_size: int) -> bool:
-        """Whether output k can be streamed to a kernel tensor with rows of this size."""
+        """Return whether output k can be streamed to a kernel tensor with rows of this size."""
         return False
 
 
 def digest(*parts: Any) -> str:
+    """Return a hash of bytes, and of the representations of other things."""
     h = hashlib.sha256()
     for part in parts:
         data = part if isinstance(part, bytes) else repr(part).encode()
@@ -112,6 +113,8 @@ def digest(*parts: Any) -> str:
 
 @dataclass(frozen=True)
 class Stage:
+    """An op applied to variables."""
+
     op: Op
     inputs: tuple[Var, ...]
     outputs: tuple[Var, ...]
@@ -152,7 +155,7 @@ class Program:
         return [values[v] for v in self.outputs]
 
     def depends_on(self, outputs: Sequence[bool]) -> list[bool]:
-        """Which inputs the chosen outputs may depend on."""
+        """Return which inputs the chosen outputs may depend on."""
         live = {v for v, o in zip(self.outputs, outputs, strict=True) if o}
         for s in reversed(self.stages):
             used = [v in live for v in s.outputs]
@@ -171,11 +174,13 @@ class Builder:
     known: set[Var] = field(default_factory=set)
 
     def input(self, size: int) -> Var:
+        """Declare an input."""
         self.inputs.append(Var(size))
         self.known.add(self.inputs[-1])
         return self.inputs[-1]
 
     def stage(self, op: Op, *inputs: Var) -> list[Var]:
+        """Add a stage; return its outputs."""
         given = tuple(v.size for v in inputs)
         if given != op.in_sizes:
             raise ValueError(f"{type(op).__name__} takes inputs of sizes {op.in_sizes}, but was given {given}")
@@ -196,10 +201,12 @@ class Builder:
         return [values[v] for v in program.outputs]
 
     def check_known(self, values: Sequence[Var]) -> None:
+        """Raise if a value belongs to another program."""
         if not self.known.issuperset(values):
             raise ValueError("a value of another program was given; pass values made by this one, or make it an input")
 
     def finish(self, *outputs: Var) -> Program:
+        """Return the program that computes the outputs."""
         self.check_known(outputs)
         return Program(tuple(self.inputs), tuple(self.stages), tuple(outputs))
 

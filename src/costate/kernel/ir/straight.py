@@ -25,6 +25,7 @@ class Straight(Op):
 
     @classmethod
     def of(cls, name: str, inputs: Sequence[ca.SX], outputs: Sequence[ca.SX]) -> Straight:
+        """Make the stage of expressions in symbols."""
         return cls(ca.Function(name, list(inputs), [ca.densify(o) for o in outputs]))
 
     def describe(self) -> tuple[Any, ...]:
@@ -37,10 +38,11 @@ class Straight(Op):
         return [np.array(c) for c in columns]
 
     def symbols(self, prefix: str = "x") -> list[ca.SX]:
+        """Return a symbol for every input."""
         return [ca.SX.sym(f"{prefix}{k}", n) for k, n in enumerate(self.in_sizes)]
 
     def call(self, args: list[ca.SX]) -> list[ca.SX]:
-        """The outputs as expressions. (Without arguments CasADi would answer with numbers.)"""
+        """Return the outputs as expressions. (Without arguments CasADi would answer with numbers.)"""
         return [ca.SX(y) for y in self.fn.call(args)]
 
     def jvp(self, b: Builder, ins: Sequence[Var], tans: Sequence[Var | None]) -> tuple[list[Var], list[Var | None]]:
@@ -86,7 +88,7 @@ def _split(flat: ca.SX, sizes: Sequence[int]) -> list[ca.SX]:
 
 
 def as_program(body: ca.Function | Program) -> Program:
-    """A CasADi function as a program of one stage."""
+    """Return a CasADi function as a program of one stage."""
     if isinstance(body, Program):
         return body
     _check_columns(body)
@@ -97,7 +99,7 @@ def as_program(body: ca.Function | Program) -> Program:
 
 
 def _check_columns(fn: ca.Function) -> None:
-    """Other shapes would be read in CasADi's order, not in that of tensors."""
+    """Raise if an argument is not a dense column: other shapes would be read in CasADi's order, not in that of tensors."""
     for k in range(fn.n_in()):
         if fn.size2_in(k) != 1 or fn.nnz_in(k) != fn.numel_in(k):
             raise ValueError(

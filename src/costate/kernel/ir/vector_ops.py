@@ -83,6 +83,7 @@ class Join(Op):
         return (sum(self.sizes),)
 
     def starts(self) -> list[int]:
+        """Return where each part begins."""
         return [sum(self.sizes[:k]) for k in range(len(self.sizes))]
 
     def describe(self) -> tuple[Any, ...]:
@@ -148,12 +149,14 @@ class Slice(Op):
 
 
 def zeros(b: Builder, size: int) -> Var:
+    """Add a vector of zeros."""
     if size >= LONG:
         return b.stage(Zeros(size))[0]
     return b.stage(Straight.of("zeros", [], [ca.SX.zeros(size)]))[0]
 
 
 def add(b: Builder, u: Var, v: Var) -> Var:
+    """Add the sum of two vectors."""
     if u.size >= LONG:
         return b.stage(Add(u.size), u, v)[0]
     x, y = ca.SX.sym("x", u.size), ca.SX.sym("y", v.size)
@@ -161,6 +164,7 @@ def add(b: Builder, u: Var, v: Var) -> Var:
 
 
 def concat(b: Builder, *vs: Var) -> Var:
+    """Add the join of vectors."""
     if sum(v.size for v in vs) >= LONG:
         return b.stage(Join(tuple(v.size for v in vs)), *vs)[0]
     x = [ca.SX.sym(f"x{k}", v.size) for k, v in enumerate(vs)]

@@ -1,4 +1,4 @@
-"""From IR text to object code, and from object code to an address that can be called."""
+"""LLVM: IR text becomes object code, and object code an address that can be called."""
 
 from __future__ import annotations
 
@@ -7,19 +7,18 @@ from functools import lru_cache
 from itertools import count
 
 import llvmlite.binding as llvm
-import numpy as np
 
 from costate.core.fork import LLVM
 from costate.kernel.machine.target import Target, initialize
 from costate.kernel.vecmath import FUNCTIONS, math_module, symbol
 
 LIBRARIES = 64
-"""That one linker of LLVM's loads."""
+"""Number of libraries that one linker of LLVM's loads."""
 _numbers = count()
 
 
 def module_text(target: Target, functions: list[str], declarations: set[str], globals_: list[str]) -> str:
-    """A module: vectors as wide as the registers are legal, nothing is assumed about floating point.
+    """Return the text of a module: vectors as wide as the registers are legal, nothing is assumed about floating point.
 
     With a frame pointer the stack can be aligned to whole vectors; without, every spill would straddle two cache lines.
     """
@@ -42,6 +41,7 @@ def _emit(text: str, target: Target) -> bytes:
 
 
 def assembly(text: str, target: Target) -> str:
+    """Compile IR text to assembly text."""
     initialize()
     return target.machine().emit_assembly(llvm.parse_assembly(text))
 
@@ -64,6 +64,7 @@ class Library:
         self.size = sum(map(len, images))
 
     def address(self, name: str) -> int:
+        """Return the address of a function."""
         return self._tracker[name]
 
     def __del__(self) -> None:
@@ -73,7 +74,8 @@ class Library:
 
 
 def _compiler(number: int) -> llvm.LLJIT:
-    """For the library of a number. Of a library that was unloaded LLVM keeps 9 KB until its linker goes: so there are many."""
+    """Return the linker for the library of a number. LLVM keeps 9 KB of an unloaded library until its linker goes: so there are
+    many."""
     return _linker(number // LIBRARIES)
 
 
@@ -84,12 +86,9 @@ def _linker(_: int) -> llvm.LLJIT:
 
 
 def math_symbols(width: int, dtype: str) -> list[str]:
+    """Return the symbols of all vector functions."""
     return [symbol(name, width, dtype) for name in [*FUNCTIONS, "sincos"]]
 
 
 def math_text(target: Target, dtype: str) -> str:
     return math_module(target.lanes(dtype), dtype)
-
-
-def grid_address(grid: np.ndarray) -> int:
-    return grid.ctypes.data

@@ -25,11 +25,11 @@ class Target:
     """Bytes of a vector register."""
 
     def lanes(self, dtype: str) -> int:
-        """Samples per lane block."""
+        """Return the number of samples per lane block."""
         return self.register // DTYPES[dtype][1]
 
     def machine(self) -> llvm.TargetMachine:
-        """LLVM's code generator for this target. Level 1 is as fast as 3 here and compiles sooner."""
+        """Return LLVM's code generator for this target. Level 1 is as fast as 3 here and compiles sooner."""
         initialize()
         return llvm.Target.from_triple(self.triple).create_target_machine(
             cpu=self.cpu, features=self.features, opt=1, reloc="pic", codemodel="default"
@@ -38,13 +38,14 @@ class Target:
 
 @cache
 def initialize() -> None:
+    """Tell LLVM, once, to make its targets available."""
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
 
 
 @cache
 def host() -> Target:
-    """The CPU this process runs on. `COSTATE_VECTOR_BYTES` overrides the register size (16, 32 or 64)."""
+    """Return the CPU this process runs on. `COSTATE_VECTOR_BYTES` overrides the register size (16, 32 or 64)."""
     initialize()
     features = llvm.get_host_cpu_features()
     register = 16

@@ -21,7 +21,7 @@ Job = tuple[list[tuple[Any, ...]], tuple[str, str, str, int], str]
 
 
 def job_text(job: Job) -> str:
-    """LLVM IR of a job."""
+    """Return the LLVM IR of a job."""
     rows, target_fields, dtype = job
     target = Target(*target_fields)
     writers = [ChunkWriter(Chunk(*row), Names(dtype, target.lanes(dtype))) for row in rows]
@@ -30,10 +30,12 @@ def job_text(job: Job) -> str:
 
 
 def job_object(job: Job) -> bytes:
+    """Return the object code of a job."""
     return object_code(job_text(job), Target(*job[1]))
 
 
 def send(stream: IO[bytes], data: bytes) -> None:
+    """Write a message: its length, then its bytes."""
     left = memoryview(struct.pack("<q", len(data)) + data)
     while left:
         left = left[stream.write(left) :]
@@ -41,6 +43,7 @@ def send(stream: IO[bytes], data: bytes) -> None:
 
 
 def receive(stream: IO[bytes]) -> bytes:
+    """Read a message; raise EOFError at the end of the stream."""
     return _read(stream, *struct.unpack("<q", _read(stream, 8)))
 
 
@@ -55,6 +58,7 @@ def _read(stream: IO[bytes], size: int) -> bytes:
 
 
 def main() -> None:
+    """Serve jobs until the input ends."""
     source, sink = sys.stdin.buffer, sys.stdout.buffer
     while True:
         try:

@@ -26,7 +26,7 @@ PARALLEL_FROM = 4
 
 
 def compile_chunks(chunks: Sequence[Chunk], target: Target, dtype: str) -> list[bytes]:
-    """Object files of all chunks, in order."""
+    """Return the object files of all chunks, in order."""
     jobs = make_jobs(chunks, target, dtype)
     if len(chunks) < PARALLEL_FROM:
         return [job_object(j) for j in jobs]
@@ -34,6 +34,7 @@ def compile_chunks(chunks: Sequence[Chunk], target: Target, dtype: str) -> list[
 
 
 def make_jobs(chunks: Sequence[Chunk], target: Target, dtype: str) -> list[Job]:
+    """Divide chunks into jobs."""
     return [_job(chunks[k : k + JOB_CHUNKS], target, dtype) for k in range(0, len(chunks), JOB_CHUNKS)]
 
 
@@ -56,6 +57,7 @@ class WorkerPool:
         atexit.register(self.close)
 
     def run(self, jobs: list[Job]) -> list[bytes]:
+        """Compile all jobs, shared among the processes and this one."""
         with self.lock:
             self._start()
             todo: queue.SimpleQueue[int] = queue.SimpleQueue()
@@ -77,7 +79,7 @@ class WorkerPool:
             return [d if d is not None else job_object(jobs[k]) for k, d in enumerate(done)]
 
     def _start(self) -> None:
-        """As many processes as wanted, or as the system allows."""
+        """Start as many processes as wanted, or as the system allows."""
         try:
             while len(self.processes) < self.size:
                 self.processes.append(_start_worker())
@@ -85,6 +87,7 @@ class WorkerPool:
             return
 
     def close(self) -> None:
+        """End the processes, unless they belong to a parent of this one."""
         if os.getpid() == self.pid:
             self._kill()
 
@@ -95,7 +98,7 @@ class WorkerPool:
         self.processes = []
 
     def abandon(self) -> None:
-        """In a forked child, whose processes these are not: let go of their pipes, so that they end with their owner."""
+        """Let go of the pipes in a forked child, whose processes these are not: so they end with their owner."""
         for p in self.processes:
             p.returncode = 0  # nothing to wait for
             for pipe in (p.stdin, p.stdout):
@@ -125,7 +128,7 @@ def _take(todo: queue.SimpleQueue[int], work) -> None:
 
 
 def _serve(process: subprocess.Popen[bytes], jobs: list[Job], todo, done: list[bytes | None]) -> None:
-    """Feed one worker process until no jobs are left. If it dies, its job is left to the caller."""
+    """Send jobs to one worker process until no jobs are left. If it dies, its job is left to the caller."""
     assert process.stdin and process.stdout
     try:
         while True:
@@ -142,7 +145,7 @@ _pools: list[WorkerPool] = []
 
 
 def _pool() -> WorkerPool:
-    """This process's pool; a forked child gets its own."""
+    """Return this process's pool; a forked child gets its own."""
     if not _pools:
         _pools.append(WorkerPool(max(len(os.sched_getaffinity(0)) - 1, 1) if hasattr(os, "sched_getaffinity") else 1))
     return _pools[0]

@@ -35,6 +35,15 @@ class Cond(Op):
     def bodies(self) -> list[Program]:
         return [self.then, self.otherwise]
 
+    def check(self) -> None:
+        """Raise if the branches take or return different sizes."""
+        yes, no = self.then, self.otherwise
+        if yes.in_sizes != no.in_sizes or yes.out_sizes != no.out_sizes:
+            raise ValueError(
+                f"both branches must take and return the same sizes: {yes.in_sizes} -> {yes.out_sizes} and "
+                f"{no.in_sizes} -> {no.out_sizes}"
+            )
+
     def evaluate(self, *inputs: Array) -> list[Array]:
         condition, *args = inputs
         yes, no = self.then.evaluate(*args), self.otherwise.evaluate(*args)

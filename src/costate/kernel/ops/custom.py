@@ -17,9 +17,9 @@ class Custom(Op):
 
     body: Program
     tangent: Program | None
-    """(inputs, outputs, a tangent per input) -> tangents of the outputs."""
+    """Program (inputs, outputs, a tangent per input) -> tangents of the outputs."""
     adjoint: Program | None
-    """(inputs, outputs, a seed per output) -> gradients of the inputs."""
+    """Program (inputs, outputs, a seed per output) -> gradients of the inputs."""
 
     @property
     def in_sizes(self) -> tuple[int, ...]:  # type: ignore[override]
@@ -35,6 +35,19 @@ class Custom(Op):
 
     def bodies(self) -> list[Program]:
         return [p for p in (self.body, self.tangent, self.adjoint) if p]
+
+    def check(self) -> None:
+        """Raise if a derivative does not have the sizes it must have."""
+        ins, outs = self.in_sizes, self.out_sizes
+        for name, program, expected, returned in (
+            ("tangent", self.tangent, ins + outs + ins, outs),
+            ("adjoint", self.adjoint, ins + outs + outs, ins),
+        ):
+            if program and (program.in_sizes != expected or program.out_sizes != returned):
+                raise ValueError(
+                    f"the {name} of a custom stage must map sizes {expected} to {returned}, but maps {program.in_sizes} to "
+                    f"{program.out_sizes}"
+                )
 
     def evaluate(self, *inputs: Array) -> list[Array]:
         return self.body.evaluate(*inputs)

@@ -12,6 +12,7 @@ from costate.core.fork import cached_property
 from costate.kernel.ir.derive import jvp, vjp
 from costate.kernel.ir.program import Array, Builder, Op, Program, Var
 from costate.kernel.ir.prune import prune
+from costate.kernel.ops.index_tables import check_table, table_parts
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,14 +22,15 @@ class Map(Op):
 
     body: Program
     gather: tuple[np.ndarray, ...]
-    """Per input, int table (instances, size of the body's argument)."""
+    """Table of each input (instances, size of the body's argument)."""
     scatter: tuple[np.ndarray, ...]
-    """Per output, int table (instances, size of the body's result)."""
+    """Table of each output (instances, size of the body's result)."""
     in_sizes: tuple[int, ...]  # type: ignore[assignment]
     out_sizes: tuple[int, ...]  # type: ignore[assignment]
 
     @cached_property
     def count(self) -> int:
+        """Number of instances."""
         return len((*self.gather, *self.scatter)[0])
 
     @property
@@ -36,11 +38,17 @@ class Map(Op):
         return self.count
 
     def describe(self) -> tuple[Any, ...]:
-        tables = [(t.shape, np.ascontiguousarray(t, np.int64).tobytes()) for t in (*self.gather, *self.scatter)]
-        return (self.body.key, *(part for t in tables for part in t))
+        return (self.body.key, *table_parts(*self.gather, *self.scatter))
 
     def bodies(self) -> list[Program]:
         return [self.body]
+
+    def check(self) -> None:
+        """Raise if a table does not fit the body or the vectors."""
+        ins = zip(self.gather, self.body.in_sizes, self.in_sizes, strict=True)
+        outs = zip(self.scatter, self.body.out_sizes, self.out_sizes, strict=True)
+        for table, width, size in (*ins, *outs):
+            check_table(table, (self.count, width), size)
 
     def evaluate(self, *inputs: Array) -> list[Array]:
         batch = max((x.shape[1] for x in inputs), default=1)

@@ -1,10 +1,15 @@
-"""Scans: a body applied n times to a carried state. The one loop of the compiler.
+"""Scans: a body applied n times to a carried state, the loop of which roll-outs and iterative solvers are made.
 
     carry[t+1], y[t] = body(carry[t], x[t], shared)        t = 0 .. n-1, or n-1 .. 0 if reversed
 
-Its adjoint is the reversed scan over the stored states: each step runs the body's own backward pass, which recomputes the body.
-So nothing but the carried state is kept. The same loop with a condition is `while`, and with a count per lane it is the adjoint of
-a `while`; finished lanes are frozen, so their bits do not depend on their lane-mates.
+- Forward mode is a scan with twice the carries: states and their tangents.
+- The adjoint is a scan in the other direction over the states that the first one went through. Each of its steps runs the
+  body's own backward pass, which computes the body again; so nothing but the carried states is kept. Its carries are the gradients
+  of the carries, and sums of the gradients of what all steps share.
+- The same loop with a condition (`until`) is a while loop. Its lanes may stop at different times, so it also returns how many steps
+  each took, and its adjoint is a scan with a count per lane (`counted`). Finished lanes are frozen: their bits do not depend on the
+  other lanes of the vector.
+- Restricted to some outputs, a scan keeps the carries that those depend on, through any number of steps.
 """
 
 from __future__ import annotations
@@ -31,24 +36,26 @@ class Scan(Op):
     (steps * m), states ((steps + 1) * n) of the carries to keep, [count]."""
 
     body: Program
-    """(carries, one row of each sequence, shared) -> (carries, one row of each result)."""
+    """Program (carries, one row of each sequence, shared) -> (carries, one row of each result)."""
     steps: int
     n_carry: int
     n_sequences: int
     keep: tuple[bool, ...]
-    """For each carry, whether the states it goes through are an output. Row t is the state at time t."""
+    """Flag of each carry: true if the states it goes through are an output. Row t is the state at time t."""
     reverse: bool = False
     counted: bool = False
     """The last input says how many steps each lane takes."""
     until: Program | None = None
-    """(carries, shared) -> 1 while the lane goes on. The last output then is the number of steps taken."""
+    """Program (carries, shared) -> 1 while the lane goes on. The last output then is the number of steps taken."""
 
     @property
     def masked(self) -> bool:
+        """True if lanes may take different numbers of steps."""
         return self.counted or self.until is not None
 
     @property
     def n_shared(self) -> int:
+        """Number of inputs that all steps share."""
         return len(self.body.inputs) - self.n_carry - self.n_sequences
 
     @cached_property
@@ -76,18 +83,26 @@ class Scan(Op):
     def bodies(self) -> list[Program]:
         return [self.body, self.until] if self.until else [self.body]
 
+    def check(self) -> None:
+        """Raise if the body does not return the carries it takes."""
+        given, made = self.body.in_sizes[: self.n_carry], self.body.out_sizes[: self.n_carry]
+        if given != made:
+            raise ValueError(
+                f"the body of a scan must return the carries it takes, first: carries have sizes {given}, it returns {made}"
+            )
+
     def split_in(self, items: Sequence[T]) -> tuple[list[T], list[T], list[T]]:
-        """(carries, sequences, shared)."""
+        """Split the inputs into (carries, sequences, shared)."""
         a, b, c = self.n_carry, self.n_carry + self.n_sequences, len(self.body.inputs)
         return list(items[:a]), list(items[a:b]), list(items[b:c])
 
     def split_out(self, items: Sequence[T]) -> tuple[list[T], list[T], list[T]]:
-        """(final carries, results, states of the kept carries)."""
+        """Split the outputs into (final carries, results, states of the kept carries)."""
         a, b = self.n_carry, len(self.body.outputs)
         return list(items[:a]), list(items[a:b]), list(items[b : b + sum(self.keep)])
 
     def times(self, steps: int | None = None) -> Iterator[tuple[int, int, int]]:
-        """(t, row the carry is read from, row it is written to) in the order of execution."""
+        """Yield (t, row the carry is read from, row it is written to) in the order of execution."""
         n = self.steps if steps is None else steps
         for k in range(n):
             t = n - 1 - k if self.reverse else k
@@ -128,6 +143,7 @@ class Scan(Op):
 
     @property
     def row_sizes(self) -> tuple[int, ...]:
+        """Sizes of the rows of the sequences."""
         return self.body.in_sizes[self.n_carry : self.n_carry + self.n_sequences]
 
     # --- derivatives ----------------------------------------------------------------------------------------------
@@ -160,7 +176,7 @@ class Scan(Op):
         return primal, [*finals[c:], *results[r:], *states[s:], *([None] * len(taken))]
 
     def _until_with(self, body: Program) -> Program:
-        """The condition, told to ignore tangents."""
+        """Return the condition, told to ignore tangents."""
         assert self.until is not None
         b = Builder()
         carries = [b.input(n) for n in body.in_sizes[: 2 * self.n_carry]]
@@ -221,7 +237,7 @@ class Scan(Op):
     def _backward_body(
         self, back: Program, targets: list[int], seeded: list[int], barred: list[int]
     ) -> tuple[Program, int]:
-        """The adjoint's body: (bars of carries, sums), rows (states, sequences, seeds, state seeds), shared."""
+        """Build the adjoint's body: (bars of carries, sums), rows (states, sequences, seeds, state seeds), shared."""
         c, s = self.n_carry, self.n_sequences
         b = Builder()
         bars = [b.input(n) for n in self.body.out_sizes[:c]]
@@ -239,7 +255,7 @@ class Scan(Op):
         return b.finish(*new_bars, *new_sums, *row_grads), n_acc
 
     def state_rows(self, b: Builder, states: Var, n: int) -> Var:
-        """Of the steps + 1 rows of states, those the steps read from."""
+        """Return those of the steps + 1 rows of states that the steps read from."""
         return b.stage(Slice(states.size, n if self.reverse else 0, self.steps * n), states)[0]
 
     def _last_bar(self, b: Builder, k: int, final: Var | None, states: Var | None) -> Var:
@@ -298,7 +314,7 @@ class Scan(Op):
         return op, ins + ([n_in] if self.counted else []), outs
 
     def with_finite_flag(self) -> Scan:
-        """One more carry, after the others: stays 1 while all carries and results are finite."""
+        """Return the scan with one more carry, after the others, that stays 1 while all carries and results are finite."""
         b = Builder()
         carries, sequences, shared = self.split_in(self.body.in_sizes)
         ins = [b.input(n) for n in carries]
@@ -329,7 +345,7 @@ class Scan(Op):
 
 
 def _interleave(parts: tuple[list, list, list], dots: Sequence, moving: list[int], scan: Scan) -> tuple:
-    """Carries, their tangents, sequences, their tangents, shared, their tangents."""
+    """Sort into carries, their tangents, sequences, their tangents, shared, their tangents."""
     c, s = scan.n_carry, scan.n_carry + scan.n_sequences
     of = dict(zip(moving, dots, strict=True))
     groups = (range(c), range(c, s), range(s, len(scan.body.inputs)))

@@ -31,6 +31,7 @@ class Corners(Op):
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """Number of points per axis."""
         return self.grid.shape[:-1]
 
     @property
@@ -53,6 +54,7 @@ class Corners(Op):
 
     @cached_property
     def data(self) -> np.ndarray:
+        """The grid, as the code reads it."""
         return np.ascontiguousarray(self.grid, np.float64)
 
     def describe(self) -> tuple[Any, ...]:

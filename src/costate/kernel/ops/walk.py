@@ -4,9 +4,12 @@
         local, result, row = body(state[states[i]], read[gather[i]], rows[t, i])
         state[states[i]] = local;   sum[scatter[i]] += result
 
-Instances that no lane takes cost nothing but a look at their flag, once for all rounds. The adjoint is a walk the other way: it
-reads the local states that were kept at every visit, so its memory is rounds x instances x local state, of which only the visited
-part is ever touched.
+An instance has a few elements of each state as its local state (its row of an index table), may read elements of other vectors,
+and returns its local state changed. Later instances see the change, which tells a walk from a map. Instances that no lane takes
+cost one look at their flag, once for all rounds.
+
+The adjoint is a walk in the other direction. At every visit it needs the local state as it was then, so the forward walk keeps it:
+rounds x instances x local state, of which only the visited part is ever touched.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from costate.kernel.ir.derive import jvp, vjp
 from costate.kernel.ir.program import Array, Builder, Op, Program, Var
 from costate.kernel.ir.prune import prune
 from costate.kernel.ir.vector_ops import add, zeros
+from costate.kernel.ops.index_tables import check_table, table_parts
 
 T = TypeVar("T")
 
@@ -33,33 +37,35 @@ class Walk(Op):
     read under the same flags."""
 
     body: Program
-    """(local states, reads, rows) -> (local states, results that are summed, rows)."""
+    """Program (local states, reads, rows) -> (local states, results that are summed, rows)."""
     rounds: int
     count: int
     states: tuple[np.ndarray, ...]
-    """Per state, int table (count, size of the local state), without an element twice in a row."""
+    """Table of each state (count, size of the local state), without an element twice in a row."""
     gather: tuple[np.ndarray, ...]
-    """Per read, int table."""
+    """Table of each read (count, size of what the body reads)."""
     scatter: tuple[np.ndarray, ...]
-    """Per sum, int table."""
+    """Table of each sum (count, size of what the body adds)."""
     state_sizes: tuple[int, ...]
     read_sizes: tuple[int, ...]
     sum_sizes: tuple[int, ...]
     keep: tuple[bool, ...]
-    """For each state, whether the local states before each visit are an output."""
+    """Flag of each state: true if the local states before each visit are an output."""
     reverse: bool = False
 
     @cached_property
     def row_sizes(self) -> tuple[int, ...]:
-        """Of one visit's rows, in."""
+        """Sizes of the rows that one visit reads."""
         return self.body.in_sizes[len(self.states) + len(self.gather) :]
 
     @cached_property
     def row_out_sizes(self) -> tuple[int, ...]:
+        """Sizes of the rows that one visit writes."""
         return self.body.out_sizes[len(self.states) + len(self.scatter) :]
 
     @cached_property
     def kept(self) -> list[int]:
+        """Indices of the states that are kept."""
         return [k for k, kept in enumerate(self.keep) if kept]
 
     @cached_property
@@ -78,8 +84,7 @@ class Walk(Op):
         return self.rounds * self.count
 
     def describe(self) -> tuple[Any, ...]:
-        tables = [*self.states, *self.gather, *self.scatter]
-        data = [part for t in tables for part in (t.shape, np.ascontiguousarray(t, np.int64).tobytes())]
+        data = table_parts(*self.states, *self.gather, *self.scatter)
         groups = len(self.states), len(self.gather), len(self.scatter)
         return (self.body.key, self.rounds, self.count, groups, self.keep, self.reverse, *data)
 
@@ -87,22 +92,38 @@ class Walk(Op):
         return [self.body]
 
     def split_in(self, items: Sequence[T]) -> tuple[list[T], list[T], list[T]]:
-        """(states, reads, rows) of inputs without the flags."""
+        """Split the inputs after the flags into (states, reads, rows)."""
         a = len(self.states)
         b = a + len(self.gather)
         return list(items[:a]), list(items[a:b]), list(items[b:])
 
     def split_out(self, items: Sequence[T]) -> tuple[list[T], list[T], list[T], list[T]]:
-        """(final states, sums, rows, kept local states)."""
+        """Split the outputs into (final states, sums, rows, kept local states)."""
         a = len(self.states)
         b = a + len(self.scatter)
         c = b + len(self.row_out_sizes)
         return list(items[:a]), list(items[a:b]), list(items[b:c]), list(items[c:])
 
     def visits(self) -> Iterator[tuple[int, int]]:
-        """(round, instance) in the order of execution."""
+        """Yield (round, instance) in the order of execution."""
         order = [(t, i) for t in range(self.rounds) for i in range(self.count)]
         yield from reversed(order) if self.reverse else order
+
+    def check(self) -> None:
+        """Raise if the body or a table does not fit."""
+        n, r = len(self.states), len(self.gather)
+        ins, outs = self.body.in_sizes, self.body.out_sizes
+        if len(ins) != n + r or outs[:n] != ins[:n]:
+            raise ValueError(
+                f"the body of a walk takes {n} local states and {r} reads and returns the states first: it maps {ins} to {outs}"
+            )
+        tables = (*self.states, *self.gather, *self.scatter)
+        widths = (*ins, *outs[n : n + len(self.scatter)])
+        sizes = (*self.state_sizes, *self.read_sizes, *self.sum_sizes)
+        for table, width, size in zip(tables, widths, sizes, strict=True):
+            check_table(table, (self.count, width), size)
+        if any(len(set(row)) < len(row) for table in self.states for row in table.tolist()):
+            raise ValueError("an instance of a walk must not have an element of a state twice")
 
     # --- meaning --------------------------------------------------------------------------------------------------
 
@@ -162,7 +183,7 @@ class Walk(Op):
         return [v for x, _ in halves for v in x], [v for _, x in halves for v in x]
 
     def _doubled(self, items: Sequence[T], dots: dict[int, T]) -> list[T]:
-        """States, their tangents, reads, their tangents, rows, their tangents."""
+        """Sort into states, their tangents, reads, their tangents, rows, their tangents."""
         places = self.split_in(range(len(items)))
         return [x for part in places for x in (*(items[k] for k in part), *(dots[k] for k in part if k in dots))]
 
@@ -206,7 +227,7 @@ class Walk(Op):
         return grads
 
     def _backward_body(self, back: Program, targets: list[int], summed, rowed, barred: list[int]) -> Program:
-        """(bars of local states; reads, seeds of sums; local states, rows, seeds of rows and of kept states) -> gradients."""
+        """Build (bars of local states; reads, seeds of sums; local states, rows, seeds of rows and of kept states) -> gradients."""
         b = Builder()
         n = len(self.states)
         local, reads, rows = self.split_in(self.body.in_sizes)

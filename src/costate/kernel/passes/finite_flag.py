@@ -12,7 +12,7 @@ from costate.kernel.ops.walk import Walk
 
 
 def with_finite_flag(program: Program) -> Program:
-    """The program with one more output: 1 for samples in which everything the stages produced was finite, else 0.
+    """Return the program with one more output: 1 for samples in which everything the stages produced was finite, else 0.
 
     Looked at are the results of all stages and the carried states of scans at every step; what a selection did not select
     inside straight-line code does not count.

@@ -18,8 +18,11 @@ MOST_GROUPS = 4
 
 
 def jacobian(program: Program, of: int, wrt: int) -> Program:
-    """d outputs[of] / d inputs[wrt], row by row. Straight-line programs are differentiated as a whole, with their sparsity; others
-    are linearised, and the linear rest is run column by column, in a scan over the tangents."""
+    """Return the program of the Jacobian d outputs[of] / d inputs[wrt], row by row.
+
+    Straight-line programs are differentiated as a whole, with their sparsity; others are linearised, and the linear rest is run
+    column by column, in a scan over the tangents.
+    """
     program = optimize(Program(program.inputs, program.stages, (program.outputs[of],)))
     ops = [s.op for s in program.stages]
     if all(isinstance(op, Straight) for op in ops):
@@ -37,7 +40,7 @@ def jacobian(program: Program, of: int, wrt: int) -> Program:
 
 
 def _columns(b: Builder, linear: Program, group: range, columns: int, shared: Sequence[Var]) -> Var:
-    """A scan over some columns; what their tangents do not move drops out of its body."""
+    """Add a scan over some columns; what their tangents do not move drops out of its body."""
     body, size = Builder(), len(group)
     part = ca.SX.sym("part", size)
     tangent = ca.vertcat(ca.SX(group.start, 1), part, ca.SX(columns - group.stop, 1))
@@ -48,7 +51,7 @@ def _columns(b: Builder, linear: Program, group: range, columns: int, shared: Se
 
 
 def _groups(linear: Program, columns: int) -> list[range]:
-    """Columns next to each other that move the same variables."""
+    """Group columns next to each other that move the same variables."""
     moved: list[set[tuple[int, int]]] = [set() for _ in range(columns)]
     for n, s in enumerate(linear.stages):
         for i in (i for i, v in enumerate(s.inputs) if v is linear.inputs[0]):

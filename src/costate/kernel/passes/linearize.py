@@ -2,8 +2,15 @@
 
     forward:  inputs -> outputs, coefficients          linear:  tangents, some inputs, coefficients -> tangents of outputs
 
-Forward mode would run everything again for each column of a Jacobian. Here the linear rest of straight-line code is what is left of
-its tangents when everything that does not depend on a tangent is taken out; that of a scan is a scan over what its steps left.
+Forward mode would run everything again for each column of a Jacobian. A tangent, however, is linear in the tangents before it, and
+its coefficients are the same for all columns. So each stage is split in two:
+
+- Straight-line code: CasADi takes out of the tangents everything that does not depend on a tangent. These coefficients are one more
+  output of the forward part and an input of the linear part.
+- A scan: the body is split first. The forward scan stacks the coefficients of its steps as a sequence, and the linear scan reads
+  them. If it has few results and there are many columns, its matrix is found once, by its adjoint, and multiplied instead.
+- A stage with a tangent of its own: that program is linear already, and is split likewise.
+- All others are differentiated forward in the linear part, with the values they need.
 """
 
 from __future__ import annotations
@@ -73,12 +80,13 @@ class _Split:
     """Values of the forward part that the linear one reads -> what they are there."""
 
     def of(self, value: Var) -> Var:
+        """Return what a value of the forward part is in the linear part."""
         if value not in self.given:
             self.given[value] = self.linear.input(value.size)
         return self.given[value]
 
     def stage(self, op: Op, ins: list[Var], tans: list[Var | None]) -> tuple[list[Var], list[Var | None]]:
-        """Values and tangents of a stage."""
+        """Add a stage to both parts; return its values and their tangents."""
         if isinstance(op, Straight):
             return self._straight(op, ins, tans)
         if isinstance(op, Scan) and not op.counted and op.until is None:
@@ -109,7 +117,7 @@ class _Split:
     def _custom(
         self, op: Custom, tangent: Program, ins: list[Var], tans: list[Var | None]
     ) -> tuple[list[Var], list[Var | None]]:
-        """The tangent program is linear in the tangents already: what of it does not depend on them is run once."""
+        """Split the tangent program, which is linear in the tangents: what does not depend on them is run once."""
         outs = self.forward.stage(op, *ins)
         n = len(ins) + len(outs)
         split = linearized(tangent, range(n, n + len(ins)), self.columns)
@@ -157,7 +165,7 @@ class _Split:
         return outs, list(pushed)
 
     def _matrix(self, op: Scan, arguments: list[Var], tangents: list[int]) -> Var:
-        """What a linear scan with a short result gives, as a product with its matrix: rows found once, by the reversed scan, are
+        """Write a linear scan with a short result as a product with its matrix: rows found once, by the reversed scan, are
         cheaper than the scan for many columns."""
         value_of = {there: value for value, there in self.given.items()}
         b = Builder()

@@ -15,12 +15,12 @@ from costate.kernel.ops.walk import Walk
 
 
 def optimize(program: Program) -> Program:
-    """What a program goes through before it is lowered."""
+    """Return a program that computes the same with less code: what every program goes through before it is lowered."""
     return prune(fuse(_inside_loops(prune(program))))
 
 
 def _inside_loops(program: Program) -> Program:
-    """The bodies of loops, optimised: an adjoint's body adds what it finds to sums, which fuses into multiply-adds."""
+    """Optimise the bodies of loops: an adjoint's body adds what it finds to sums, which fuses into multiply-adds."""
     stages = tuple(
         replace(s, op=replace(s.op, body=optimize(s.op.body))) if isinstance(s.op, Scan | Walk) else s
         for s in program.stages
@@ -29,7 +29,7 @@ def _inside_loops(program: Program) -> Program:
 
 
 def fuse(program: Program) -> Program:
-    """One SX function for every run of straight-line stages, so that common subexpressions meet."""
+    """Make one SX function of every run of straight-line stages, so that common subexpressions meet."""
     stages: list[Stage] = []
     run: list[Stage] = []
     for s in _straight_together(program.stages):

@@ -24,7 +24,7 @@ SMALLEST_NORMAL = 2.0**-1022
 
 
 def reduce_ln2(e: Emitter, x: Vec) -> tuple[Vec, Vec, Vec]:
-    """(n as real, n as integer in the low bits, r) with x = n ln 2 + r, |r| <= ln(2)/2."""
+    """Return (n as real, n as integer in the low bits, r) with x = n ln 2 + r, |r| <= ln(2)/2."""
     shifted = e.fma(x, 1 / math.log(2), ROUND)
     n = shifted - ROUND
     r = e.fma(n, -LN2_LO, e.fma(n, -LN2_HI, x))
@@ -32,30 +32,30 @@ def reduce_ln2(e: Emitter, x: Vec) -> tuple[Vec, Vec, Vec]:
 
 
 def expm1_reduced(e: Emitter, r: Vec) -> Vec:
-    """exp(r) - 1 for |r| <= ln(2)/2."""
+    """Return exp(r) - 1 for |r| <= ln(2)/2."""
     return e.fma(r * r, e.polynomial("exp", r), r)
 
 
 def power_of_two(e: Emitter, n: Vec) -> Vec:
-    """2^n for integers -1022 <= n <= 1023; only the low 11 bits of 1023 + n count."""
+    """Return 2^n for integers -1022 <= n <= 1023; only the low 11 bits of 1023 + n count."""
     return e.real((n + 1023) << 52)
 
 
 def scale(e: Emitter, y: Vec, n: Vec) -> Vec:
-    """y 2^n, rounded once, for integers |n| < 2000 (small ones in the low bits of n) and y near 1."""
+    """Return y 2^n, rounded once, for integers |n| < 2000 (small ones in the low bits of n) and y near 1."""
     n = (n << 32) >> 32
     half = n >> 1
     return y * power_of_two(e, half) * power_of_two(e, n - half)
 
 
 def exp_within(e: Emitter, x: Vec) -> Vec:
-    """exp(x) for |x| <= 708, where the result is a normal number."""
+    """Return exp(x) for |x| <= 708, where the result is a normal number."""
     _, n, r = reduce_ln2(e, x)
     return e.real(e.bits(expm1_reduced(e, r) + 1.0) + (n << 52))
 
 
 def exp(e: Emitter, x: Vec) -> Vec:
-    """e^x. Outside |x| <= 708 it may overflow, underflow or be NaN."""
+    """Return e^x. Outside |x| <= 708 it may overflow, underflow or be NaN."""
 
     def slow() -> tuple[Vec]:
         _, n, r = reduce_ln2(e, e.at_least(e.at_most(x, 710.0), -746.0))
@@ -66,7 +66,7 @@ def exp(e: Emitter, x: Vec) -> Vec:
 
 
 def expm1(e: Emitter, x: Vec) -> Vec:
-    """e^x - 1 = 2^n expm1(r) + (2^n - 1), computed at half scale because 2^n may overflow when the result does not."""
+    """Return e^x - 1 = 2^n expm1(r) + (2^n - 1), computed at half scale because 2^n may overflow when the result does not."""
     _, n, r = reduce_ln2(e, e.at_least(e.at_most(x, 710.0), -40.0))
     half = power_of_two(e, n - 1)
     result = e.fma(half, expm1_reduced(e, r), half - 0.5) * 2.0
@@ -77,7 +77,7 @@ def expm1(e: Emitter, x: Vec) -> Vec:
 
 
 def split(e: Emitter, x: Vec) -> tuple[Vec, Vec]:
-    """(k, m) with x = 2^k m, m in [sqrt(1/2), sqrt(2)), for normal x > 0; both as reals."""
+    """Return (k, m) with x = 2^k m, m in [sqrt(1/2), sqrt(2)), for normal x > 0; both as reals."""
     bits = e.bits(x)
     k = (bits - real_bits(math.sqrt(0.5))) >> 52
     m = e.real(bits - (k << 52))
@@ -85,14 +85,14 @@ def split(e: Emitter, x: Vec) -> tuple[Vec, Vec]:
 
 
 def log_parts(e: Emitter, f: Vec) -> tuple[Vec, Vec]:
-    """(f, g) with log(1 + f) = f + g, 1 + f in [sqrt(1/2), sqrt(2))."""
+    """Return (f, g) with log(1 + f) = f + g, 1 + f in [sqrt(1/2), sqrt(2))."""
     s = f / (f + 2.0)
     z = s * s
     return f, s * e.fma(z, e.polynomial("log", z), -f)
 
 
 def log_normal(e: Emitter, x: Vec, extra: float = 0.0) -> Vec:
-    """log(2^extra x) for normal x > 0."""
+    """Return log(2^extra x) for normal x > 0."""
     k, m = split(e, x)
     if extra:
         k = k + extra
@@ -101,7 +101,7 @@ def log_normal(e: Emitter, x: Vec, extra: float = 0.0) -> Vec:
 
 
 def log(e: Emitter, x: Vec) -> Vec:
-    """Natural logarithm; -inf at 0, NaN below."""
+    """Return the natural logarithm; -inf at 0, NaN below."""
 
     def slow() -> tuple[Vec]:
         subnormal = log_normal(e, x * 2.0**54, -54.0)
@@ -112,7 +112,7 @@ def log(e: Emitter, x: Vec) -> Vec:
 
 
 def log_of_sum(e: Emitter, u: Vec, low: Vec, extra: Vec | None = None) -> Vec:
-    """log(2^extra (u + low)) for normal u > 0 and a correction |low| of at most about an ulp of u: log u + low / u."""
+    """Return log(2^extra (u + low)) for normal u > 0 and a correction |low| of at most about an ulp of u: log u + low / u."""
     k, m = split(e, u)
     if extra is not None:
         k = k + extra
@@ -121,7 +121,7 @@ def log_of_sum(e: Emitter, u: Vec, low: Vec, extra: Vec | None = None) -> Vec:
 
 
 def log1p_within(e: Emitter, x: Vec) -> Vec:
-    """log(1 + x) for -1 < x < inf; 1 + x is split into its rounded value and the exact rest (Knuth's two-sum)."""
+    """Return log(1 + x) for -1 < x < inf; 1 + x is split into its rounded value and the exact rest (Knuth's two-sum)."""
     u = x + 1.0
     rounded_x = u - 1.0
     low = (x - rounded_x) + (1.0 - (u - rounded_x))
@@ -129,6 +129,6 @@ def log1p_within(e: Emitter, x: Vec) -> Vec:
 
 
 def log1p(e: Emitter, x: Vec) -> Vec:
-    """log(1 + x); -inf at -1, NaN below."""
+    """Return log(1 + x); -inf at -1, NaN below."""
     result = e.select(x < INF, log1p_within(e, x), x)
     return e.select(x > -1.0, result, e.select(x.equals(-1.0), -INF, NAN))

@@ -18,7 +18,7 @@ class Parts:
     """Addition theorem of a = n ln 2 + r at half scale: 2^n itself may overflow when the result does not."""
 
     n: Vec
-    """As real."""
+    """Exponent n as a real number."""
     shrunk: Vec
     """2^-n / 4, zero for large n."""
     A: Vec
@@ -32,16 +32,16 @@ class Parts:
     """cosh r - 1."""
 
     def half_sinh(self, e: Emitter) -> Vec:
-        """A + (B r + (B s + A c)): small terms first, each rounded once."""
+        """Return A + (B r + (B s + A c)): small terms first, each rounded once."""
         return self.A + e.fma(self.B, self.r, e.fma(self.B, self.s, self.A * self.c))
 
     def half_cosh(self, e: Emitter) -> Vec:
-        """B + (A r + (A s + B c))."""
+        """Return B + (A r + (A s + B c))."""
         return self.B + e.fma(self.A, self.r, e.fma(self.A, self.s, self.B * self.c))
 
 
 def parts(e: Emitter, a: Vec) -> Parts:
-    """The pieces for 0 <= a <= 710.6."""
+    """Return the pieces for 0 <= a <= 710.6."""
     n_real, n, r = reduce_ln2(e, a)
     grown = power_of_two(e, n - 2)
     shrunk = e.select(n_real < 100.0, power_of_two(e, -2 - n), 0.0)
@@ -51,19 +51,19 @@ def parts(e: Emitter, a: Vec) -> Parts:
 
 
 def sinh(e: Emitter, x: Vec) -> Vec:
-    """Hyperbolic sine."""
+    """Return the hyperbolic sine."""
     a = e.abs(x)
     half = parts(e, e.at_most(a, 710.6)).half_sinh(e)
     return e.flip(e.select(a < 2.0**-28, a, half * 2.0), e.sign(x))
 
 
 def cosh(e: Emitter, x: Vec) -> Vec:
-    """Hyperbolic cosine."""
+    """Return the hyperbolic cosine."""
     return parts(e, e.at_most(e.abs(x), 710.6)).half_cosh(e) * 2.0
 
 
 def tanh(e: Emitter, x: Vec) -> Vec:
-    """sinh/cosh; from about 1 on 1 - e^-a / cosh a, where the quotient's error weighs less; from 20 on it is 1."""
+    """Return sinh/cosh; from about 1 on 1 - e^-a / cosh a, where the quotient's error weighs less; from 20 on it is 1."""
     a = e.abs(x)
     p = parts(e, e.at_most(a, 20.0))
     large = p.n >= 2.0
@@ -74,11 +74,11 @@ def tanh(e: Emitter, x: Vec) -> Vec:
 
 
 LARGE = 2.0**30
-"""From here on asinh x and acosh x are log(2 x) to rounding."""
+"""Argument from which on asinh x and acosh x are log(2 x) to rounding."""
 
 
 def log1p_or_log2x(e: Emitter, w: Vec, x: Vec) -> Vec:
-    """log(1 + w) for w >= 0, but log(2 x) where x is large; infinity and NaN of x stay."""
+    """Return log(1 + w) for w >= 0, but log(2 x) where x is large; infinity and NaN of x stay."""
     large = x > LARGE
     u = w + 1.0
     rounded_w = u - 1.0
@@ -89,7 +89,7 @@ def log1p_or_log2x(e: Emitter, w: Vec, x: Vec) -> Vec:
 
 
 def asinh(e: Emitter, x: Vec) -> Vec:
-    """log(a + sqrt(a^2 + 1)) = log1p(a + a^2 / (1 + sqrt(a^2 + 1))), a = |x|."""
+    """Return log(a + sqrt(a^2 + 1)) = log1p(a + a^2 / (1 + sqrt(a^2 + 1))), a = |x|."""
     a = e.abs(x)
     square = a * a
     result = log1p_or_log2x(e, a + square / (e.sqrt(square + 1.0) + 1.0), a)
@@ -97,14 +97,14 @@ def asinh(e: Emitter, x: Vec) -> Vec:
 
 
 def acosh(e: Emitter, x: Vec) -> Vec:
-    """log(x + sqrt(x^2 - 1)) = log1p(t + sqrt(t^2 + 2 t)), t = x - 1; NaN below 1."""
+    """Return log(x + sqrt(x^2 - 1)) = log1p(t + sqrt(t^2 + 2 t)), t = x - 1; NaN below 1."""
     t = x - 1.0
     result = log1p_or_log2x(e, t + e.sqrt(e.fma(t, t, t * 2.0)), x)
     return e.select(x < 1.0, NAN, result)
 
 
 def atanh(e: Emitter, x: Vec) -> Vec:
-    """log((1 + a) / (1 - a)) / 2 = log1p(2 a + 2 a^2 / (1 - a)) / 2, a = |x|; infinite at 1, NaN beyond."""
+    """Return log((1 + a) / (1 - a)) / 2 = log1p(2 a + 2 a^2 / (1 - a)) / 2, a = |x|; infinite at 1, NaN beyond."""
     a = e.abs(x)
     twice = a * 2.0
     w = twice + twice * a / (1.0 - a)

@@ -17,7 +17,7 @@ TAN_PI_8 = math.sqrt(2) - 1
 
 
 def asin_parts(e: Emitter, a: Vec) -> tuple[Vec, Vec, Vec]:
-    """(small, t, u): asin a = t + u where small (a <= 1/2), else asin a = pi/2 - 2 (t + u); a >= 0, NaN above 1."""
+    """Return (small, t, u): asin a = t + u where small (a <= 1/2), else asin a = pi/2 - 2 (t + u); a >= 0, NaN above 1."""
     small = a <= 0.5
     z = e.select(small, a * a, e.fma(a, -0.5, 0.5))
     root = e.sqrt(z)
@@ -28,14 +28,14 @@ def asin_parts(e: Emitter, a: Vec) -> tuple[Vec, Vec, Vec]:
 
 
 def asin(e: Emitter, x: Vec) -> Vec:
-    """Arc sine in [-pi/2, pi/2]; NaN outside [-1, 1]."""
+    """Return the arc sine in [-pi/2, pi/2]; NaN outside [-1, 1]."""
     small, t, u = asin_parts(e, e.abs(x))
     large = 2 * PI_4_HI - (t * 2.0 + (u * 2.0 - 2 * PI_4_LO))
     return e.flip(e.select(small, t + u, large), e.sign(x))
 
 
 def acos(e: Emitter, x: Vec) -> Vec:
-    """Arc cosine in [0, pi]: pi/2 - asin x, 2 asin(sqrt((1 - x)/2)) or pi - 2 asin(sqrt((1 + x)/2))."""
+    """Return the arc cosine in [0, pi]: pi/2 - asin x, 2 asin(sqrt((1 - x)/2)) or pi - 2 asin(sqrt((1 + x)/2))."""
     small, t, u = asin_parts(e, e.abs(x))
     negative = x < 0.0
     sign = e.sign(x)
@@ -46,7 +46,7 @@ def acos(e: Emitter, x: Vec) -> Vec:
 
 
 def angle(e: Emitter, y: Vec, x: Vec, left: Vec | None = None) -> Vec:
-    """Angle of the point (x, y), x and y >= 0 and not both zero; of (-x, y) in the lanes of `left`.
+    """Return the angle of the point (x, y), x and y >= 0 and not both zero; of (-x, y) in the lanes of `left`.
 
     t = small/large where that is below tan(pi/8), else t = (small - large)/(small + large), 45 degrees further. The
     rounding of sum, difference and quotient is carried in `low`.
@@ -74,18 +74,18 @@ def angle(e: Emitter, y: Vec, x: Vec, left: Vec | None = None) -> Vec:
 
 
 def atan(e: Emitter, x: Vec) -> Vec:
-    """Arc tangent in [-pi/2, pi/2]. From 2^100 on the result is pi/2 rounded."""
+    """Return the arc tangent in [-pi/2, pi/2]. From 2^100 on the result is pi/2 rounded."""
     return e.flip(angle(e, e.at_most(e.abs(x), 2.0**100), e.constant(1.0)), e.sign(x))
 
 
 def atan2(e: Emitter, y: Vec, x: Vec) -> Vec:
-    """Angle of (x, y) in [-pi, pi], with C99's values at zeros and infinities."""
+    """Return the angle of (x, y) in [-pi, pi], with C99's values at zeros and infinities."""
     a, b = e.abs(y), e.abs(x)
     large = e.select(a > b, a, b)
     rare = e.outside(large, 2.0**-900, 2.0**900)
 
     def slow() -> tuple[Vec, Vec]:
-        """The same direction in the ordinary range: scaled, or a corner of the square for zeros and infinities."""
+        """Return the same direction in the ordinary range: scaled, or a corner of the square for zeros and infinities."""
         factor = e.select(large < 1.0, 2.0**200, e.constant(2.0**-200))
         infinite = large.equals(INF)
         rise = e.select(infinite & (a >= 0.0), e.select(a.equals(INF), 1.0, e.constant(0.0)), a * factor)

@@ -42,13 +42,13 @@ LLVM_TYPES = {"f64": "double", "f32": "float"}
 
 
 def symbol(name: str, width: int, dtype: str) -> str:
-    """Linker name of a function, for example cs_sin_f64x8."""
+    """Return the linker name of a function, for example cs_sin_f64x8."""
     return f"cs_{name}_{dtype}x{width}"
 
 
 @cache
 def math_module(width: int, dtype: str) -> str:
-    """LLVM IR text that defines every function for <width x dtype> vectors; dtype is "f64" or "f32".
+    """Return LLVM IR text that defines every function for <width x dtype> vectors; dtype is "f64" or "f32".
 
     A lane's bits depend on that lane's arguments only. float32 computes in double precision and rounds once.
     """
@@ -65,7 +65,7 @@ RARE_BRANCH = '!0 = !{!"branch_weights", i32 1, i32 1000}\n'
 
 
 def declarations(width: int) -> list[str]:
-    """The LLVM intrinsics the functions call."""
+    """Return the LLVM intrinsics the functions call."""
     vector = f"<{width} x double>"
     unary = [f"declare {vector} @llvm.{name}.v{width}f64({vector})" for name in ("fabs", "sqrt", "trunc")]
     return [
@@ -78,7 +78,7 @@ def declarations(width: int) -> list[str]:
 
 
 def define(name: str, width: int, dtype: str, arity: int, body: Callable[..., Vec | tuple[Vec, ...]]) -> str:
-    """Text of one function: arguments widened to double, the body, results rounded to the caller's type."""
+    """Write one function: arguments widened to double, the body, results rounded to the caller's type."""
     e = Emitter(width, dtype)
     outer, inner = e.type(LLVM_TYPES[dtype]), e.type("double")
     arguments = [Vec(e, "double", f"%x{i}") for i in range(arity)]

@@ -17,19 +17,19 @@ Pair = tuple[Vec, Vec]
 
 
 def product(e: Emitter, a: Pair, b: Pair) -> Pair:
-    """a b, without the product of the rests."""
+    """Return a b, without the product of the rests."""
     high = a[0] * b[0]
     return high, e.fma(a[0], b[0], -high) + e.fma(a[0], b[1], a[1] * b[0])
 
 
 def ordered_sum(a: Vec | float, b: Pair, rest: Vec | float) -> Pair:
-    """a + b + rest, where a is zero or larger than b."""
+    """Return a + b + rest, where a is zero or larger than b."""
     high = b[0] + a
     return high, (b[0] - (high - a)) + (b[1] + rest)
 
 
 def log_pair(e: Emitter, x: Vec, extra: float = 0.0) -> Pair:
-    """log(2^extra x) for normal x > 0: k ln 2 + 2 s (1 + z (1/3 + z P(z))), s = f / (2 + f), z = s^2."""
+    """Return log(2^extra x) for normal x > 0: k ln 2 + 2 s (1 + z (1/3 + z P(z))), s = f / (2 + f), z = s^2."""
     if e.dtype == "f32":  # a double is then precise enough
         return log_normal(e, x, extra), e.constant(0.0)
     k, m = split(e, x)
@@ -50,7 +50,7 @@ def log_pair(e: Emitter, x: Vec, extra: float = 0.0) -> Pair:
 
 
 def exp_pair(e: Emitter, p: Pair) -> tuple[Vec, Vec]:
-    """(y, n) with exp(p) = 2^n y, |log y| <= ln(2)/2; y is little more than rounded, so exact powers stay exact."""
+    """Return (y, n) with exp(p) = 2^n y, |log y| <= ln(2)/2; y is little more than rounded, so exact powers stay exact."""
     n_real, n, _ = reduce_ln2(e, p[0])
     exact = e.fma(n_real, -LN2_HI, p[0])
     rest = e.fma(n_real, -LN2_LO, p[1])
@@ -62,12 +62,12 @@ def exp_pair(e: Emitter, p: Pair) -> tuple[Vec, Vec]:
 
 
 def times(e: Emitter, y: Vec, log_x: Pair) -> Pair:
-    """y log x."""
+    """Return y log x."""
     return product(e, (y, e.constant(0.0)), log_x)
 
 
 def pow_special(e: Emitter, x: Vec, y: Vec, size: Vec) -> Vec:
-    """C99's pow (F.9.4.4) for any x and y, given |x|^y wherever x is finite and not zero."""
+    """Return C99's pow (F.9.4.4) for any x and y, given |x|^y wherever x is finite and not zero."""
     integer = e.trunc(y).equals(y)
     odd = integer & ~e.trunc(y * 0.5).equals(y * 0.5) & (e.abs(y) < 2.0**53)
     grows = (y > 0.0) ^ (e.abs(x) < 1.0)
@@ -82,7 +82,7 @@ def pow_special(e: Emitter, x: Vec, y: Vec, size: Vec) -> Vec:
 
 
 def pow(e: Emitter, x: Vec, y: Vec) -> Vec:
-    """x^y. Ordinary lanes have x > 0 and a normal result; y = 2 gives x x, correctly rounded."""
+    """Return x^y. Ordinary lanes have x > 0 and a normal result; y = 2 gives x x, correctly rounded."""
     p = times(e, y, log_pair(e, x))
     value, n = exp_pair(e, p)
     fast = e.real(e.bits(value) + (n << 52))
@@ -104,7 +104,7 @@ def pow(e: Emitter, x: Vec, y: Vec) -> Vec:
 
 
 def hypot(e: Emitter, x: Vec, y: Vec) -> Vec:
-    """sqrt(x^2 + y^2) without overflow or underflow on the way; an infinity wins over NaN."""
+    """Return sqrt(x^2 + y^2) without overflow or underflow on the way; an infinity wins over NaN."""
     a, b = e.abs(x), e.abs(y)
     larger = e.select(a > b, a, b)
 

@@ -7,14 +7,14 @@ from costate.kernel.vecmath.vectors import INF, NAN, Emitter, Vec
 
 
 def exponent(e: Emitter, a: Vec) -> Vec:
-    """floor(log2 a) as integer for finite a > 0."""
+    """Return floor(log2 a) as integer for finite a > 0."""
     subnormal = a < SMALLEST_NORMAL
     field = (e.bits(e.select(subnormal, a * 2.0**54, a)) >> 52) - 1023
     return field - (e.select(subnormal, 54, e.constant(0, "i64")))
 
 
 def step(e: Emitter, a: Vec, b: Vec) -> Vec:
-    """a mod b for 0 <= a < 2^53 b. The rounded quotient is at most one too large, and a - q b is exact either way."""
+    """Return a mod b for 0 <= a < 2^53 b. The rounded quotient is at most one too large, and a - q b is exact either way."""
     q = e.trunc(a / b)
     r = e.fma(-q, b, a)
     r = e.select(r < 0.0, r + b, r)
@@ -22,7 +22,7 @@ def step(e: Emitter, a: Vec, b: Vec) -> Vec:
 
 
 def modulo(e: Emitter, a: Vec, b: Vec) -> Vec:
-    """a mod b for finite a >= 0 and b > 0 (b may be infinite).
+    """Return a mod b for finite a >= 0 and b > 0 (b may be infinite).
 
     A huge quotient is taken off 51 bits at a time, a mod b = (a mod 2^k b) mod b; k is at most 2046, twice the largest
     exponent of a double.
@@ -41,20 +41,20 @@ def modulo(e: Emitter, a: Vec, b: Vec) -> Vec:
 
 
 def in_domain(e: Emitter, x: Vec, y: Vec) -> tuple[Vec, Vec, Vec]:
-    """(mask, |x|, |y|): mask of lanes where x mod y exists, the others set to 0 and 1."""
+    """Return (mask, |x|, |y|): mask of lanes where x mod y exists, the others set to 0 and 1."""
     a, b = e.abs(x), e.abs(y)
     defined = (a < INF) & (b > 0.0)
     return defined, e.select(defined, a, 0.0), e.select(defined, b, 1.0)
 
 
 def fmod(e: Emitter, x: Vec, y: Vec) -> Vec:
-    """x - n y with n = trunc(x / y), exactly; it has the sign of x."""
+    """Return x - n y with n = trunc(x / y), exactly; it has the sign of x."""
     defined, a, b = in_domain(e, x, y)
     return e.select(defined, e.flip(modulo(e, a, b), e.sign(x)), NAN)
 
 
 def remainder(e: Emitter, x: Vec, y: Vec) -> Vec:
-    """x - n y with n = x / y rounded to the nearest integer, ties to even (IEEE 754), exactly.
+    """Return x - n y with n = x / y rounded to the nearest integer, ties to even (IEEE 754), exactly.
 
     Modulo 2 |y| the parity of n is known; then at most two subtractions bring it into [-|y|/2, |y|/2].
     """

@@ -13,7 +13,7 @@ from costate.kernel.vecmath.vectors import INF, NAN, Emitter, Vec
 
 
 def erf(e: Emitter, x: Vec) -> Vec:
-    """Error function; 1 to rounding from 6 on."""
+    """Return the error function; 1 to rounding from 6 on."""
     a = e.abs(x)
     centre = e.fma(x, e.polynomial("erf", x * x), x)
 
@@ -26,7 +26,7 @@ def erf(e: Emitter, x: Vec) -> Vec:
 
 
 def erfinv(e: Emitter, x: Vec) -> Vec:
-    """Inverse error function; infinite at +-1, NaN beyond."""
+    """Return the inverse error function; infinite at +-1, NaN beyond."""
     a = e.abs(x)
     w = -log_normal(e, (1.0 - a) * (a + 1.0))
     centre = e.horner(POLYNOMIALS["erfinv_centre"][e.dtype], w - 2.5)

@@ -20,7 +20,7 @@ LARGE_REDUCTION = "cs_payne_hanek"
 
 
 def two_over_pi_words(count: int) -> list[int]:
-    """A zero word, then the binary digits of 2/pi, 64 at a time, from Machin's formula in integers."""
+    """Return a zero word, then the binary digits of 2/pi, 64 at a time, from Machin's formula in integers."""
     bits = 64 * count + 64
     one = 1 << bits
 
@@ -38,7 +38,7 @@ def two_over_pi_words(count: int) -> list[int]:
 
 
 def payne_hanek_ir() -> str:
-    """Scalar {quadrant, r} of a finite x >= 2^30.
+    """Write the function that returns {quadrant, r} of a finite x >= 2^30.
 
     x = m 2^E. Digits of 2/pi of weight 2^(2 - E) and more only add multiples of 4 quadrants. The next 192 digits w,
     times m, are the quarter turns modulo 4 in units of 2^-190; the rest is below 2^-137, while no double comes closer
@@ -122,7 +122,7 @@ define internal {{ i64, double }} @{LARGE_REDUCTION}(double %x) nounwind noinlin
 
 
 def reduce_large(e: Emitter, a: Vec, large: Vec) -> tuple[Vec, Vec]:
-    """Payne-Hanek reduction of the lanes of `large`; NaN for infinity and NaN."""
+    """Apply the Payne-Hanek reduction to the lanes of `large`; NaN for infinity and NaN."""
     safe = e.select(large & (a < INF), a, CODY_WAITE_LIMIT)
     q, r = e.constant(0, "i64"), e.constant(0.0)
     for lane in range(e.width):
@@ -136,7 +136,7 @@ def reduce_large(e: Emitter, a: Vec, large: Vec) -> tuple[Vec, Vec]:
 
 
 def reduce_quadrant(e: Emitter, a: Vec) -> tuple[Vec, Vec]:
-    """(q, r) with a = (4 i + q mod 4) pi/2 + r, |r| <= pi/4, for a >= 0; q in the low bits of an integer."""
+    """Return (q, r) with a = (4 i + q mod 4) pi/2 + r, |r| <= pi/4, for a >= 0; q in the low bits of an integer."""
     shifted = e.fma(a, 2 / math.pi, ROUND)
     n = shifted - ROUND
     r = a
@@ -148,7 +148,7 @@ def reduce_quadrant(e: Emitter, a: Vec) -> tuple[Vec, Vec]:
 
 
 def kernels(e: Emitter, r: Vec) -> tuple[Vec, Vec]:
-    """(sin r, cos r) for |r| <= pi/4."""
+    """Return (sin r, cos r) for |r| <= pi/4."""
     z = r * r
     sine = e.fma(r * z, e.polynomial("sin", z), r)
     cosine = e.fma(z, e.fma(z, e.polynomial("cos", z), -0.5), 1.0)
@@ -156,7 +156,7 @@ def kernels(e: Emitter, r: Vec) -> tuple[Vec, Vec]:
 
 
 def sincos(e: Emitter, x: Vec) -> tuple[Vec, Vec]:
-    """sin and cos with one range reduction. sin runs on |x| and takes the sign of x, so that sin(-0) = -0."""
+    """Return sin and cos with one range reduction. sin runs on |x| and takes the sign of x, so that sin(-0) = -0."""
     q, r = reduce_quadrant(e, e.abs(x))
     sine, cosine = kernels(e, r)
     odd = (q & 1).equals(1)
@@ -166,17 +166,17 @@ def sincos(e: Emitter, x: Vec) -> tuple[Vec, Vec]:
 
 
 def sin(e: Emitter, x: Vec) -> Vec:
-    """Sine."""
+    """Return the sine."""
     return sincos(e, x)[0]
 
 
 def cos(e: Emitter, x: Vec) -> Vec:
-    """Cosine."""
+    """Return the cosine."""
     return sincos(e, x)[1]
 
 
 def tan(e: Emitter, x: Vec) -> Vec:
-    """sin/cos in even quadrants, -cos/sin in odd ones."""
+    """Return sin/cos in even quadrants, -cos/sin in odd ones."""
     q, r = reduce_quadrant(e, e.abs(x))
     sine, cosine = kernels(e, r)
     odd = (q & 1).equals(1)

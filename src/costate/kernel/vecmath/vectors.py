@@ -18,12 +18,12 @@ NAN = float("nan")
 
 
 def real_bits(value: float) -> int:
-    """The 64 bits of a double."""
+    """Return the 64 bits of a double."""
     return struct.unpack("<q", struct.pack("<d", value))[0]
 
 
 def real_text(value: float) -> str:
-    """A double as LLVM writes it, exactly."""
+    """Return a double as LLVM writes it, exactly."""
     return f"0x{real_bits(value) & (2**64 - 1):016X}"
 
 
@@ -75,7 +75,7 @@ class Vec:
         return self.emit.bitwise("shl", self, count)
 
     def __rshift__(self, count: int) -> Vec:
-        """Arithmetic shift."""
+        """Shift arithmetically."""
         return self.emit.bitwise("ashr", self, count)
 
     # Comparisons are false where a lane is NaN; write ~(a <= b) to catch NaN.
@@ -110,6 +110,7 @@ class Emitter:
     # -- instructions
 
     def type(self, element: str) -> str:
+        """Return the vector type of a kind of element."""
         return f"<{self.width} x {element}>"
 
     def op(self, element: str, instruction: str) -> Vec:
@@ -120,7 +121,7 @@ class Emitter:
         return Vec(self, element, name)
 
     def constant(self, value: Vec | float, element: str = "double") -> Vec:
-        """The same number in every lane; a vector passes through."""
+        """Return the same number in every lane; a vector passes through."""
         if isinstance(value, Vec):
             return value
         if element == "double":
@@ -132,13 +133,16 @@ class Emitter:
         return Vec(self, element, f"splat ({element} {text})")
 
     def binary(self, name: str, a: Vec, b: Vec | float) -> Vec:
+        """Apply an operation to two vectors."""
         prefix = "f" if a.element == "double" else ""
         return self.op(a.element, f"{prefix}{name} {self.type(a.element)} {a.text}, {self.constant(b, a.element).text}")
 
     def bitwise(self, name: str, a: Vec, b: Vec | int) -> Vec:
+        """Apply an operation to the bits of two vectors."""
         return self.op(a.element, f"{name} {self.type(a.element)} {a.text}, {self.constant(b, a.element).text}")
 
     def compare(self, relation: str, a: Vec, b: Vec | float) -> Vec:
+        """Compare two vectors; return a mask."""
         if a.element == "double":
             name = f"fcmp o{relation}"
         else:
@@ -146,25 +150,27 @@ class Emitter:
         return self.op("i1", f"{name} {self.type(a.element)} {a.text}, {self.constant(b, a.element).text}")
 
     def select(self, mask: Vec, a: Vec | float, b: Vec | float) -> Vec:
-        """a where the mask is set, else b."""
+        """Return a where the mask is set, else b."""
         element = next((v.element for v in (a, b) if isinstance(v, Vec)), "double")
         kind, a, b = self.type(element), self.constant(a, element), self.constant(b, element)
         return self.op(element, f"select {self.type('i1')} {mask.text}, {kind} {a.text}, {kind} {b.text}")
 
     def call(self, intrinsic: str, *arguments: Vec | float) -> Vec:
-        """A vector intrinsic of reals, such as fma, sqrt, fabs, trunc."""
+        """Return a vector intrinsic of reals, such as fma, sqrt, fabs, trunc."""
         kind = self.type("double")
         texts = ", ".join(f"{kind} {self.constant(a).text}" for a in arguments)
         return self.op("double", f"call {kind} @llvm.{intrinsic}.v{self.width}f64({texts})")
 
     def fma(self, a: Vec | float, b: Vec | float, c: Vec | float) -> Vec:
-        """a b + c with one rounding."""
+        """Return a b + c with one rounding."""
         return self.call("fma", a, b, c)
 
     def sqrt(self, a: Vec) -> Vec:
+        """Return the square root."""
         return self.call("sqrt", a)
 
     def abs(self, a: Vec) -> Vec:
+        """Return the magnitude."""
         return self.call("fabs", a)
 
     def trunc(self, a: Vec) -> Vec:
@@ -172,31 +178,31 @@ class Emitter:
         return self.call("trunc", a)
 
     def at_most(self, a: Vec, limit: float) -> Vec:
-        """min(a, limit); NaN stays."""
+        """Return min(a, limit); NaN stays."""
         limit_ = self.constant(limit)
         return self.select(limit_ < a, limit_, a)
 
     def at_least(self, a: Vec, limit: float) -> Vec:
-        """max(a, limit); NaN stays."""
+        """Return max(a, limit); NaN stays."""
         limit_ = self.constant(limit)
         return self.select(limit_ > a, limit_, a)
 
     # -- bits
 
     def bits(self, a: Vec) -> Vec:
-        """The bits of reals as integers."""
+        """Return the bits of reals as integers."""
         return self.op("i64", f"bitcast {self.type('double')} {a.text} to {self.type('i64')}")
 
     def real(self, a: Vec) -> Vec:
-        """Integers as the reals that have these bits."""
+        """Return integers as the reals that have these bits."""
         return self.op("double", f"bitcast {self.type('i64')} {a.text} to {self.type('double')}")
 
     def sign(self, a: Vec) -> Vec:
-        """The sign bit alone, as integers."""
+        """Return the sign bit alone, as integers."""
         return self.bits(a) & SIGN
 
     def flip(self, a: Vec, sign: Vec) -> Vec:
-        """a with its sign flipped where the sign bit is set."""
+        """Return a with its sign flipped where the sign bit is set."""
         return self.real(self.bits(a) ^ sign)
 
     def outside(self, a: Vec, low: float, high: float) -> Vec:
@@ -208,13 +214,13 @@ class Emitter:
     # -- polynomials
 
     def polynomial(self, name: str, x: Vec) -> Vec:
-        """A row of POLYNOMIALS at x: even and odd powers apart, two chains of fused multiply-adds side by side."""
+        """Return a row of POLYNOMIALS at x: even and odd powers apart, two chains of fused multiply-adds side by side."""
         c = POLYNOMIALS[name][self.dtype]
         x2 = x * x
         return self.fma(self.horner(c[1::2], x2), x, self.horner(c[0::2], x2))
 
     def horner(self, coefficients: tuple[float, ...] | list[Vec], x: Vec) -> Vec:
-        """One chain: for badly conditioned rows, or coefficients that differ between lanes."""
+        """Evaluate in one chain: for badly conditioned rows, or coefficients that differ between lanes."""
         result = self.constant(coefficients[-1])
         for c in reversed(coefficients[:-1]):
             result = self.fma(result, x, c)
@@ -223,7 +229,7 @@ class Emitter:
     # -- control flow: lanes differ only in what they select
 
     def repair(self, rare: Vec, fast: tuple[Vec, ...], slow: Callable[[], tuple[Vec, ...]]) -> tuple[Vec, ...]:
-        """`fast`, with the lanes of `rare` taken from slow(); slow() runs only if there is such a lane."""
+        """Return `fast`, with the lanes of `rare` taken from slow(); slow() runs only if there is such a lane."""
         before, repair, after = self.block, self.label("rare"), self.label("join")
         self.branch_if_any(rare, repair, after)
         self.start(repair)
@@ -249,6 +255,7 @@ class Emitter:
         return result
 
     def branch_if_any(self, mask: Vec, some: str, none: str) -> None:
+        """Jump if any lane of a mask is set."""
         self.names += 1
         flag = f"%v{self.names}"
         kind = self.type("i1")
@@ -256,14 +263,17 @@ class Emitter:
         self.lines.append(f"  br i1 {flag}, label %{some}, label %{none}, !prof !0")
 
     def phi(self, *choices: tuple[Vec, str]) -> Vec:
+        """Merge values of two blocks."""
         element = choices[0][0].element
         edges = ", ".join(f"[ {value.text}, %{block} ]" for value, block in choices)
         return self.op(element, f"phi {self.type(element)} {edges}")
 
     def label(self, name: str) -> str:
+        """Return a new label."""
         self.names += 1
         return f"{name}{self.names}"
 
     def start(self, block: str) -> None:
+        """Begin a basic block."""
         self.lines.append(f"{block}:")
         self.block = block

@@ -21,7 +21,7 @@ from costate.model.urdf import read_urdf
 
 @dataclass(frozen=True)
 class Builtin:
-    """What a .urdf file cannot say about a built-in robot. Its file is called as the robot is."""
+    """A built-in robot: what its .urdf file, which has the robot's name, cannot say."""
 
     source: str
     """Publication of its numbers, and how ours differ."""

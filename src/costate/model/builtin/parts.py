@@ -8,8 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from costate.core.arrays import Array, Color, Vector
-from costate.model.model import Inertia, Joint, Link, Model, Shape, Transform
+from costate.model.joint import Joint
+from costate.model.model import Inertia, Link, Model
 from costate.model.rotation import from_rpy
+from costate.model.shape import Shape
+from costate.model.transform import Transform
 from costate.model.tree import order
 
 ORIGIN: Vector = (0.0, 0.0, 0.0)

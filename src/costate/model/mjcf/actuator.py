@@ -8,18 +8,21 @@ from typing import Any
 import numpy as np
 
 from costate.model.errors import Assumptions
+from costate.model.joint import Actuator
 from costate.model.mjcf.tendon import is_fixed, tendon_name
-from costate.model.model import Actuator
 
 _ON_JOINT, _ON_TENDON = (0, 1), 3  # mjtTrn
 _NO_BIAS, _AFFINE_BIAS, _FIXED_GAIN, _NO_DYNAMICS = 0, 1, 0, 0
 _ONE_COORDINATE = (2, 3)  # mjtJoint: slide, hinge
 _NOT_KEPT = ("delay", "armature", "damping", "dampingpoly")
-"""What newer versions of MuJoCo add."""
+"""Attributes that newer versions of MuJoCo add."""
 
 
 def read_actuators(mj: Any, joint: Callable[[int], str], assumed: Assumptions) -> tuple[Actuator, ...]:
-    """Those whose force is gain * control + offset - stiffness * length - damping * speed. joint: name by number."""
+    """Return the actuators whose force is gain * control + offset - stiffness * length - damping * speed.
+
+    joint: name of a joint by its number.
+    """
     found = []
     for a in range(len(mj.actuator_trntype)):
         name = mj.actuator(a).name or f"actuator{a}"
@@ -46,7 +49,7 @@ def _has_one_length(mj: Any, a: int) -> bool:
 
 
 def _actuator(mj: Any, a: int, name: str, joint: Callable[[int], str]) -> Actuator:
-    """MuJoCo's numbers are for lengths times the gear; ours are for the joint or tendon itself."""
+    """Return an actuator. MuJoCo's numbers are for lengths times the gear; ours are for the joint or tendon itself."""
     which, on_tendon = int(mj.actuator_trnid[a, 0]), int(mj.actuator_trntype[a]) == _ON_TENDON
     gear = float(mj.actuator_gear[a, 0])
     biased = int(mj.actuator_biastype[a]) == _AFFINE_BIAS

@@ -13,16 +13,17 @@ from costate.model.surface import Listed, Surface
 
 
 def listed_geoms(mj: Any) -> set[int]:
-    """Those that some pair names."""
+    """Return the geoms that some pair names."""
     return {int(g) for g in (*mj.pair_geom1, *mj.pair_geom2)}
 
 
 def read_listed(mj: Any, assumed: Assumptions) -> tuple[Listed, ...]:
+    """Return the pairs of geoms with contact properties of their own."""
     return tuple(_pair(mj, k, assumed) for k in range(mj.npair))
 
 
 def read_excluded(mj: Any, links: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """links: names by body."""
+    """Return the pairs of links that do not touch. links: names by body."""
     return tuple((links[int(s) >> 16], links[int(s) & 0xFFFF]) for s in mj.exclude_signature)
 
 

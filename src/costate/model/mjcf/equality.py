@@ -11,8 +11,8 @@ from costate.model.constraint import Connect, Constraint, Couple, Weld
 from costate.model.errors import Assumptions
 from costate.model.mjcf.geom import softness
 from costate.model.mjcf.tendon import is_fixed, tendon_name
-from costate.model.model import Transform
 from costate.model.rotation import from_wxyz
+from costate.model.transform import Transform
 
 _CONNECT, _WELD, _JOINT, _TENDON = 0, 1, 2, 3
 _SITE = 6
@@ -21,7 +21,10 @@ _SITE = 6
 def read_constraints(
     mj: Any, links: Sequence[str], joint: Callable[[int], str], assumed: Assumptions
 ) -> tuple[Constraint, ...]:
-    """links: names by body; joint: name by number. What is switched off, or of another kind, is left out with a note."""
+    """Return the constraints. Those that are switched off, or of another kind, are left out with a note.
+
+    links: names by body; joint: name of a joint by its number.
+    """
     found: list[Constraint] = []
     for e in range(mj.neq):
         kind = int(mj.eq_type[e])
@@ -52,7 +55,7 @@ def read_constraints(
 
 
 def _frame(mj: Any, e: int, which: int) -> tuple[int, Transform]:
-    """Body, and frame in it, of one side of a constraint."""
+    """Return the body, and the frame in it, of one side of a constraint."""
     if int(mj.eq_objtype[e]) != _SITE:
         return which, Transform()
     return int(mj.site_bodyid[which]), Transform(from_wxyz(mj.site_quat[which]), np.array(mj.site_pos[which]))
@@ -65,7 +68,7 @@ def _is_known(mj: Any, e: int, kind: int) -> bool:
 
 
 def _couple(mj: Any, e: int, joint: Callable[[int], str], data: np.ndarray, soft: Any) -> Couple:
-    """Of joints or of tendons, counted from where they are in the reference configuration."""
+    """Return a coupling of joints or tendons, counted from where they are in the reference configuration."""
     both = [int(k) for k in (mj.eq_obj1id[e], mj.eq_obj2id[e]) if k >= 0]
     if int(mj.eq_type[e]) == _TENDON:
         names, at = [tendon_name(mj, t) for t in both], [float(mj.tendon_length0[t]) for t in both]

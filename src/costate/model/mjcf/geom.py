@@ -9,11 +9,11 @@ import numpy as np
 
 from costate.core.arrays import Array
 from costate.model.errors import Assumptions
-from costate.model.model import Shape, Transform
 from costate.model.rotation import from_wxyz
+from costate.model.shape import Shape
 from costate.model.surface import Softness, Surface
+from costate.model.transform import Transform
 
-# mjtGeom -> (our kind, our sizes from MuJoCo's half sizes)
 _KINDS: dict[int, tuple[str, Any]] = {
     0: ("plane", lambda s: s[:0]),
     1: ("heightfield", lambda s: 2 * s[:2]),
@@ -24,15 +24,19 @@ _KINDS: dict[int, tuple[str, Any]] = {
     6: ("box", lambda s: 2 * s),
     7: ("mesh", None),
 }
+"""Our kind, and our sizes from MuJoCo's half sizes, by mjtGeom."""
 _HIDDEN_GROUP = 3
-"""By MuJoCo's convention geoms of groups 3 to 5 are not drawn."""
+"""First group that is not drawn: by MuJoCo's convention those of groups 3 to 5 are not."""
 _DEFAULT_COLOR = np.array([0.5, 0.5, 0.5, 1.0])
 
 
 def read_geoms(
     mj: Any, body: int, listed: Collection[int], assumed: Assumptions
 ) -> tuple[tuple[Shape, ...], tuple[Shape, ...]]:
-    """The visual and the collision shapes of a body. Most geoms are both. listed: geoms that touch though their bits are zero."""
+    """Return the visual and the collision shapes of a body. Most geoms are both.
+
+    listed: geoms that may touch though their bits are zero.
+    """
     visuals, collisions = [], []
     first = int(mj.body_geomadr[body])
     for g in range(first, first + int(mj.body_geomnum[body])):
@@ -94,7 +98,7 @@ def softness(solref: Array, solimp: Array) -> Softness:
 
 
 def _heights(mj: Any, f: int) -> tuple[Array, Array]:
-    """Lengths and heights of a height field, whose rows go along y and whose values are shares of its height."""
+    """Return lengths and heights of a height field, whose rows go along y and whose values are shares of its height."""
     start, rows, columns = int(mj.hfield_adr[f]), int(mj.hfield_nrow[f]), int(mj.hfield_ncol[f])
     shares = np.array(mj.hfield_data[start : start + rows * columns], float).reshape(rows, columns)
     half_x, half_y, height, _ = mj.hfield_size[f]

@@ -19,14 +19,16 @@ from costate.core.arrays import Array
 from costate.model.base import WORLD, with_floating_base
 from costate.model.document import parse
 from costate.model.errors import Assumptions, ModelError
+from costate.model.joint import Joint
 from costate.model.mjcf.actuator import read_actuators
 from costate.model.mjcf.contact import listed_geoms, read_excluded, read_listed
 from costate.model.mjcf.equality import read_constraints
 from costate.model.mjcf.geom import read_geoms, softness
 from costate.model.mjcf.tendon import read_tendons
-from costate.model.model import Inertia, Joint, Link, Model, Transform
+from costate.model.model import Inertia, Link, Model
 from costate.model.rotation import about_axis, from_wxyz
 from costate.model.surface import Bounds, Physics
+from costate.model.transform import Transform
 from costate.model.tree import note_massless
 
 # mjtJoint -> our kind. Plain integers: since MuJoCo 3.12 its enums no longer compare equal to the arrays' integers.
@@ -54,7 +56,7 @@ _FINITE = (
 
 
 def read_mjcf(path: str | Path, floating_base: bool | None = None) -> Model:
-    """The robot, or all the bodies, in an MJCF file; link 0 is "world" and has the geoms of the world body.
+    """Return the robot, or all the bodies, in an MJCF file; link 0 is "world" and has the geoms of the world body.
 
     floating_base: True frees a single body that is fixed to the world, False fixes one that is free, None keeps it.
     Raises ModelError for a faulty file; warns with ModelWarning of what is left out. Needs mujoco (extra "mjcf").
@@ -104,7 +106,7 @@ def _compile(path: Path) -> Any:
 
 
 def names(mj: Any) -> list[str]:
-    """Of the links that stand for the bodies."""
+    """Return the names of the links that stand for the bodies."""
     return [mj.body(b).name or f"body{b}" for b in range(mj.nbody)]
 
 
@@ -120,7 +122,7 @@ def _links_and_joints(mj: Any, assumed: Assumptions) -> tuple[tuple[Link, ...], 
 
 
 def _body_joints(mj: Any, b: int, body: str, parent: str, assumed: Assumptions) -> Iterator[Joint]:
-    """The joints from the parent body to a body, in the order in which MuJoCo applies them."""
+    """Yield the joints from the parent body to a body, in the order in which MuJoCo applies them."""
     frame = Transform(from_wxyz(mj.body_quat[b]), np.array(mj.body_pos[b]))  # of the body, in the link reached so far
     first, count = int(mj.body_jntadr[b]), int(mj.body_jntnum[b])
     if not count:
@@ -140,7 +142,7 @@ def _body_joints(mj: Any, b: int, body: str, parent: str, assumed: Assumptions) 
 
 
 def _reference(mj: Any, j: int, kind: str) -> Transform:
-    """The motion that takes q = 0 to MuJoCo's reference configuration q = ref, inverted."""
+    """Return the inverse of the motion that takes q = 0 to MuJoCo's reference configuration q = ref."""
     axis, ref = mj.jnt_axis[j], float(mj.qpos0[mj.jnt_qposadr[j]])
     if kind == "revolute":
         return Transform(rotation=about_axis(axis, -ref))
@@ -190,7 +192,7 @@ def _inertia(mj: Any, b: int) -> Inertia:
 
 
 def _home(mj: Any) -> Array:
-    """MuJoCo's reference configuration, with quaternions as x, y, z, w."""
+    """Return MuJoCo's reference configuration, with quaternions as x, y, z, w."""
     parts = []
     for j in range(mj.njnt):
         kind, start = _KINDS[int(mj.jnt_type[j])], int(mj.jnt_qposadr[j])

@@ -14,22 +14,23 @@ from costate.model.tendon import FixedTendon
 
 _OVER_JOINTS = 1  # mjtWrap
 _NOT_KEPT = ("armature", "stiffnesspoly", "dampingpoly", "springyield")
-"""Of those that this version of MuJoCo knows."""
+"""Attributes that are left out, if this version of MuJoCo knows them."""
 
 
 def tendon_name(mj: Any, t: int) -> str:
-    """In MJCF a tendon may be called as a joint is; in a model names differ."""
+    """Return the name of a tendon. In MJCF it may be that of a joint; in a model names differ."""
     name = mj.tendon(t).name or f"tendon{t}"
     joints = {mj.joint(j).name or f"joint{j}" for j in range(mj.njnt)}
     return f"{name}_tendon" if name in joints else name
 
 
 def is_fixed(mj: Any, t: int) -> bool:
+    """Return whether a tendon runs over joints only."""
     return int(mj.wrap_type[mj.tendon_adr[t]]) == _OVER_JOINTS
 
 
 def read_tendons(mj: Any, joint: Callable[[int], str], assumed: Assumptions) -> tuple[FixedTendon, ...]:
-    """joint: name by number. Spatial tendons are left out with a note."""
+    """Return the fixed tendons; spatial ones are left out with a note. joint: name of a joint by its number."""
     found = []
     for t in range(mj.ntendon):
         if not is_fixed(mj, t):

@@ -1,4 +1,4 @@
-"""Parts of models as elements of MJCF, with which scenes for MuJoCo are put together."""
+"""Links, joints and shapes as elements of MJCF, from which scenes for MuJoCo are made."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ from xml.etree import ElementTree as ET
 import numpy as np
 
 from costate.model.errors import ModelError
-from costate.model.model import Joint, Link, Shape, Transform
+from costate.model.joint import Joint
+from costate.model.model import Link
+from costate.model.shape import Shape
+from costate.model.transform import Transform
 
-# Our kind of joint -> MuJoCo's. A planar joint is three of its joints.
 JOINTS = {"revolute": "hinge", "continuous": "hinge", "prismatic": "slide", "floating": "free", "spherical": "ball"}
+"""MuJoCo's kind of joint by ours. A planar joint would be three of its joints."""
 
 
 def add_body(parent: ET.Element, joint: Joint, link: Link, limits: bool = True, friction: bool = True) -> ET.Element:
-    """A link and the joint that moves it. limits, friction: whether the joint has its own."""
+    """Add a link and the joint that moves it, with the limits and the friction of the joint if they are asked for."""
     body = ET.SubElement(parent, "body", {"name": link.name} | pose(joint.origin))
     if joint.kind != "fixed":
         kind = {"name": joint.name, "type": JOINTS[joint.kind]}
@@ -41,13 +44,13 @@ def _joint_numbers(joint: Joint, limits: bool, friction: bool) -> dict[str, str]
 
 
 def add_geom(body: ET.Element, shape: Shape, at: Transform, **attributes: str) -> ET.Element:
-    """A shape. It touches only what a <pair> lists it with, unless attributes give it a contype or conaffinity."""
+    """Add a shape. It touches only what a <pair> lists it with, unless attributes give it a contype or conaffinity."""
     form = {"type": shape.kind, "size": _size(shape), "contype": "0", "conaffinity": "0"}
     return ET.SubElement(body, "geom", form | pose(at) | attributes)
 
 
 def _size(shape: Shape) -> str:
-    """MuJoCo's: half lengths."""
+    """Return the sizes as MuJoCo wants them: half lengths."""
     s = shape.size
     if shape.kind in ("mesh", "socket"):
         raise ModelError(f"shape {shape.name!r}: MJCF has no primitive for a {shape.kind}; make it of boxes")
@@ -59,10 +62,10 @@ def _size(shape: Shape) -> str:
 
 
 def pose(at: Transform) -> dict[str, str]:
-    """Attributes: a position, and an orientation as two of its axes, which needs no quaternion."""
+    """Return the attributes of a pose: a position, and an orientation as two of its axes, which needs no quaternion."""
     return {"pos": numbers(at.translation), "xyaxes": numbers(at.rotation.T[:2].ravel())}
 
 
 def numbers(values: Iterable[float]) -> str:
-    """With all their digits."""
+    """Return numbers as text, with all their digits."""
     return " ".join(repr(float(v)) for v in values)

@@ -9,8 +9,8 @@ import numpy as np
 from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
 
 from costate.model.document import Node
-from costate.model.model import Transform
 from costate.model.rotation import from_rpy, to_rpy
+from costate.model.transform import Transform
 
 
 def read_origin(node: Node) -> Transform:

@@ -10,7 +10,7 @@ import numpy as np
 from costate.core.arrays import Array
 from costate.model.document import Node
 from costate.model.errors import Assumptions
-from costate.model.model import JOINT_SIZES, Joint, Mimic
+from costate.model.joint import JOINT_SIZES, Joint, Mimic
 from costate.model.urdf.element import add, number, read_origin, row, write_origin
 
 _KINDS = {kind: kind for kind in JOINT_SIZES} | {"ball": "spherical"}

@@ -10,7 +10,8 @@ import numpy as np
 from costate.core.arrays import Array
 from costate.model.document import Node
 from costate.model.errors import Assumptions
-from costate.model.model import Inertia, Link, Transform
+from costate.model.model import Inertia, Link
+from costate.model.transform import Transform
 from costate.model.urdf.element import add, number, read_origin, write_origin
 from costate.model.urdf.shape import ShapeContext, read_shapes, write_shape
 

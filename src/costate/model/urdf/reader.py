@@ -8,7 +8,8 @@ from pathlib import Path
 from costate.model.base import with_floating_base
 from costate.model.document import Node, parse
 from costate.model.errors import Assumptions, ModelError
-from costate.model.model import Joint, Link, Model
+from costate.model.joint import Joint
+from costate.model.model import Link, Model
 from costate.model.tree import note_massless, order, resolve_mimics
 from costate.model.urdf.joint import read_joint
 from costate.model.urdf.link import read_link

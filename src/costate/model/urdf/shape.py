@@ -13,7 +13,8 @@ import numpy as np
 from costate.core.arrays import Array, Color
 from costate.model.document import Node
 from costate.model.errors import Assumptions
-from costate.model.model import Shape, Transform
+from costate.model.shape import Shape
+from costate.model.transform import Transform
 from costate.model.urdf.element import add, number, read_origin, row, write_origin
 from costate.model.urdf.mesh_path import find_mesh
 

@@ -1,1 +1,1 @@
-"""What acts on joints besides contact: actuators, tendons and equality constraints."""
+"""Forces on joints besides contact: actuators, tendons and equality constraints."""

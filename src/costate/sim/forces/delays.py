@@ -17,10 +17,10 @@ class Lag:
     """
 
     time_constant: float | Tensor
-    """[s], positive; a tensor broadcasts with a control and may be learnt."""
+    """Time constant [s], positive; a tensor broadcasts with a control and may be learnt."""
 
     def apply(self, controls: Tensor, dt: float, initial: Tensor | float = 0.0) -> Tensor:
-        """Controls (T, ..., nu) -> what acts (T, ..., nu)."""
+        """Return the controls that act (T, ..., nu) where these (T, ..., nu) are given."""
         time = torch.as_tensor(self.time_constant, dtype=controls.dtype)
         if not bool((time > 0).all()) or not dt > 0:
             raise ValueError(f"Lag: time constant and dt must be positive [s], got {self.time_constant} and {dt}")
@@ -40,7 +40,7 @@ class Latency:
     steps: int
 
     def apply(self, controls: Tensor, initial: Tensor | float = 0.0) -> Tensor:
-        """Controls (T, ..., nu) -> what acts (T, ..., nu)."""
+        """Return the controls that act (T, ..., nu) where these (T, ..., nu) are given."""
         if self.steps < 0:
             raise ValueError(f"Latency: steps must not be negative, got {self.steps}")
         n = min(self.steps, controls.shape[0])

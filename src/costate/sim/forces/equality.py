@@ -4,6 +4,10 @@
 
 Hard constraints are eliminated, not swept: velocities are corrected by W (J W)^-1 (target - J v), W = M^-1 J^T, and contacts act on
 what is left free. So closed loops are exact whatever the number of sweeps, and smooth worlds keep them in the same way.
+
+The file has three parts, in the order in which a world uses them: `resolve` turns what a user or a file asks for (short names,
+missing numbers) into complete constraints, once; `equations` writes them as rows r and J at a configuration; `tie` wraps a factored
+mass matrix so that every velocity it gives keeps them. The Newton model takes the rows and keeps them softly instead.
 """
 
 from __future__ import annotations
@@ -30,10 +34,10 @@ from costate.sim.integrate.advance import turning
 from costate.sim.setup import Symbols
 
 SUBSTEPS = 5
-"""Time constant where none is given."""
+"""Time constant where none is given [substeps]."""
 REGULARISATION = 1e-6
-"""Of J M^-1 J^T, relative to its diagonal: redundant rows (the third one of a planar loop) then share their load. What it leaves
-of a velocity is a millionth of what the constraint corrects in a step, and does not add up."""
+"""Regularisation of J M^-1 J^T, relative to its diagonal, by which redundant rows (the third one of a planar loop) share their
+load. The velocity that is left is a millionth of what the constraint corrects in a step, and does not add up."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,25 +46,26 @@ class Equation:
 
     constraint: Constraint
     links: tuple[str, ...]
-    """Those it acts on."""
+    """Links it acts on."""
     lengths: tuple[str, ...]
     """Joints or tendons it couples."""
     is_angular: bool
     r: SX
     """Violation [m or rad], (dim,)."""
     J: SX
-    """(dim, nv)."""
+    """Jacobian of r, (dim, nv)."""
 
     @property
     def dim(self) -> int:
         return self.r.numel()
 
 
-# --- what is asked for --------------------------------------------------------------------------------------------
+# --- completing what was asked for --------------------------------------------------------------------------------------------
 
 
 def resolve(model: Model, constraints: Iterable[Constraint], tendons: Sequence[Tendon] = ()) -> tuple[Constraint, ...]:
-    """Constraints with the full names of links, joints and tendons, and with the numbers they take from the home configuration."""
+    """Return constraints with the full names of links, joints and tendons, and with the numbers they take from the home
+    configuration."""
     return tuple(_resolve(model, c, [t.name for t in tendons]) for c in constraints)
 
 
@@ -95,7 +100,7 @@ def _link(model: Model, name: str) -> str:
 
 
 def _joint(model: Model, name: str, tendons: Sequence[str]) -> str:
-    """Or tendon."""
+    """Return the full name of a joint or tendon."""
     scalar = [*(j.name for j in model.joints if j.nv == 1), *tendons]
     found = [x for x in scalar if name in (x, x.partition("/")[2])]
     if len(found) != 1:
@@ -105,7 +110,7 @@ def _joint(model: Model, name: str, tendons: Sequence[str]) -> str:
 
 
 def _carrier(model: Model, link: str) -> str:
-    """The link that comes first of those it is rigidly connected to."""
+    """Return the first link that a link is rigidly connected to."""
     joint = next((j for j in model.joints if j.child == link), None)
     return link if joint is None or joint.kind != "fixed" else _carrier(model, joint.parent)
 
@@ -125,7 +130,7 @@ def _at_home(model: Model, links: tuple[str, str]) -> tuple[Transform, Transform
 
 
 def equations(s: Symbols, q: SX) -> list[Equation]:
-    """All rows at a configuration, constraint after constraint."""
+    """Return all rows at a configuration, constraint after constraint."""
     bodies = body_poses(s.tree, q) if s.setup.constraints else []
     return [e for c in s.setup.constraints for e in _equations(s, q, bodies, c)]
 
@@ -158,7 +163,7 @@ def _equations(s: Symbols, q: SX, bodies: list, c: Constraint) -> list[Equation]
 
 
 def _short(quaternion: SX) -> SX:
-    """The one of two quaternions of a rotation that turns by less than half a turn."""
+    """Return the one of two quaternions of a rotation that turns by less than half a turn."""
     return ca.if_else(quaternion[3] < 0, -1, 1) * quaternion
 
 
@@ -177,7 +182,7 @@ def _couple(s: Symbols, q: SX, c: Couple) -> Equation:
 
 
 def _length(s: Symbols, name: str) -> Length:
-    """Of a joint or tendon."""
+    """Return the coordinate of a joint, or the length of a tendon."""
     model = s.setup.scene.model
     for j, iq, iv in zip(model.joints, model.q_index, model.v_index, strict=True):
         if j.name == name:
@@ -186,7 +191,7 @@ def _length(s: Symbols, name: str) -> Length:
 
 
 def _point(s: Symbols, bodies: list, link: str, point: Sequence[float] | np.ndarray) -> tuple[SX, SX, SX]:
-    """Position, Jacobian (6, nv) of a point of a link, and the link's rotation."""
+    """Return position and Jacobian (6, nv) of a point of a link, and the link's rotation."""
     R, p = link_pose(s.tree, bodies, link)
     at = p + R @ SX(ca.sparsify(ca.DM(np.asarray(point, float))))
     body = s.tree.links[link][0]
@@ -197,7 +202,7 @@ def _point(s: Symbols, bodies: list, link: str, point: Sequence[float] | np.ndar
 
 
 def drift(s: Symbols, J: SX) -> SX:
-    """dJ/dt v of rows at the state of the symbols, for accelerations in axes that stand still (advance.py), (dim,)."""
+    """Return dJ/dt v of rows at the state of the symbols, for accelerations in axes that stand still (advance.py), (dim,)."""
     model = s.setup.scene.model
     return ca.jtimes(J @ s.v, s.q, velocity_map(model, s.q) @ s.v) - J @ turning(model, s.v)
 
@@ -211,22 +216,22 @@ class Tied:
     W: SX
     """M^-1 J^T, (nv, m)."""
     inner: Factor
-    """Of J M^-1 J^T."""
+    """Factor of J M^-1 J^T."""
     r: SX
     rates: SX
     """1 / time constant of every row [1/s], (m,)."""
 
     def solve(self, b: SX) -> SX:
-        """Change of velocity by a generalised impulse, (nv,)."""
+        """Return the change of velocity by a generalised impulse, (nv,)."""
         x = self.free.solve(b)
         return x - self.W @ self.inner.solve(self.J @ x)
 
     def velocity(self, v: SX) -> SX:
-        """The velocity nearest to v that undoes violations."""
+        """Return the velocity nearest to v that undoes violations."""
         return v - self.W @ self.inner.solve(self.J @ v + self.rates * self.r)
 
     def acceleration(self, s: Symbols, q: SX, v: SX, a: SX) -> SX:
-        """The acceleration nearest to a with d^2 r/dt^2 + 2 rate dr/dt + rate^2 r = 0."""
+        """Return the acceleration nearest to a with d^2 r/dt^2 + 2 rate dr/dt + rate^2 r = 0."""
         speed = self.J @ v
         bend = ca.jtimes(speed, q, velocity_map(s.setup.scene.model, q) @ v)
         wanted = bend + 2 * self.rates * speed + self.rates**2 * self.r
@@ -234,7 +239,7 @@ class Tied:
 
 
 def tie(s: Symbols, q: SX, free: Factor) -> Tied | None:
-    """None where there are no constraints."""
+    """Return a mass matrix whose motions keep all constraints; None where there are none."""
     rows = equations(s, q)
     if not rows:
         return None
@@ -245,7 +250,8 @@ def tie(s: Symbols, q: SX, free: Factor) -> Tied | None:
 
 
 def _soften(rows: Sequence[Equation], A: SX) -> SX:
-    """By the mean of the rows of one constraint and unit: some of them may have nothing to act on."""
+    """Return the regularisation of every row, by the mean of the rows of one constraint and unit: some of them may have nothing to
+    act on."""
     parts, at = [], 0
     for e in rows:
         mean = sum((A[k, k] for k in range(at, at + e.dim)), SX(0)) / e.dim

@@ -2,7 +2,7 @@
 
     length = J q + offset,   J constant,   force on the joints = J^T F
 
-Limits, and friction where it is a bound, are rows of the contact model (constraints.py), as those of joints are.
+Limits, and friction where it is a bound, are rows of the contact model, as those of joints are.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from costate.sim.setup import Symbols
 
 Terms = tuple[tuple[int, int, float], ...]
-"""Places in q and in v, and coefficients."""
+"""Indices in q and in v, and coefficients."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +32,7 @@ class Length:
 
     terms: Terms
     offset: float = 0.0
-    """From joints that follow others at a distance (mimic)."""
+    """Offset from joints that follow others at a distance (mimic)."""
 
     def of(self, q: SX) -> SX:
         return sum((c * q[iq] if c != 1.0 else q[iq] for iq, _, c in self.terms), SX(self.offset or 0))
@@ -41,7 +41,7 @@ class Length:
         return sum((c * v[iv] if c != 1.0 else v[iv] for _, iv, c in self.terms), SX(0))
 
     def row(self, nv: int) -> SX:
-        """J, (1, nv)."""
+        """Return J, (1, nv)."""
         J = SX(1, nv)
         for _, iv, c in self.terms:
             J[0, iv] = c
@@ -53,7 +53,7 @@ class Tendon:
     """A tendon of a world."""
 
     given: FixedTendon
-    """With the full names of its joints."""
+    """Tendon as it was given, with the full names of its joints."""
     length: Length
     slack: tuple[float, float]
     """Lengths between which its spring does not pull [m]."""
@@ -100,8 +100,8 @@ def _joint(model: Model, tendon: str, name: str) -> int:
 
 
 def tendon_forces(s: Symbols, q: SX, v: SX, friction: bool) -> SX:
-    """Generalised forces of all springs and dampers, (nv,). friction: whether Coulomb friction acts too, smooth as that of
-    joints."""
+    """Return the generalised forces of all springs and dampers, (nv,). friction: whether Coulomb friction acts too, smooth as that
+    of joints."""
     total = SX(s.setup.nv, 1)
     for t in s.setup.tendons:
         force, speed = SX(0), t.length.rate(v)
@@ -117,7 +117,7 @@ def tendon_forces(s: Symbols, q: SX, v: SX, friction: bool) -> SX:
 
 
 def stretch(t: Tendon, length: SX) -> SX:
-    """How far the spring is pulled [m]; negative where it is pushed."""
+    """Return how far the spring is pulled [m]; negative where it is pushed."""
     low, high = t.slack
     if low == high:
         return length - low
@@ -126,13 +126,13 @@ def stretch(t: Tendon, length: SX) -> SX:
 
 
 def tendon_energy(s: Symbols, q: SX) -> SX:
-    """Of all springs [J]."""
+    """Return the energy of all springs [J]."""
     springs = [t for t in s.setup.tendons if t.given.stiffness]
     return sum((t.given.stiffness / 2 * stretch(t, t.length.of(q)) ** 2 for t in springs), SX(0))
 
 
 def resistance(s: Symbols, q: SX) -> tuple[SX, SX]:
-    """Damping and stiffness of all tendons in the coordinates of v, (nv, nv) each."""
+    """Return damping and stiffness of all tendons in the coordinates of v, (nv, nv) each."""
     D, K = (SX(s.setup.nv, s.setup.nv) for _ in range(2))
     for t in s.setup.tendons:
         J = t.length.row(s.setup.nv)

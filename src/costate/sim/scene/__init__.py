@@ -1,1 +1,1 @@
-"""What a world holds, as one model, and which of its shapes may touch."""
+"""Scenes: everything a world holds as one model, and the pairs of its shapes that may touch."""

@@ -1,4 +1,4 @@
-"""What the robots' files say of single pairs of shapes: those that touch in a way of their own, and those that never touch."""
+"""Contact lists of robots' files: pairs of shapes that touch in a way of their own, and pairs that never touch."""
 
 from __future__ import annotations
 
@@ -19,12 +19,14 @@ Pair = tuple[int, int]
 
 @dataclass(frozen=True)
 class ContactLists:
+    """Pairs of colliders with rules of their own."""
+
     listed: Mapping[Pair, Surface]
     excluded: Set[Pair]
 
 
 def contact_lists(models: Mapping[str, Model], colliders: Sequence[Collider]) -> ContactLists:
-    """models: by the names of their robots."""
+    """Collect the lists of all models, which are given by the names of their robots."""
     listed: dict[Pair, Surface] = {}
     excluded: set[Pair] = set()
     for robot, model in models.items():
@@ -45,7 +47,7 @@ def contact_lists(models: Mapping[str, Model], colliders: Sequence[Collider]) ->
 
 
 def _stands_in(model: Model, c: Collider) -> bool:
-    """Whether scenery is a shape of the file's world, which a robot with a floating base does not bring itself."""
+    """Return whether scenery is a shape of the file's world, which a robot with a floating base does not bring itself."""
     return any(c.shape is x for x in model.links[0].collisions)
 
 

@@ -8,10 +8,8 @@ from itertools import combinations
 
 import numpy as np
 
-from costate.collision.mesh.files import load_triangles
-from costate.collision.mesh.hull import mass_properties
+from costate.collision.kinds import KINDS, solid_of
 from costate.collision.shapes import Solid
-from costate.collision.solids import solid_of
 from costate.model import Inertia, Joint, Link, Model, Shape, Transform
 from costate.model.merge import WORLD, merge
 from costate.model.surface import Surface
@@ -26,23 +24,24 @@ class Body:
 
     name: str
     shapes: Sequence[Shape | Solid]
-    """Made by `cs.shapes`."""
+    """Shapes made by `cs.shapes`."""
     mass: float
-    """[kg]."""
+    """Mass [kg]."""
     inertia: np.ndarray | None = None
-    """About the centre of mass, in the body's axes [kg m^2], shape (3, 3); None: that of the first shape, solid and even."""
+    """Inertia about the centre of mass, in the body's axes [kg m^2], shape (3, 3); None: that of the first shape, even all over."""
     com: Sequence[float] = (0.0, 0.0, 0.0)
-    """Centre of mass in the body's frame [m]; without an inertia, that of a mesh's hull is taken."""
+    """Centre of mass in the body's frame [m]. Without an inertia, that of a mesh's hull is taken."""
     joint: str = "floating"
-    """How it may move in the world: a joint kind, "floating", "planar", "prismatic", ..."""
+    """Kind of the joint by which it moves in the world: "floating", "planar", "prismatic", ..."""
     axis: Sequence[float] = (0.0, 0.0, 1.0)
-    """Of a joint that has one."""
+    """Axis of a joint that has one."""
     pose: Transform = field(default_factory=Transform)
-    """Of the joint's frame in the world."""
+    """Pose of the joint's frame in the world."""
     friction: float | None = None
-    """Coefficient of its shapes that have none of their own."""
+    """Friction coefficient of its shapes that have none of their own."""
 
     def model(self) -> Model:
+        """Return it as a model of one link."""
         if isinstance(self.shapes, Shape | Solid):
             raise TypeError(f"body '{self.name}': shapes is one shape; expected a list of them: [shape]")
         if not self.mass > 0 and self.joint != "fixed":
@@ -59,11 +58,8 @@ class Body:
         com = np.asarray(self.com, float)
         if self.inertia is not None:
             return Inertia(self.mass, com, np.asarray(self.inertia, float))
-        first = self.shapes[0]
-        if isinstance(first, Shape) and first.kind == "mesh":
-            com, matrix = hull_inertia(first, self.mass)
-            return Inertia(self.mass, com, matrix)
-        return Inertia(self.mass, com, solid_inertia(first, self.mass))
+        own, matrix = mass_properties(self.shapes[0], self.mass)
+        return Inertia(self.mass, com if own is None else own, matrix)
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,10 +68,10 @@ class Static:
 
     name: str
     shape: Shape | Solid
-    """Made by `cs.shapes`."""
+    """Shapes made by `cs.shapes`."""
     pose: Transform = field(default_factory=Transform)
     friction: float | None = None
-    """Coefficient, unless the shape has its own."""
+    """Friction coefficient, unless the shape has its own."""
 
     @property
     def placed(self) -> Transform:
@@ -83,40 +79,19 @@ class Static:
         return self.pose @ self.shape.pose if isinstance(self.shape, Shape) else self.pose
 
 
-def solid_inertia(shape: Shape | Solid, mass: float) -> np.ndarray:
-    """Of an even solid about its centre, in the axes of its link [kg m^2]."""
+def mass_properties(shape: Shape | Solid, mass: float) -> tuple[np.ndarray | None, np.ndarray]:
+    """Return the centre of mass [m] (3,) of an even solid (None: its own origin) and its inertia about it [kg m^2] (3, 3), in the
+    axes of its link."""
     if isinstance(shape, Solid):
-        raise ValueError(f"the inertia of a {type(shape).__name__} must be given: Body(..., inertia=...)")
-    s = np.asarray(shape.size, float)
-    if shape.kind == "sphere":
-        local = np.full(3, 0.4 * mass * s[0] ** 2)
-    elif shape.kind == "box":
-        local = mass / 12 * (np.sum(s**2) - s**2)
-    elif shape.kind == "cylinder":
-        r, h = s
-        local = mass * np.array([(3 * r**2 + h**2) / 12] * 2 + [r**2 / 2])
-    elif shape.kind == "ellipsoid":
-        local = mass / 5 * (np.sum(s**2) - s**2)
-    elif shape.kind == "capsule":
-        local = _capsule_inertia(float(s[0]), float(s[1]), mass)
-    else:
-        raise ValueError(f"the inertia of a {shape.kind} must be given: Body(..., inertia=...)")
+        return shape.mass_properties(mass)
+    com, matrix = KINDS[shape.kind].mass_properties(shape, mass)
     R = shape.pose.rotation
-    return R @ np.diag(local) @ R.T
+    return None if com is None else R @ com + shape.pose.translation, R @ matrix @ R.T
 
 
-def hull_inertia(shape: Shape, mass: float) -> tuple[np.ndarray, np.ndarray]:
-    """Centre of mass (3,) and inertia about it (3, 3) of an even solid that fills the hull of a mesh, in the axes of its link."""
-    com, matrix = mass_properties(load_triangles(shape.mesh_file())[0] * shape.size, mass)
-    R = shape.pose.rotation
-    return R @ com + shape.pose.translation, R @ matrix @ R.T
-
-
-def _capsule_inertia(r: float, h: float, mass: float) -> np.ndarray:
-    """A cylinder and two half balls, whose centres of mass are 3/8 r beyond its ends."""
-    rod, caps = np.array([h, 4 / 3 * r]) / (h + 4 / 3 * r) * mass
-    across = rod * (3 * r**2 + h**2) / 12 + caps * (0.4 * r**2 + h**2 / 4 + 3 / 8 * r * h)
-    return np.array([across, across, rod * r**2 / 2 + caps * 0.4 * r**2])
+def solid_inertia(shape: Shape | Solid, mass: float) -> np.ndarray:
+    """Return the inertia of an even solid about its centre of mass, in the axes of its link [kg m^2] (3, 3)."""
+    return mass_properties(shape, mass)[1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,19 +99,19 @@ class Collider:
     """A shape of a link that may touch others."""
 
     name: str
-    """link/number."""
+    """Name: link/number."""
     link: str
     owner: str
     """Robot, body or scenery it belongs to."""
     shape: Shape | Solid
     pose: Transform
-    """In the link."""
+    """Pose in the link."""
     friction: float | None
-    """Coefficient; None: that of the world."""
+    """Friction coefficient; None: that of the world."""
 
     @property
     def surface(self) -> Surface | None:
-        """What its file says about touching others."""
+        """Surface that its file gives it, if it does."""
         return self.shape.surface if isinstance(self.shape, Shape) else None
 
     @property
@@ -144,7 +119,7 @@ class Collider:
         return self.surface.priority if self.surface else 0
 
     def meets(self, other: Collider) -> bool:
-        """Whether what the files say lets the two touch."""
+        """Return whether the files let the two touch."""
         mine, theirs = self.surface, other.surface
         if mine is not None and theirs is not None:
             return mine.meets(theirs)
@@ -152,8 +127,9 @@ class Collider:
         return told is None or bool(told.contype or told.conaffinity)
 
     @property
-    def is_plane(self) -> bool:
-        return isinstance(self.shape, Shape) and self.shape.kind == "plane"
+    def is_endless(self) -> bool:
+        """True for a plane: two of them never touch each other."""
+        return isinstance(self.shape, Shape) and KINDS[self.shape.kind].is_endless
 
     @property
     def solid(self) -> Solid:
@@ -174,7 +150,7 @@ class Scene:
 
 
 PairRule = Callable[[str, str], bool]
-"""Whether two links (or pieces of scenery), by name, may touch."""
+"""Function of two names of links (or pieces of scenery) that says whether they may touch."""
 
 Collide = PairRule | Sequence[tuple[str, str]]
 """A rule, or the pairs that may touch and no others: names of shapes, links, robots, bodies or scenery."""
@@ -220,7 +196,7 @@ def _static_collider(s: Static) -> Collider:
 
 
 def _moving_colliders(model: Model, bodies: Sequence[Body]) -> list[Collider]:
-    """Shapes of the links of robots and bodies; solids of bodies are not in the model."""
+    """List the shapes of the links of robots and bodies; solids of bodies are not in the model."""
     found = []
     by_name = {b.name: b for b in bodies}
     for link in model.links[1:]:
@@ -242,13 +218,13 @@ def _pairs(
     collide: Collide | None,
     lists: ContactLists,
 ) -> Iterable[tuple[int, int]]:
-    """Pairs of shapes that move against each other: those named, or those the rule and common sense allow."""
+    """Yield pairs of shapes that move against each other: those named, or those that the rule and common sense allow."""
     group = _rigid_groups(model)
     neighbours = _neighbours(model, group)
     named = None if collide is None or callable(collide) else _named_pairs(colliders, collide)
     for (i, a), (j, b) in combinations(enumerate(colliders), 2):
         links = frozenset((group[a.link], group[b.link]))
-        if len(links) == 1 or (a.is_plane and b.is_plane):
+        if len(links) == 1 or (a.is_endless and b.is_endless):
             continue
         if named is not None:
             if (i, j) in named:
@@ -268,7 +244,8 @@ def _pairs(
 
 
 def _as_in_mujoco(a: Collider, b: Collider, links: frozenset[str]) -> bool:
-    """There a link touches what does not move even where a joint connects them; files exclude what they do not want."""
+    """Return whether two shapes touch by MuJoCo's rule: a link touches what does not move even where a joint connects them, and
+    files exclude what they do not want."""
     return WORLD in links and a.surface is not None and b.surface is not None
 
 
@@ -277,7 +254,7 @@ def _rule_name(c: Collider) -> str:
 
 
 def _named_pairs(colliders: Sequence[Collider], pairs: Sequence[tuple[str, str]]) -> set[tuple[int, int]]:
-    """Indices of colliders whose shape, link or owner is named, smaller one first."""
+    """Return indices of colliders whose shape, link or owner is named, the smaller one first."""
     found: dict[str, list[int]] = {}
     for k, c in enumerate(colliders):
         for name in {c.name, c.link, c.owner}:
@@ -289,7 +266,7 @@ def _named_pairs(colliders: Sequence[Collider], pairs: Sequence[tuple[str, str]]
 
 
 def _rigid_groups(model: Model) -> dict[str, str]:
-    """Link -> the link it is rigidly connected to that comes first."""
+    """Return link -> the first link that it is rigidly connected to."""
     group = {model.links[0].name: model.links[0].name}
     for j in model.joints:
         group[j.child] = group[j.parent] if j.kind == "fixed" else j.child
@@ -297,7 +274,7 @@ def _rigid_groups(model: Model) -> dict[str, str]:
 
 
 def _neighbours(model: Model, group: Mapping[str, str]) -> set[frozenset[str]]:
-    """Groups that a joint connects, or several in a row with nothing but massless links between them."""
+    """Return groups that a joint connects, or several in a row with nothing but massless links between them."""
     empty = {x.name for x in model.links[1:] if x.inertia.mass == 0 and not x.collisions}
     above: dict[str, str] = {}
     found = set()
@@ -310,5 +287,5 @@ def _neighbours(model: Model, group: Mapping[str, str]) -> set[frozenset[str]]:
 
 
 def _floats(model: Model, links: frozenset[str]) -> bool:
-    """Whether the link that is moved in the world floats freely."""
+    """Return whether the link that is moved in the world floats freely."""
     return any(j.child in links and j.kind == "floating" for j in model.joints)

@@ -4,6 +4,8 @@
     world = cs.World(..., scenery=[cs.Static("cup", cup), cs.Static("ground", plane())])
 
 Lengths are in metres. Primitives are shapes of the model (drawn, with an inertia); what is made of them is a signed distance.
+A kind of your own is a class that derives from `costate.collision.shapes.Solid` or `Convex`, made known by `register(name, class)`;
+`shape(name, sizes)` is then a shape of that kind.
 """
 
 from __future__ import annotations
@@ -14,21 +16,22 @@ from pathlib import Path
 
 import numpy as np
 
+from costate.collision.kinds import register as register
+from costate.collision.kinds import solid_of
 from costate.collision.mesh.files import convex_parts
 from costate.collision.shapes import Difference, Intersection, Moved, Offset, Solid, Union
-from costate.collision.solids import solid_of
+from costate.core.arrays import Color
 from costate.model import Shape, Transform
 from costate.model.rotation import from_rpy
 
 Vector = Sequence[float]
-Color = tuple[float, float, float, float]
 
 
 def sphere(
     radius: float, position: Vector = (0, 0, 0), *, friction: float | None = None, color: Color | None = None
 ) -> Shape:
-    """A ball."""
-    return _shape("sphere", [radius], position, (0, 0, 0), friction, color)
+    """Make a ball."""
+    return shape("sphere", [radius], position, (0, 0, 0), friction, color)
 
 
 def box(
@@ -39,8 +42,8 @@ def box(
     friction: float | None = None,
     color: Color | None = None,
 ) -> Shape:
-    """A box of three edge lengths, centred. rpy: roll, pitch, yaw [rad]."""
-    return _shape("box", size, position, rpy, friction, color)
+    """Make a box of three edge lengths, centred. rpy: roll, pitch, yaw [rad]."""
+    return shape("box", size, position, rpy, friction, color)
 
 
 def cylinder(
@@ -52,8 +55,8 @@ def cylinder(
     friction: float | None = None,
     color: Color | None = None,
 ) -> Shape:
-    """A cylinder along z, centred."""
-    return _shape("cylinder", [radius, length], position, rpy, friction, color)
+    """Make a cylinder along z, centred."""
+    return shape("cylinder", [radius, length], position, rpy, friction, color)
 
 
 def capsule(
@@ -65,8 +68,8 @@ def capsule(
     friction: float | None = None,
     color: Color | None = None,
 ) -> Shape:
-    """A cylinder along z with round ends; the length is without them."""
-    return _shape("capsule", [radius, length], position, rpy, friction, color)
+    """Make a cylinder along z with round ends; the length is without them."""
+    return shape("capsule", [radius, length], position, rpy, friction, color)
 
 
 def ellipsoid(
@@ -77,8 +80,8 @@ def ellipsoid(
     friction: float | None = None,
     color: Color | None = None,
 ) -> Shape:
-    """An ellipsoid of three semi-axes, centred."""
-    return _shape("ellipsoid", semi_axes, position, rpy, friction, color)
+    """Make an ellipsoid of three semi-axes, centred."""
+    return shape("ellipsoid", semi_axes, position, rpy, friction, color)
 
 
 def mesh(
@@ -91,11 +94,14 @@ def mesh(
     friction: float | None = None,
     color: Color | None = None,
 ) -> Shape:
-    """A mesh file (STL, OBJ, DAE, PLY, glTF). contact: what others touch, "hull" (its convex hull, of at most 32 corners) or "grid"
-    (its distance sampled on a grid: any shape, but only convex shapes can touch it)."""
+    """Make a shape of a mesh file (STL, OBJ, DAE, PLY, glTF).
+
+    contact: what others touch, "hull" (its convex hull, of at most 32 corners) or "grid" (its distance sampled on a grid: any
+    shape, but only convex shapes can touch it).
+    """
     factors = np.broadcast_to(np.asarray(scale, float), 3).tolist()
-    shape = _shape("mesh", factors, position, rpy, friction, color)
-    return replace(shape, mesh=str(path), uri=str(path), contact=contact)
+    found = shape("mesh", factors, position, rpy, friction, color)
+    return replace(found, mesh=str(path), uri=str(path), contact=contact)
 
 
 def decomposition(
@@ -109,7 +115,7 @@ def decomposition(
     friction: float | None = None,
     color: Color | None = None,
 ) -> list[Shape]:
-    """Convex parts that together make up a mesh, each a mesh of its own. Needs coacd.
+    """Make convex parts that together are a mesh, each a mesh of its own. Needs coacd.
 
     threshold: concavity that is left, 0.01 (many parts) to 1; parts: at most so many, -1 for no limit.
     """
@@ -126,19 +132,19 @@ def heightfield(
     friction: float | None = None,
     color: Color | None = None,
 ) -> Shape:
-    """A smooth surface through heights [m] (nx, ny), spread evenly over a rectangle of two lengths [m] around the origin; solid
-    below, nothing beyond."""
+    """Make a smooth surface through heights [m] (nx, ny), spread evenly over a rectangle of two lengths [m] around the origin; it
+    is solid below, and there is nothing beyond."""
     values = np.asarray(heights, float)
     if values.ndim != 2 or min(values.shape) < 2:
         raise ValueError(f"heights have shape {values.shape}; expected (nx, ny), at least 2 x 2")
-    return replace(_shape("heightfield", size, position, rpy, friction, color), heights=values)
+    return replace(shape("heightfield", size, position, rpy, friction, color), heights=values)
 
 
 def plane(
     position: Vector = (0, 0, 0), rpy: Vector = (0, 0, 0), *, friction: float | None = None, color: Color | None = None
 ) -> Shape:
-    """Everything below z = 0."""
-    return _shape("plane", [], position, rpy, friction, color)
+    """Make a plane: everything below z = 0."""
+    return shape("plane", [], position, rpy, friction, color)
 
 
 def socket(
@@ -152,41 +158,48 @@ def socket(
     friction: float | None = None,
     color: Color | None = None,
 ) -> Shape:
-    """An upright cup: a cylinder with a bore from above, `floor` thick below it; its origin is in the middle of the bore's mouth.
+    """Make an upright cup: a cylinder with a bore from above, `floor` thick below it, its origin in the middle of the bore's mouth.
 
-    A cylinder that goes in with its lower end (its local -z) is met exactly: see `costate.collision.pairs`.
+    Contact with a cylinder that goes in with its lower end (its local -z) is exact: see
+    `costate.collision.formulas.cylinder_socket`.
     """
-    return _shape("socket", [bore, radius, depth, floor], position, rpy, friction, color)
+    return shape("socket", [bore, radius, depth, floor], position, rpy, friction, color)
 
 
 def union(*parts: Shape | Solid) -> Solid:
-    """What is in any of the parts."""
+    """Make a solid of everything that is in any of the parts."""
     return _fold(Union, parts)
 
 
 def intersection(*parts: Shape | Solid) -> Solid:
-    """What is in all of the parts. Its distance is a lower bound away from the surface."""
+    """Make a solid of everything that is in all of the parts. Its distance is a lower bound away from the surface."""
     return _fold(Intersection, parts)
 
 
 def difference(whole: Shape | Solid, *parts: Shape | Solid) -> Solid:
-    """The whole without the parts. Its distance is a lower bound away from the surface."""
+    """Make a solid of the whole without the parts. Its distance is a lower bound away from the surface."""
     return _fold(Difference, (whole, *parts))
 
 
 def offset(shape: Shape | Solid, by: float) -> Solid:
-    """Grown by a distance: edges become round. A negative one shrinks."""
+    """Grow a shape by a distance: edges become round. A negative one shrinks it."""
     return Offset(_solid(shape), by)
 
 
 def moved(shape: Shape | Solid, position: Vector = (0, 0, 0), rpy: Vector = (0, 0, 0)) -> Solid:
-    """A shape at another place."""
+    """Move a shape to another pose."""
     return Moved(_solid(shape), _pose(position, rpy))
 
 
-def _shape(
-    kind: str, size: Vector, position: Vector, rpy: Vector, friction: float | None, color: Color | None
+def shape(
+    kind: str,
+    size: Vector,
+    position: Vector = (0, 0, 0),
+    rpy: Vector = (0, 0, 0),
+    friction: float | None = None,
+    color: Color | None = None,
 ) -> Shape:
+    """Return a shape of any kind, also one that was added by `register`."""
     if not np.all(np.asarray(size, float) > 0):
         raise ValueError(f"sizes of a {kind} must be positive, got {tuple(size)}")
     return Shape(kind, np.asarray(size, float), _pose(position, rpy), friction=friction, color=color)
@@ -201,7 +214,7 @@ def _pose(position: Vector, rpy: Vector) -> Transform:
 
 
 def _solid(shape: Shape | Solid) -> Solid:
-    """A shape in the frame its pose is given in."""
+    """Return a shape as a solid in the frame that its pose is given in."""
     if isinstance(shape, Solid):
         return shape
     still = np.allclose(shape.pose.rotation, np.eye(3), atol=0) and not shape.pose.translation.any()

@@ -6,19 +6,25 @@ The arm holds a bottle (60 mm wide, 200 mm tall, 0.5 kg); the socket has 1 mm ra
 
 from __future__ import annotations
 
-from costate.tasks.insertion.episode import Disturbances, Episodes, Trajectory, draw, run
+from costate.tasks.insertion.cell import InsertionOptions
+from costate.tasks.insertion.episode import Disturbances, Episodes, draw, run
 from costate.tasks.insertion.judge import Metrics, Verdict, judge, summarise
 from costate.tasks.insertion.loss import InsertionWeights, loss, total
 from costate.tasks.insertion.policy import Policy
-from costate.tasks.insertion.task import ACTION, OBSERVATION, Insertion, InsertionOptions
+from costate.tasks.insertion.scene import ACTION, OBSERVATION
+from costate.tasks.insertion.task import Insertion
+from costate.tasks.insertion.training import HorizonOptions, InsertionTraining
+from costate.train.episode import Trajectory
 
 __all__ = [
     "ACTION",
     "OBSERVATION",
     "Disturbances",
     "Episodes",
+    "HorizonOptions",
     "Insertion",
     "InsertionOptions",
+    "InsertionTraining",
     "InsertionWeights",
     "Metrics",
     "Policy",

@@ -1,83 +1,68 @@
-"""Episodes: everything that is random about them, drawn beforehand, and what happens in them under a policy."""
+"""Episodes of the insertion: everything that is random about them, drawn beforehand, and how they go on."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import torch
 
-from costate.sim.setup import Setup
-from costate.tasks.insertion.scene import BOTTLE_MASS
-from costate.tasks.insertion.task import ARM_V, SOCKET_V, Insertion
+from costate.tasks.insertion.scene import ARM_V, BOTTLE_MASS
+from costate.train import episode
+from costate.train.episode import Controller, Stepper, Trajectory, rollout
+
+if TYPE_CHECKING:
+    from costate.tasks.insertion.task import Insertion
 
 Tensor = torch.Tensor
-Controller = Callable[[Tensor], Tensor]
-"""Observation (..., 19) -> action (..., 6) in [-1, 1]."""
-
-
-class Stepper(Protocol):
-    """What episodes run in: a `World` of the task, or the same scene in another engine."""
-
-    setup: Setup
-
-    def step(self, state: Tensor, control: Tensor, params: Mapping[str, Tensor] | None = None) -> Tensor: ...
 
 
 @dataclass(frozen=True)
 class Disturbances:
-    """What a controller is trained or tested against. Standard deviations, or half widths of even distributions."""
+    """Disturbances that a controller is trained or tested against: standard deviations, or half widths of even distributions."""
 
     joint_noise: float = 0.0
-    """Of measured joint positions, in every step, standard deviation [rad]."""
+    """Noise of measured joint positions, in every step, standard deviation [rad]."""
     velocity_noise: float = 0.0
-    """Of measured joint velocities, in every step, standard deviation [rad/s]."""
+    """Noise of measured joint velocities, in every step, standard deviation [rad/s]."""
     target_noise: float = 0.0
-    """Of the estimated position of the socket, once per episode, standard deviation in x and y [m]."""
+    """Error of the estimated position of the socket, once per episode, standard deviation in x and y [m]."""
     target_jitter: float = 0.0
-    """The same, anew in every step [m]."""
+    """Error of the same estimate, drawn anew in every step [m]."""
     payload: float = 0.0
-    """The bottle's mass differs by up to this fraction."""
+    """Largest change of the bottle's mass, as a fraction."""
     friction: float = 0.0
-    """The coefficient of friction differs by up to this fraction."""
+    """Largest change of the coefficient of friction, as a fraction."""
     latency: int = 0
     """Steps between an observation and the action it leads to."""
     random_latency: bool = False
-    """Half of the episodes without latency."""
+    """True: half of the episodes are without latency."""
     belt_change: float = 0.0
-    """In the middle of the motion the socket's velocity changes by up to this much, in any direction [m/s]."""
+    """Largest change of the socket's velocity in the middle of the motion, in any direction [m/s]."""
 
 
 @dataclass(frozen=True)
-class Episodes:
-    """B episodes."""
+class Episodes(episode.Episodes):
+    """B episodes of the insertion."""
 
-    state: Tensor
-    """At the start, (B, 18)."""
     noise: Tensor | None = None
-    """Added to observations, (T, B, 19)."""
+    """Noise that is added to observations, (T, B, 19)."""
     payload: Tensor | None = None
     """Mass of the bottle [kg], (B, 1)."""
     friction: Tensor | None = None
-    """Coefficient, (B, 1)."""
+    """Coefficient of friction, (B, 1)."""
     latency: int = 0
+    """Steps between an observation and the action it leads to."""
     prompt: Tensor | None = None
     """1 for episodes without latency, else 0, (B, 1); None: all have it."""
     belt_change: Tensor | None = None
-    """Of the socket's velocity, half-way [m/s], (B, 2)."""
+    """Change of the socket's velocity, half-way [m/s], (B, 2)."""
 
-
-@dataclass(frozen=True)
-class Trajectory:
-    """What happened."""
-
-    states: Tensor
-    """(T + 1, B, 18)."""
-    actions: Tensor
-    """As the controller gave them, in [-1, 1], (T, B, 6)."""
-    penetration: Tensor | None = None
-    """Deepest overlap with the socket, by the engine they are from [m], (B,); None: by the task's world."""
+    @property
+    def params(self) -> Mapping[str, Tensor]:
+        given = {"friction": self.friction, "mass:ur5/bottle": self.payload}
+        return {k: v for k, v in given.items() if v is not None}
 
 
 def draw(
@@ -88,7 +73,7 @@ def draw(
     dtype: torch.dtype = torch.float32,
     spread: float = 1.0,
 ) -> Episodes:
-    """Random episodes, with start poses, targets and belt speeds from ranges `spread` times those of the task."""
+    """Draw random episodes; start poses, targets and belt speeds come from ranges `spread` times those of the task."""
     d = disturbances
     state = task.sample(batch, generator, dtype, spread)
 
@@ -111,7 +96,7 @@ def draw(
 
 
 def _noise(task: Insertion, batch: int, generator: torch.Generator, d: Disturbances, dtype) -> Tensor | None:
-    """Of observations, (T, B, 19)."""
+    """Draw the noise of observations, (T, B, 19)."""
     if not (d.joint_noise or d.velocity_noise or d.target_noise or d.target_jitter):
         return None
     steps = task.options.horizon + task.options.hold
@@ -127,34 +112,5 @@ def _noise(task: Insertion, batch: int, generator: torch.Generator, d: Disturban
 
 
 def run(task: Insertion, world: Stepper, controller: Controller, episodes: Episodes) -> Trajectory:
-    """The controller in these episodes, in one of the task's worlds. Differentiable."""
-    o, e = task.options, episodes
-    state, dtype = e.state, e.state.dtype
-    matrix, offset = (x.to(dtype) for x in task.features)
-    steps = o.horizon + o.hold
-    clock = offset.repeat(steps, 1)
-    clock[:, -1] = (torch.arange(steps) / o.horizon).clamp(max=1.0)
-    still = torch.zeros(state.shape[0], 6, dtype=dtype)
-    params = _params(world, e)
-    states, actions = [state], []
-    for t in range(steps):
-        if e.belt_change is not None and t == o.horizon // 2:
-            state = state.clone()
-            state[:, SOCKET_V] = state[:, SOCKET_V] + e.belt_change
-        observation = torch.addmm(clock[t], state, matrix)
-        if e.noise is not None:
-            observation = observation + e.noise[t]
-        actions.append(controller(observation))
-        action = actions[-1]
-        if e.latency:
-            late = actions[t - e.latency] if t >= e.latency else still
-            action = late if e.prompt is None else torch.lerp(late, action, e.prompt)
-        state = world.step(state, task.control(action), params)
-        states.append(state)
-    return Trajectory(torch.stack(states), torch.stack(actions))
-
-
-def _params(world: Stepper, e: Episodes) -> dict[str, Tensor]:
-    """What of payload and friction is given and this world knows."""
-    given = {"friction": e.friction, "mass:ur5/bottle": e.payload}
-    return {k: v for k, v in given.items() if v is not None and k in world.setup.parameters}
+    """Run the controller in these episodes, in one of the task's worlds. Differentiable."""
+    return rollout(task, controller, episodes, world)

@@ -2,43 +2,46 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 
-from costate.tasks.insertion.episode import Trajectory
-from costate.tasks.insertion.task import ARM_Q, ARM_V, Insertion
+from costate.tasks.insertion.scene import ARM_Q, ARM_V
+from costate.train import episode
+from costate.train.episode import Trajectory
+
+if TYPE_CHECKING:
+    from costate.tasks.insertion.task import Insertion
 
 Tensor = torch.Tensor
 
 MAX_ERROR, MAX_SPEED = 5e-4, 0.01
-"""[m], and against the socket [m/s]."""
+"""Largest error [m], and largest speed against the socket [m/s], of a success."""
 MAX_TILT = torch.pi / 180
+"""Largest tilt of a success [rad]."""
 MAX_PENETRATION = 1e-4
-"""[m]."""
+"""Deepest overlap of a success [m]."""
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """Per episode, each (B,)."""
+class Verdict(episode.Verdict):
+    """The judgement of each insertion; errors are those of the bottle's foot when it should be seated [m]."""
 
-    success: Tensor
-    error: Tensor
-    """Of the bottle's foot when it should be seated [m]."""
     tilt: Tensor
-    """Then [rad]."""
+    """Tilt of the bottle then [rad]."""
     kept_place: Tensor
-    """Within the error and tilt allowed from then on."""
+    """True if error and tilt stayed within what is allowed from then on."""
     kept_still: Tensor
-    """Within the speed allowed from then on."""
+    """True if the speed stayed within what is allowed from then on."""
     penetration: Tensor
     """Deepest overlap with the socket at any time [m]."""
     within_limits: Tensor
-    """Joint positions and velocities."""
+    """True if joint positions and velocities stayed within their limits."""
     peak_acceleration: Tensor
-    """Of any joint [rad/s^2]."""
+    """Highest acceleration of any joint [rad/s^2]."""
     peak_jerk: Tensor
-    """[rad/s^3]."""
+    """Highest jerk of any joint [rad/s^3]."""
 
 
 def judge(task: Insertion, trajectory: Trajectory) -> Verdict:
@@ -48,7 +51,7 @@ def judge(task: Insertion, trajectory: Trajectory) -> Verdict:
     error, speed = position.norm(dim=-1), velocity.norm(dim=-1)
     kept_place = ((error[T:] <= MAX_ERROR) & (tilt[T:] <= MAX_TILT)).all(0)
     kept_still = (speed[T + 1 :] <= MAX_SPEED).all(0)
-    penetration = trajectory.penetration
+    penetration = trajectory.measured.get("penetration")
     if penetration is None:
         penetration = (-task.world.gaps(states).amin((0, -1))).clamp(min=0.0)
     within = _within_limits(task, states)
@@ -75,41 +78,38 @@ def _within_limits(task: Insertion, states: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Metrics:
-    """Of many episodes."""
+class Metrics(episode.Metrics):
+    """The results of many insertions; errors in mm."""
 
-    episodes: int
-    success: float
-    """Fraction."""
-    error_mean: float
-    """[mm]."""
-    error_95: float
-    error_worst: float
     tilt_mean: float
-    """[degrees]."""
+    """Mean tilt [degrees]."""
     tilt_worst: float
+    """Largest tilt [degrees]."""
     kept_place: float
     """Fraction that stayed within error and tilt."""
     kept_still: float
     """Fraction that stayed below the speed."""
     no_penetration: float
-    """Fraction."""
+    """Fraction without more overlap than is allowed."""
     penetration_worst: float
-    """[mm]."""
+    """Deepest overlap [mm]."""
     within_limits: float
-    """Fraction."""
+    """Fraction whose joints stayed within their limits."""
     peak_acceleration: float
-    """Mean over the episodes of the highest [rad/s^2]."""
+    """Mean over the episodes of the highest acceleration [rad/s^2]."""
     peak_jerk: float
-    """[rad/s^3]."""
+    """Mean over the episodes of the highest jerk [rad/s^3]."""
     seconds: float
-    """Duration of the motion."""
+    """Duration of the motion [s]."""
 
-    def as_dict(self) -> dict[str, float]:
-        return asdict(self)
+    def brief(self, unit: str) -> dict[str, str]:
+        """Return the few numbers of a table with a row per case, as text."""
+        more = {"mean tilt": f"{self.tilt_mean:.3f} deg", "worst overlap": f"{self.penetration_worst:.3f} {unit}"}
+        return super().brief(unit) | more
 
 
 def summarise(task: Insertion, verdict: Verdict) -> Metrics:
+    """Return the metrics of a verdict."""
     v = verdict
     error, tilt = 1e3 * v.error.double(), torch.rad2deg(v.tilt.double())
 

@@ -8,18 +8,22 @@ and end a hair above the floor.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 
-from costate.tasks.insertion.episode import Trajectory
-from costate.tasks.insertion.scene import BOTTLE_RADIUS, CLEARANCE, DEPTH
-from costate.tasks.insertion.task import ARM_V, Insertion
+from costate.tasks.insertion.scene import ARM_V, BOTTLE_RADIUS, CLEARANCE, DEPTH
+from costate.train.episode import Trajectory
+
+if TYPE_CHECKING:
+    from costate.tasks.insertion.task import Insertion
 
 Tensor = torch.Tensor
 
 POSITION_UNIT, TILT_UNIT, SPEED_UNIT = 5e-4, 0.005, 0.01
-"""What counts as one: the error success allows [m], a third of the tilt [rad], the speed [m/s]."""
+"""Units of the terms: the error success allows [m], a third of the tilt [rad], the speed [m/s]."""
 BELOW_FROM = 6
 """Steps before the end from which the foot must be above the floor."""
 
@@ -29,37 +33,37 @@ class InsertionWeights:
     """Weights of the terms of the loss."""
 
     position: float = 1.0
-    """Distance of the bottle's foot from its seat."""
+    """Weight of the distance of the bottle's foot from its seat."""
     tilt: float = 0.5
-    """Angle of the bottle against the socket's axis."""
+    """Weight of the angle of the bottle against the socket's axis."""
     rest: float = 1.0
-    """Speed against the socket."""
+    """Weight of the speed against the socket."""
     far: float = 0.02
-    """The same three without the logarithm: pulls in what is far off."""
+    """Weight of the same three without the logarithm, which pulls in what is far off."""
     funnel: float = 4.0
-    """Non-penetration: leaving the funnel around the socket's axis."""
+    """Weight of leaving the funnel around the socket's axis (non-penetration)."""
     floor: float = 0.4
-    """Non-penetration: the bottle's foot below the seat."""
+    """Weight of the bottle's foot below the seat (non-penetration)."""
     smoothness: float = 3e-3
-    """Squared joint velocities."""
+    """Weight of squared joint velocities."""
     limits: float = 1.0
-    """Joint velocities above 97 % of their limits."""
+    """Weight of joint velocities above 97 % of their limits."""
     start: float = 0.03
-    """Squared joint velocities after the first step: start gently."""
+    """Weight of squared joint velocities after the first step: start gently."""
     tail: float = 0.5
-    """Of the worst twentieth of the batch, beside the mean."""
+    """Factor of the mean over the worst twentieth of the batch, added to the mean over all."""
     margin: float = 6e-4
-    """Of the clearance, kept free [m]."""
+    """Part of the clearance that is kept free [m]."""
     aim: float = 1.5e-4
     """Height above the seat that is aimed at [m]: a bottle pressed onto the floor is pushed aside."""
     slope: float = 1.0
-    """Of the funnel above the mouth: lateral distance allowed per height."""
+    """Slope of the funnel above the mouth: lateral distance allowed per height."""
     early: int = 1
     """Steps before the end from which goal terms count."""
 
 
 def loss(task: Insertion, trajectory: Trajectory, weights: InsertionWeights, funnel: float = 1.0) -> dict[str, Tensor]:
-    """Terms per episode, each (B,); their sum is what is minimised. funnel: factor of non-penetration, for a slow start."""
+    """Return the terms per episode, each (B,). funnel: factor of non-penetration, for a slow start."""
     w, T = weights, task.options.horizon
     position, tilt, velocity = task.errors(trajectory.states)
     position = position - position.new_tensor([0.0, 0.0, w.aim])
@@ -80,15 +84,15 @@ def loss(task: Insertion, trajectory: Trajectory, weights: InsertionWeights, fun
     }
 
 
-def total(terms: dict[str, Tensor], weights: InsertionWeights) -> Tensor:
-    """Mean over the batch, and over its worst twentieth."""
+def total(terms: Mapping[str, Tensor], weights: InsertionWeights) -> Tensor:
+    """Return the mean over the batch, plus that over its worst twentieth times `tail`."""
     each = torch.stack(list(terms.values())).sum(0)
     worst = torch.topk(each, max(each.numel() // 20, 1)).values
     return each.mean() + weights.tail * worst.mean()
 
 
 def goal_terms(position: Tensor, tilt: Tensor, velocity: Tensor, w: InsertionWeights) -> dict[str, Tensor]:
-    """What errors (see `Insertion.errors`) at one moment add, each of the shape of tilt."""
+    """Return what errors (see `Insertion.errors`) at one moment add, each of the shape of tilt."""
     r_position, r_tilt, r_speed = _norm(position) / POSITION_UNIT, tilt / TILT_UNIT, _norm(velocity) / SPEED_UNIT
     away = r_position / 2 + 0.3 * r_tilt + 0.2 * r_speed
     return {
@@ -100,7 +104,7 @@ def goal_terms(position: Tensor, tilt: Tensor, velocity: Tensor, w: InsertionWei
 
 
 def outside(position: Tensor, tilt: Tensor, w: InsertionWeights) -> Tensor:
-    """How far the bottle leaves the funnel [mm], as a logarithm, of the shape of tilt."""
+    """Return how far the bottle leaves the funnel [mm], as a logarithm, of the shape of tilt."""
     z = position[..., 2]
     # A tilted bottle is wider at its foot, and once inside also at the mouth.
     width = _norm(position[..., :2]) + (BOTTLE_RADIUS + torch.relu(DEPTH - z) / 2) * tilt
@@ -109,16 +113,16 @@ def outside(position: Tensor, tilt: Tensor, w: InsertionWeights) -> Tensor:
 
 
 def too_fast(task: Insertion, velocities: Tensor) -> Tensor:
-    """How far joint velocities (..., 6) come above 97 % of their limits, in hundredths of these, squared and summed."""
+    """Return how far joint velocities (..., 6) exceed 97 % of their limits, in hundredths of these, squared and summed."""
     return (100 * torch.relu(velocities.abs() / task.max_velocity.to(velocities.dtype) - 0.97)).square().sum(-1)
 
 
 def below(position: Tensor, tilt: Tensor, w: InsertionWeights) -> Tensor:
-    """How far the lowest point of the foot comes below half the height aimed at [0.1 mm], as a logarithm."""
+    """Return how far the lowest point of the foot comes below half the height aimed at [0.1 mm], as a logarithm."""
     low = BOTTLE_RADIUS * tilt - position[..., 2] - w.aim / 2
     return w.floor * torch.log1p((torch.relu(low) / 1e-4).square())
 
 
 def _norm(x: Tensor) -> Tensor:
-    """Length along the last dimension, smooth at zero."""
+    """Return the length along the last dimension, smooth at zero."""
     return (x.square().sum(-1) + 1e-10).sqrt()

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from costate.tasks.insertion.task import ACTION, OBSERVATION
+from costate.tasks.insertion.scene import ACTION, OBSERVATION
 
 Tensor = torch.Tensor
 
@@ -29,9 +29,13 @@ class Policy(nn.Module):
     def forward(self, observation: Tensor) -> Tensor:
         return torch.tanh(self.outer(torch.tanh(self.inner(observation))))
 
+    def layers(self) -> tuple[nn.Module, ...]:
+        """Return the layers, in order."""
+        return self.inner, nn.Tanh(), self.outer, nn.Tanh()
+
     def unrolled(self) -> Callable[[Tensor], Tensor]:
-        """The same function for many calls with the same weights: tanh(x) = 2 sigmoid(2 x) - 1, of which torch has the faster
-        one, and its factors go into the weights."""
+        """Return the same function for many calls with the same weights: tanh(x) = 2 sigmoid(2 x) - 1, of which torch has the
+        faster one, and its factors go into the weights."""
         W1, b1 = 2 * self.inner.weight, 2 * self.inner.bias
         W2, b2 = 2 * self.outer.weight, self.outer.bias - self.outer.weight.sum(1)
 

@@ -1,4 +1,4 @@
-"""What stands in the insertion cell: the arm with gripper and bottle, the socket on its carriage, the table."""
+"""The insertion cell: the arm with gripper and bottle, the socket on its carriage, the table."""
 
 from __future__ import annotations
 
@@ -11,26 +11,33 @@ from costate.sim import Body, Static
 from costate.sim.scene.scene import solid_inertia
 
 BOTTLE_RADIUS, BOTTLE_LENGTH, BOTTLE_MASS = 0.03, 0.2, 0.5
-"""[m, m, kg]."""
+"""Size and mass of the bottle [m, m, kg]."""
 CLEARANCE, DEPTH = 0.001, 0.06
-"""Of the socket's bore: on the radius, and from mouth to floor [m]."""
+"""Clearance of the socket's bore on the radius, and its depth from mouth to floor [m]."""
 WALL, FLOOR = 0.015, 0.02
-"""Thickness [m]."""
+"""Thickness of the socket's wall and floor [m]."""
 GRIPPER_MASS = 0.6
 CARRIAGE_MASS = 1e4
-"""Under the socket: so heavy that nothing the arm does disturbs it [kg]."""
+"""Mass under the socket, so large that nothing the arm does disturbs it [kg]."""
 GRIP = 0.15
-"""From the tool flange to the middle of the bottle [m]."""
+"""Distance from the tool flange to the middle of the bottle [m]."""
 MOUTH_HEIGHT = 0.1
-"""Of the socket's mouth above the arm's base [m]."""
+"""Height of the socket's mouth above the arm's base [m]."""
 SEAT_HEIGHT = MOUTH_HEIGHT - DEPTH
-"""Of the bottle's foot when it is seated [m]."""
+"""Height of the bottle's foot when it is seated [m]."""
 TOUCHING = (("ur5/bottle", "socket/body"),)
 """The links that may touch."""
+ARM_Q, SOCKET_XY = slice(0, 6), slice(6, 8)
+ARM_V, SOCKET_V = slice(9, 15), slice(15, 17)
+"""Parts of a state (18,): q = arm joints (6), socket x, y, angle; v = arm joints (6), socket x, y, angle."""
+OBSERVATION = 19
+"""Size of an observation: joint positions 6, joint velocities 6, target position 3, target velocity 3, time index 1."""
+ACTION = 6
+"""Size of an action: one number per joint."""
 
 
 def arm_with_bottle() -> Model:
-    """The UR5 with a gripper, and the bottle fixed to it; the bottle's foot points away from the flange."""
+    """Return the UR5 with a gripper, and the bottle fixed to it; the bottle's foot points away from the flange."""
     ur5 = load_model("ur5")
     shape = Shape("cylinder", np.array([BOTTLE_RADIUS, BOTTLE_LENGTH]), name="bottle", color=(0.16, 0.56, 0.38, 1.0))
     bottle = Link("bottle", Inertia(BOTTLE_MASS, np.zeros(3), solid_inertia(shape, BOTTLE_MASS)), (shape,), (shape,))
@@ -47,7 +54,7 @@ def arm_with_bottle() -> Model:
 
 
 def socket_body() -> Body:
-    """The socket on its carriage: it glides in the plane."""
+    """Return the socket on its carriage, which glides in the plane."""
     bore = BOTTLE_RADIUS + CLEARANCE
     shape = Shape("socket", np.array([bore, bore + WALL, DEPTH, FLOOR]), name="socket", color=(0.72, 0.73, 0.77, 1.0))
     pose = Transform(np.eye(3), np.array([0.0, 0.0, MOUTH_HEIGHT]))
@@ -55,7 +62,7 @@ def socket_body() -> Body:
 
 
 def table(center: tuple[float, float]) -> Static:
-    """What the carriage glides on, to be looked at: nothing touches it."""
+    """Return the table that the carriage glides on, for pictures: nothing touches it."""
     top = MOUTH_HEIGHT - DEPTH - FLOOR - 1e-3  # a gap, or the two surfaces flicker
     shape = Shape("box", np.array([0.5, 0.7, top]), name="table", color=(0.36, 0.40, 0.45, 1.0))
     return Static("table", shape, Transform(np.eye(3), np.array([*center, top / 2])))

@@ -15,17 +15,14 @@ def write_cond(e: Emitter, op: Cond, ins: Sequence[Slot], outs: Sequence[Slot]) 
     condition = e.pointer(ins[0])
     args = [e.pointer(p) for p in ins[1:]]
     targets = [e.pointer(p) for p in outs]
-    others = [e.reserve(size) for size in op.out_sizes]
-    other_pointers = [e.pointer(p) for p in others]
-    value = e.load(n.vec, condition)
-    yes = e.new(f"fcmp une {n.vec} {value}, zeroinitializer")
-    bits = f"i{n.width}"
-    mask = e.new(f"bitcast {n.mask} {yes} to {bits}")
-    with e.when(e.new(f"icmp ne {bits} {mask}, 0")):
-        e.call(e.unit.function(op.then), args, targets)
-    with e.when(e.new(f"icmp ne {bits} {mask}, -1")):
-        e.call(e.unit.function(op.otherwise), args, other_pointers)
-    for target, other, size in zip(targets, other_pointers, op.out_sizes, strict=True):
-        e.helper("vblend", f"ptr {target}", f"ptr {other}", f"ptr {condition}", f"i64 {size}")
-    for region, size in zip(others, op.out_sizes, strict=True):
-        e.release(region, size)
+    with e.scratch():
+        others = [e.hold(size) for size in op.out_sizes]
+        yes = e.new(f"fcmp une {n.vec} {e.load(n.vec, condition)}, zeroinitializer")
+        bits = f"i{n.width}"
+        mask = e.new(f"bitcast {n.mask} {yes} to {bits}")
+        with e.when(e.new(f"icmp ne {bits} {mask}, 0")):
+            e.call(e.unit.function(op.then), args, targets)
+        with e.when(e.new(f"icmp ne {bits} {mask}, -1")):
+            e.call(e.unit.function(op.otherwise), args, others)
+        for target, other, size in zip(targets, others, op.out_sizes, strict=True):
+            e.helper("vblend", f"ptr {target}", f"ptr {other}", f"ptr {condition}", f"i64 {size}")

@@ -18,7 +18,7 @@ class Lookup:
         self._constant = e.unit.constant(table[:, 0] if self.in_place else table, "i32")
 
     def address(self, pointer: str, i: str) -> str:
-        """Where the elements of instance i begin, if they are in place."""
+        """Return where the elements of instance i begin, if they are in place."""
         assert self.in_place
         first = self.e.load("i32", self.e.new(f"getelementptr i32, ptr {self._constant}, i64 {i}"))
         return self.e.element(pointer, self.e.new(f"sext i32 {first} to i64"))
@@ -27,25 +27,28 @@ class Lookup:
         return self.e.new(f"getelementptr i32, ptr {self._constant}, i64 {self.e.new(f'mul i64 {i}, {self.size}')}")
 
     def read(self, pointer: str, i: str, buffer: str) -> str:
-        """The elements of instance i: where they are, or gathered in the buffer."""
+        """Return the elements of instance i: where they are, or gathered in the buffer."""
         if self.in_place:
             return self.address(pointer, i)
         self.gather(pointer, i, buffer)
         return buffer
 
     def gather(self, pointer: str, i: str, target: str) -> None:
+        """Copy the elements of instance i to a buffer."""
         if self.in_place:
             self.e.copy(target, self.address(pointer, i), self.size)
         else:
             self._helper("vgather", target, pointer, i)
 
     def add(self, pointer: str, i: str, source: str) -> None:
+        """Add a buffer to the elements of instance i."""
         if self.in_place:
             self._helper("vadd", self.address(pointer, i), source)
         else:
             self._helper("vscatter", pointer, source, i)
 
     def assign(self, pointer: str, i: str, source: str) -> None:
+        """Set the elements of instance i from a buffer."""
         if self.in_place:
             self.e.copy(self.address(pointer, i), source, self.size)
         else:
@@ -57,5 +60,5 @@ class Lookup:
 
 
 def is_stacked(table: np.ndarray, size: int) -> bool:
-    """Whether instance after instance fills a vector from its beginning to its end."""
+    """Return whether instance after instance fills a vector from its beginning to its end."""
     return table.size == size and bool(np.array_equal(table.ravel(), np.arange(size)))

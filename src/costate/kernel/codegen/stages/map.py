@@ -12,10 +12,13 @@ from costate.kernel.ops.map import Map
 
 def write_map(e: Emitter, op: Map, ins: Sequence[Slot], outs: Sequence[Slot]) -> None:
     """Gather, call the body, and add its results to their elements. What is in place already is not moved."""
+    with e.scratch():
+        _write_instances(e, op, ins, outs)
+
+
+def _write_instances(e: Emitter, op: Map, ins: Sequence[Slot], outs: Sequence[Slot]) -> None:
     fn = e.unit.function(op.body)
-    buffers_in = [e.reserve(n) for n in op.body.in_sizes]
-    buffers_out = [e.reserve(n) for n in op.body.out_sizes]
-    args, results = [e.pointer(p) for p in buffers_in], [e.pointer(p) for p in buffers_out]
+    args, results = [e.hold(n) for n in op.body.in_sizes], [e.hold(n) for n in op.body.out_sizes]
     sources, targets = [e.pointer(p) for p in ins], [e.pointer(p) for p in outs]
     stacked = [is_stacked(t, n) for t, n in zip(op.scatter, op.out_sizes, strict=True)]
     for target, n, alone in zip(targets, op.out_sizes, stacked, strict=True):
@@ -32,5 +35,3 @@ def write_map(e: Emitter, op: Map, ins: Sequence[Slot], outs: Sequence[Slot]) ->
         for s, target, buffer, alone in zip(scatter, targets, results, stacked, strict=True):
             if not alone:
                 s.add(target, i, buffer)
-    for region, n in zip([*buffers_in, *buffers_out], [*op.body.in_sizes, *op.body.out_sizes], strict=True):
-        e.release(region, n)

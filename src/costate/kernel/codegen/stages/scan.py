@@ -13,7 +13,7 @@ from costate.kernel.ops.scan import Scan
 
 @dataclass
 class _Carry:
-    """Where a carry lives while the loop runs: rows of its kept states, or two buffers in turn."""
+    """The memory of a carry while the loop runs: rows of its kept states, or two buffers in turn."""
 
     size: int
     current: str
@@ -24,7 +24,8 @@ class _Carry:
 
 def write_scan(e: Emitter, op: Scan, ins: Sequence[Slot], outs: Sequence[Slot]) -> None:
     """Write the loop of a scan."""
-    _ScanWriter(e, op, ins, outs).write()
+    with e.scratch():
+        _ScanWriter(e, op, ins, outs).write()
 
 
 class _ScanWriter:
@@ -36,13 +37,13 @@ class _ScanWriter:
         kept = iter(states)
         self.states: list[Slot | None] = [next(kept) if k else None for k in scan.keep]
         self.sizes = scan.body.in_sizes[: scan.n_carry]
-        self.held: list[tuple[Memory, int]] = []
 
     def write(self) -> None:
+        """Write what comes before the loop, the loop, and what comes after it."""
         e, scan = self.e, self.scan
         shared = [e.pointer(p) for p in self.shared]
         steps = self._trip_count()
-        active = e.pointer(self._hold(1)) if scan.masked else ""
+        active = e.hold(1) if scan.masked else ""
         self._prepare_results()
         carries = [self._start(k, steps) for k in range(scan.n_carry)]
         rows_in = [self._row_buffer(p, n) for p, n in zip(self.sequences, scan.row_sizes, strict=True)]
@@ -60,13 +61,6 @@ class _ScanWriter:
             self._step(k, t, carries, rows_in, rows_out, shared, active)
         for carry, slot in zip(carries, self.finals, strict=True):
             e.copy(e.pointer(slot), e.load("ptr", carry.current), carry.size)
-        for region, size in self.held:
-            e.release(region, size)
-
-    def _hold(self, size: int) -> Memory:
-        region = self.e.reserve(size)
-        self.held.append((region, size))
-        return region
 
     def _trip_count(self) -> str:
         """Number of steps: constant, or the largest count of any lane."""
@@ -78,7 +72,7 @@ class _ScanWriter:
         return e.new(f"fptosi {e.n.scalar} {e.new(f'call {e.n.scalar} @{name}({e.n.vec} {counts})')} to i64")
 
     def _prepare_results(self) -> None:
-        """Rows that a masked loop may never reach are zero; so is the number of steps taken."""
+        """Set rows that a masked loop may never reach to zero, and the number of steps taken."""
         e = self.e
         if self.scan.masked:
             for slot, n in zip(self.results, self.scan.body.out_sizes[self.scan.n_carry :], strict=True):
@@ -91,7 +85,7 @@ class _ScanWriter:
         initial = e.pointer(self.carry_in[k])
         first_row = steps if self.scan.reverse else "0"
         if states is None or not isinstance(states, Memory):
-            buffers = e.pointer(self._hold(size)), e.pointer(self._hold(size))
+            buffers = e.hold(size), e.hold(size)
             if states is not None:
                 e.write_row(states, first_row, initial)  # type: ignore[arg-type]
             return _Carry(size, e.variable("ptr", initial), buffers, states)
@@ -100,15 +94,15 @@ class _ScanWriter:
         return _Carry(size, e.variable("ptr", row), None, states)
 
     def _row_buffer(self, slot: Slot, size: int) -> str:
-        """A row of the workspace for tensors that are streamed; others are read and written where they are."""
-        return "" if isinstance(slot, Memory) else self.e.pointer(self._hold(size))
+        """Reserve a row of the workspace for a tensor that is streamed; others are read and written where they are."""
+        return "" if isinstance(slot, Memory) else self.e.hold(size)
 
     def _ask(self, carries: list[_Carry], shared: list[str], active: str) -> None:
         """Evaluate the condition; leave when no lane goes on."""
         e, n = self.e, self.e.n
         assert self.scan.until is not None
         fn = e.unit.function(self.scan.until)
-        answer = e.pointer(self._hold(1))
+        answer = e.hold(1)
         e.call(fn, [e.load("ptr", c.current) for c in carries] + shared, [answer])
         was = e.load(n.vec, active)
         yes = e.new(f"fcmp oeq {n.vec} {e.load(n.vec, answer)}, {n.splat(1.0)}")
@@ -163,7 +157,7 @@ class _ScanWriter:
         return buffer
 
     def _freeze(self, carries, sources, targets, ys, sizes, active) -> None:
-        """Finished lanes keep their carry and give zero results."""
+        """Let finished lanes keep their carry and give zero results."""
         e = self.e
         for c, source, target in zip(carries, sources, targets, strict=True):
             e.helper("vblend", f"ptr {target}", f"ptr {source}", f"ptr {active}", f"i64 {c.size}")

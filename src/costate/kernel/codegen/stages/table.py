@@ -19,14 +19,8 @@ def write_corners(e: Emitter, op: Corners, ins: Sequence[Slot], outs: Sequence[S
     x, values, cells = e.pointer(ins[0]), e.pointer(outs[0]), e.pointer(outs[1])
     zero = n.splat(0.0)
     below = []
-    poison = zero
     for axis, count in enumerate(op.shape):
         v = e.load(n.vec, e.element(x, str(axis)))
-        poison = (
-            e.new(f"fadd {n.vec} {poison}, {e.new(f'fsub {n.vec} {v}, {v}')}")
-            if axis
-            else e.new(f"fsub {n.vec} {v}, {v}")
-        )
         ok = e.new(f"fcmp ord {n.vec} {v}, {v}")
         low = e.new(f"select {n.mask} {ok}, {n.vec} {v}, {n.vec} {zero}")
         floor = _call(e, "floor", low)
@@ -39,7 +33,7 @@ def write_corners(e: Emitter, op: Corners, ins: Sequence[Slot], outs: Sequence[S
 
 
 def _fetch(e: Emitter, op: Corners, below: list[str], values: str) -> None:
-    """Scalar loads, lane by lane."""
+    """Load the values around each lane's cell, lane by lane."""
     n = e.n
     strides = np.cumprod([1, *op.grid.shape[:0:-1]])[::-1]
     wide = f"<{n.width} x i64>"

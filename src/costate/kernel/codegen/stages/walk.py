@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from costate.kernel.codegen.emit import Emitter
-from costate.kernel.codegen.slots import Memory, Slot
+from costate.kernel.codegen.slots import Slot
 from costate.kernel.codegen.stages.lookup import Lookup
 from costate.kernel.ops.walk import Walk
 
@@ -14,7 +14,8 @@ INDEX_BYTES = 4
 
 def write_walk(e: Emitter, op: Walk, ins: Sequence[Slot], outs: Sequence[Slot]) -> None:
     """Write the loop of a walk."""
-    _WalkWriter(e, op, ins, outs).write()
+    with e.scratch():
+        _WalkWriter(e, op, ins, outs).write()
 
 
 class _WalkWriter:
@@ -27,34 +28,27 @@ class _WalkWriter:
         self.state_tables, self.gather, self.scatter = (
             [Lookup(e, t) for t in tables] for tables in (walk.states, walk.gather, walk.scatter)
         )
-        self.held: list[tuple[Memory, int]] = []
 
     def write(self) -> None:
+        """List the instances that some lane takes, then visit them in every round."""
         e, walk = self.e, self.walk
         for target, source, n in zip(self.states, self.starts, walk.state_sizes, strict=True):
             e.copy(target, source, n)
         for target, n in zip(self.sums, walk.sum_sizes, strict=True):
             e.helper("vzero", f"ptr {target}", f"i64 {n}")
         listed, number = self._listed()
-        args = [e.pointer(self._hold(n)) for n in walk.body.in_sizes]
-        results = [e.pointer(self._hold(n)) for n in walk.body.out_sizes]
+        args = [e.hold(n) for n in walk.body.in_sizes]
+        results = [e.hold(n) for n in walk.body.out_sizes]
         with e.loop(str(walk.rounds)) as turn, e.loop(number) as step:
             t = e.new(f"sub i64 {walk.rounds - 1}, {turn}") if walk.reverse else turn
             at = e.new(f"sub i64 {e.new(f'sub i64 {number}, 1')}, {step}") if walk.reverse else step
             i = e.load("i32", e.new(f"getelementptr i32, ptr {listed}, i64 {at}"))
             self._visit(t, e.new(f"sext i32 {i} to i64"), args, results)
-        for region, size in self.held:
-            e.release(region, size)
-
-    def _hold(self, size: int) -> Memory:
-        region = self.e.reserve(size)
-        self.held.append((region, size))
-        return region
 
     def _listed(self) -> tuple[str, str]:
-        """Pointer to the numbers of the instances that some lane takes, and how many they are."""
+        """Return the pointer to the numbers of the instances that some lane takes, and how many they are."""
         e, n = self.e, self.e.n
-        listed = e.pointer(self._hold(-(-self.walk.count * INDEX_BYTES // n.stride)))
+        listed = e.hold(-(-self.walk.count * INDEX_BYTES // n.stride))
         found = e.variable("i64", "0")
         with e.loop(str(self.walk.count)) as i:
             number = e.load("i64", found)
@@ -66,7 +60,7 @@ class _WalkWriter:
         return listed, e.load("i64", found)
 
     def _lanes(self, flag: str) -> str:
-        """Bits of the lanes whose flag is not zero."""
+        """Return the bits of the lanes whose flag is not zero."""
         e, n = self.e, self.e.n
         on = e.new(f"fcmp une {n.vec} {e.load(n.vec, flag)}, zeroinitializer")
         return e.new(f"bitcast {n.mask} {on} to i{n.width}")
@@ -88,7 +82,7 @@ class _WalkWriter:
             table.add(target, i, source)
 
     def _local(self, k: int, visit: str, i: str, buffer: str) -> str:
-        """The local state: kept where that is asked for, else in place or in the buffer."""
+        """Return the local state: kept where that is asked for, else in place or in the buffer."""
         table, state = self.state_tables[k], self.states[k]
         if k not in self.kept:
             return table.read(state, i, buffer)
@@ -97,7 +91,7 @@ class _WalkWriter:
         return row
 
     def _leave_out(self, flag: str, local: list[str], new: list[str], results: list[str]) -> None:
-        """Lanes whose flag is zero keep their states and give zeros."""
+        """Let lanes whose flag is zero keep their states and give zeros."""
         e, walk = self.e, self.walk
         some = e.new(f"icmp ne i{e.n.width} {self._lanes(flag)}, -1")
         nan = e.new(f"fcmp uno {e.n.vec} {e.load(e.n.vec, flag)}, zeroinitializer")

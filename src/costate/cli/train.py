@@ -1,0 +1,155 @@
+"""`costate train TASK`: train a controller; `--resume RUN` goes on with one that was interrupted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields, make_dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import tyro
+
+if TYPE_CHECKING:
+    from costate.train.run import Run
+    from costate.train.trainable import Trainable
+    from costate.train.trainer import Watch
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    what: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="TASK")] = "list"
+    """Task to learn: its name, or a file with a task of your own (my_task.py); "list" shows all names. `costate train TASK --help`
+    shows the options of that task."""
+    out: Path | None = None
+    """Run folder to write; default: the first free one of out/TASK, out/TASK-2, ..."""
+    resume: Path | None = None
+    """Run folder whose training goes on, with its options. It ends with the same weights as if it had not stopped."""
+    tensorboard: bool = True
+    """Write TensorBoard's files, if it is installed."""
+
+
+def chosen(arguments: Sequence[str]) -> Options | None:
+    """Return the default options of the task that the arguments name; None if they name none."""
+    from costate.train.registry import TASKS, find_task
+
+    named = [a for a in arguments if a in TASKS or a.endswith(".py") or ".py:" in a]
+    named += [a for a in arguments[:1] if not a.startswith("-") and a != "list"]
+    return options_of(find_task(named[0]), named[0]) if named else None
+
+
+def options_of(kind: type[Trainable], name: str) -> Options:
+    """Return the default options of training a task: those of its training, of the task itself, and its variants."""
+    made: list[Any] = [variant_flag(k, v.about) for k, v in kind.variants.items()]
+    if fields(kind.options):
+        made.append(("task", type(kind.options), field(default_factory=lambda: kind.options)))
+    bases = (Options, type(kind.training))
+    options = make_dataclass("Options", made, bases=bases, frozen=True, kw_only=True)
+    return options(what=name, **{f.name: getattr(kind.training, f.name) for f in fields(kind.training)})
+
+
+def variant_flag(name: str, about: str) -> tuple[str, Any, bool]:
+    """Return the field of a variant's flag."""
+    return name, Annotated[bool, tyro.conf.arg(help=about)], False
+
+
+def run(options: Options) -> None:
+    from costate.train.registry import find_task
+    from costate.train.trainer import train
+
+    if options.what == "list" and options.resume is None:
+        _list()
+        return
+    kind = None if options.what == "list" else find_task(options.what)
+    folder = _opened(options, kind) if options.resume else _created(options, kind)
+    print(f"run folder {folder.path}", flush=True)
+    try:
+        with _watch(folder, options.tensorboard) as watch:
+            train(folder, watch)
+        _summary(folder)
+        folder.task.after_training(folder, lambda stage: _watch(stage, False))
+    except KeyboardInterrupt:
+        print(f"\nstopped; go on with: costate train {folder.task.name} --resume {folder.path}")
+        raise
+
+
+def _list() -> None:
+    from costate.train.registry import TASKS, find_task
+
+    width = max(map(len, TASKS))
+    for name in TASKS:
+        print(f"{name:<{width}}  {find_task(name).summary}")
+    print(f"{'FILE.py':<{width}}  a task of your own (docs/own_task.md)")
+
+
+def _asked(options: Any, kind: type[Trainable]) -> tuple[Any, Any]:
+    """Return the options of task and training, with variants put in their place."""
+    training = type(kind.training)(**{f.name: getattr(options, f.name) for f in fields(kind.training)})
+    task = getattr(options, "task", kind.options)
+    for name, variant in kind.variants.items():
+        task = variant.change(task) if getattr(options, name) else task
+    return task, training
+
+
+def _created(options: Options, kind: Any) -> Run:
+    from costate.train.run import Run
+
+    task, training = _asked(options, kind)
+    return Run.create(options.out or _free(Path("out") / kind.name), kind(task), training)
+
+
+def _opened(options: Options, kind: type[Trainable] | None) -> Run:
+    from costate.train.run import Run
+
+    assert options.resume is not None
+    if options.out is not None:
+        raise ValueError("--out and --resume exclude each other: a training goes on in its own folder")
+    folder = Run.open(options.resume)
+    if kind is not None:
+        if folder.task.name != kind.name:
+            raise ValueError(f"{options.resume} is a training of '{folder.task.name}', not of '{kind.name}'")
+        asked = _asked(options, kind)
+        if asked not in ((kind.options, kind.training), (folder.task.options, folder.options)):
+            raise ValueError(f"the options of {options.resume} are fixed (options.json): give none beside --resume")
+    if changed := folder.differences():
+        print(f"the last bits may differ from an undisturbed training: {', '.join(changed)}")
+    return folder
+
+
+def _free(path: Path) -> Path:
+    number, candidate = 1, path
+    while candidate.exists():
+        number += 1
+        candidate = path.with_name(f"{path.name}-{number}")
+    return candidate
+
+
+@contextmanager
+def _watch(folder: Run, tensorboard: bool) -> Iterator[Watch]:
+    """Show the training of a run on the screen, and write TensorBoard's files."""
+    from contextlib import ExitStack
+
+    from costate.train.progress import Board, Screen
+
+    with ExitStack() as stack:
+        watchers: list[Watch] = [stack.enter_context(Screen(folder))]
+        if tensorboard:
+            watchers.append(stack.enter_context(Board(folder)))
+
+        def watch(row: dict) -> None:
+            for each in watchers:
+                each(row)
+
+        yield watch
+
+
+def _summary(folder: Run) -> None:
+    rows = folder.metrics()
+    last, clipped = rows[-1], [row["clipped"] for row in rows]
+    success = f", success {100 * last['success']:.1f} % of {folder.options.watch_episodes}" if "success" in last else ""
+    errors = ", ".join(f"{last[name]:.3f} {unit}" for name, unit in folder.task.measured.items())
+    print(
+        f"trained for {last['seconds']:.1f} s, {last['control_steps']:,} control steps: error {errors}{success}; "
+        f"clipped {100 * sum(clipped) / len(clipped):.0f} % of the gradients\n"
+        f"judge it with: costate evaluate {folder.path}"
+    )

@@ -1,0 +1,81 @@
+"""The insertion in words: rows of its tables, names of measurements, the paragraph of its report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from costate.tasks.insertion.judge import MAX_ERROR, MAX_PENETRATION, MAX_SPEED, MAX_TILT
+from costate.train.trainable import percent
+
+if TYPE_CHECKING:
+    from costate.tasks.insertion.task import Insertion
+
+DEGREE = "\N{DEGREE SIGN}"
+ALLOWED = 1e3 * MAX_ERROR
+"""Largest error of a success [mm]."""
+LIMITS = {
+    "position error: worst": f"{ALLOWED:g} mm",
+    "tilt: worst": f"{np.degrees(MAX_TILT):g}{DEGREE}",
+    "stayed in place": f"{ALLOWED:g} mm, {np.degrees(MAX_TILT):g}{DEGREE}",
+    "stayed at rest": f"{1e3 * MAX_SPEED:g} mm/s",
+    "no overlap with the socket": f"{1e3 * MAX_PENETRATION:g} mm",
+    "overlap: worst": f"{1e3 * MAX_PENETRATION:g} mm",
+}
+"""Limits of a success, by row."""
+
+
+def rows(m: Mapping[str, Any]) -> dict[str, str]:
+    """Return the rows of a table about metrics, as text."""
+    return {
+        "success": percent(m["success"]),
+        "position error: mean": f"{m['error_mean']:.3g} mm",
+        "position error: 95 % below": f"{m['error_95']:.3g} mm",
+        "position error: worst": f"{m['error_worst']:.3g} mm",
+        "tilt: mean": f"{m['tilt_mean']:.2g}{DEGREE}",
+        "tilt: worst": f"{m['tilt_worst']:.2g}{DEGREE}",
+        "stayed in place": percent(m["kept_place"]),
+        "stayed at rest": percent(m["kept_still"]),
+        "no overlap with the socket": percent(m["no_penetration"]),
+        "overlap: worst": f"{m['penetration_worst']:.2g} mm",
+        "joints within their limits": percent(m["within_limits"]),
+        "peak acceleration, mean": f"{m['peak_acceleration']:,.0f} rad/s\N{SUPERSCRIPT TWO}",
+        "peak jerk, mean": f"{m['peak_jerk']:,.0f} rad/s\N{SUPERSCRIPT THREE}",
+        "time of the motion": f"{m['seconds']:.3g} s",
+    }
+
+
+def story(task: Insertion) -> str:
+    """Return the paragraph of the report."""
+    o = task.options
+    return (
+        "A UR5 puts a bottle (60 mm wide) into a socket with 1 mm of clearance. A network with one hidden layer gives a joint "
+        f"command every {1e3 * o.dt:g} ms; it was trained by gradients through the simulator. An episode succeeds if the bottle is "
+        f"seated within {ALLOWED:g} mm and {np.degrees(MAX_TILT):g}{DEGREE} in time, stays there for {o.hold} more steps slower "
+        f"than {1e3 * MAX_SPEED:g} mm/s, never overlaps the socket by more than {1e3 * MAX_PENETRATION:g} mm, and no joint passes "
+        "a limit."
+    )
+
+
+def measurements(task: Insertion) -> tuple[tuple[str, str], ...]:
+    """Return the name and unit of each measurement that an exported network takes, (19)."""
+    return (
+        *((f"position of {j}", "rad") for j in task.joints),
+        *((f"velocity of {j}", "rad/s") for j in task.joints),
+        *((f"socket {axis}, in the frame of the arm's base", "m") for axis in "xy"),
+        ("socket z (ignored: its height is part of the task)", "m"),
+        *((f"velocity of the socket, {axis}", "m/s") for axis in "xy"),
+        ("velocity of the socket, z (ignored)", "m/s"),
+        ("time index: control steps since the start, 0, 1, 2, ...", "steps"),
+    )
+
+
+def raw_observation(state: torch.Tensor, step: int) -> torch.Tensor:
+    """Return what an exported network takes, (..., 19), of states (..., 18); the ignored height and its rate are zero."""
+    zero = torch.zeros_like(state[..., :1])
+    return torch.cat(
+        [state[..., :6], state[..., 9:15], state[..., 6:8], zero, state[..., 15:17], zero, zero + step], -1
+    )

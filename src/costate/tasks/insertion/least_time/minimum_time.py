@@ -1,0 +1,139 @@
+"""The shortest motion: train with shorter and shorter horizons until the constraints can no longer be met.
+
+Each horizon is a run folder of its own, h29, h28, ..., inside the first one, and starts with the weights of the one before.
+"""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import Any
+
+from costate.core.files import write_json
+from costate.tasks.insertion.least_time.bound import insertion_bound
+from costate.tasks.insertion.task import Insertion
+from costate.tasks.insertion.training import InsertionTraining
+from costate.train.evaluate import evaluate
+from costate.train.run import Run
+from costate.train.trainer import Watch, Watching, train
+
+Curve = list[dict[str, Any]]
+"""A row per horizon, longest first."""
+
+
+def minimum_time(
+    folder: Run,
+    watching: Watching = lambda stage: nullcontext(lambda row: None),
+    found: Watch = lambda row: None,
+) -> Curve:
+    """Shrink the horizon of a trained run. Write horizon.json after each; one that is there already is not trained again.
+
+    watching: makes what watches the training of a stage. found: is given each row of the curve: horizon, seconds (of the motion),
+    run (the folder), met (whether success is enough), and the fields of `costate.tasks.insertion.Metrics`.
+    """
+    options, curve, stage = folder.options.horizons, [], folder
+    while True:
+        curve.append(_row(folder, stage))
+        write_json(folder.path / "horizon.json", curve)
+        found(curve[-1])
+        if not any(row["met"] for row in curve[-options.patience :]) and len(curve) >= options.patience:
+            return curve
+        following = _shorter(folder, stage)
+        if following is None:
+            return curve
+        stage = following
+        with watching(stage) as seen:
+            train(stage, seen)
+
+
+def fastest(curve: Curve) -> dict[str, Any] | None:
+    """Return the shortest horizon with enough success, if any has."""
+    return next((row for row in reversed(curve) if row["met"]), None)
+
+
+def compare(folder: Run, episodes: int = 8) -> dict[str, Any] | None:
+    """Compare the shortest horizon of a curve with what the arm's servos and motors allow; write bound.json. None without a curve.
+
+    ratio: horizon / least time of the slowest of the episodes, since a policy takes as long for all of them; possible: for
+    every horizon of the curve, the share of the episodes that can be done in it at all. See `Bound`.
+    """
+    row = fastest(folder.found("horizon") or [])
+    if row is None:
+        return None
+    bound = insertion_bound(replace(folder.task.options, horizon=row["horizon"]), episodes)
+    slowest = float(bound.seconds.max())
+    result = {
+        "episodes": episodes,
+        "solved": int(bound.solved.sum()),
+        "horizon": row["horizon"],
+        "seconds": row["seconds"],
+        "least": slowest,
+        "least_mean": float(bound.seconds.mean()),
+        "arrival": float(bound.arrival.max()),
+        "ratio": row["seconds"] / slowest,
+        "possible": [bound.possible(each["seconds"]) for each in folder.found("horizon")],
+    }
+    write_json(folder.path / "bound.json", result)
+    return result
+
+
+def _row(folder: Run, stage: Run) -> dict[str, Any]:
+    """Return the row of a stage; evaluate it, unless that was done."""
+    options, metrics = folder.options.horizons, stage.evaluation
+    if metrics is None or metrics["episodes"] < options.episodes or metrics["iteration"] < stage.options.iterations:
+        metrics = evaluate(stage, options.episodes)
+    row = {"horizon": stage.task.options.horizon, "run": str(stage.path.relative_to(folder.path))}
+    return row | metrics | {"met": metrics["success"] >= options.success}
+
+
+def _shorter(folder: Run, stage: Run) -> Run | None:
+    """Return the next stage, begun or not; None if no motion within the joints' velocities is so short."""
+    horizon = stage.task.options.horizon - folder.options.horizons.shrink
+    path = folder.path / f"h{horizon}"
+    if path.exists():
+        return Run.open(path)
+    if horizon < 2:
+        return None
+    try:
+        task = Insertion(replace(folder.task.options, horizon=horizon))
+    except ValueError:  # the task refuses the horizon
+        return None
+    return Run.create(path, task, _stage_options(folder.options), stage.checkpoint().policy)
+
+
+def _stage_options(options: InsertionTraining) -> InsertionTraining:
+    return replace(
+        options,
+        iterations=options.horizons.iterations,
+        learning_rate=options.horizons.learning_rate,
+        funnel_ramp=0.0,
+        rest_start=1.0,
+        watch_interval=0,
+        minimum_time=False,
+    )
+
+
+def search_and_tell(folder: Run, watching: Watching) -> None:
+    """Look for the shortest horizon of a run, and print what is found."""
+    minimum_time(folder, watching, _print_row)
+    row, o = fastest(folder.found("horizon") or []), folder.options.horizons
+    wanted = f"{100 * o.success:g} % success"
+    if row is None:
+        print(f"no horizon reached {wanted}")
+        return
+    print(
+        f"shortest with {wanted}: {row['horizon']} control steps, {row['seconds']:g} s, in {folder.path / row['run']}"
+    )
+    if o.bound_episodes > 0 and (found := compare(folder, o.bound_episodes)) is not None:
+        print(
+            f"that is {found['ratio']:.2f} times the {1e3 * found['least']:.0f} ms that the slowest of {found['episodes']} "
+            "episodes takes at least, by what servos and motors allow"
+        )
+
+
+def _print_row(row: dict[str, Any]) -> None:
+    print(
+        f"horizon {row['horizon']:3d} ({1e3 * row['seconds']:.0f} ms): success {100 * row['success']:6.2f} %, "
+        f"error {row['error_mean']:.3f} mm, {'' if row['met'] else 'too short, '}in {row['run']}",
+        flush=True,
+    )

@@ -1,0 +1,1 @@
+"""The insertion in MuJoCo, an independent engine."""

@@ -1,0 +1,92 @@
+"""Transfer: a trained policy, unchanged, in MuJoCo, beside the same episodes in our world."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, replace
+
+import torch
+
+from costate.core.files import write_json
+from costate.tasks.insertion import Insertion, Metrics, Policy, draw, judge, run, summarise
+from costate.tasks.insertion.mujoco.scene import MujocoScene, mjcf, run_in_mujoco
+from costate.tasks.insertion.scene import BOTTLE_RADIUS, DEPTH
+from costate.train.evaluate import at_least_one
+from costate.train.run import Run
+from costate.train.streams import generator
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """Results of the same episodes in both engines."""
+
+    ours: Metrics
+    """Metrics in our world."""
+    mujoco: Metrics
+    """Metrics in MuJoCo."""
+    ours_fine: Metrics
+    """Metrics in our world with physics steps a quarter as long: servos act nearer to continuously."""
+    mujoco_fine: Metrics
+    """Metrics in MuJoCo with the same short steps, and harder contact."""
+    agree: float
+    """Fraction of the episodes that succeed in both engines or in none, at the same step."""
+    apart: float
+    """Largest difference of the bottle's position between the engines until it reaches the socket's mouth [mm]."""
+
+    def as_dict(self) -> dict:
+        """Return all fields, as JSON has them."""
+        values = {f: getattr(self, f) for f in ("ours", "mujoco", "ours_fine", "mujoco_fine")}
+        return {name: m.as_dict() for name, m in values.items()} | {"agree": self.agree, "apart": self.apart}
+
+
+def transfer_of(task: Insertion, policy: Policy, episodes: int = 200, seed: int = 0) -> Transfer:
+    """Run held-out episodes in both engines, in float64."""
+    policy = copy.deepcopy(policy).double()
+    drawn = draw(task, episodes, generator("held out", seed), dtype=torch.float64)
+    with torch.no_grad():
+        ours = run(task, task.world, policy, drawn)
+        theirs = run_in_mujoco(task, MujocoScene(task), policy, drawn)
+        fine = Insertion(replace(task.options, substeps=4 * task.options.substeps))
+        ours_fine = run(fine, fine.world, policy, drawn)
+        theirs_fine = run_in_mujoco(task, MujocoScene(task, fine.options.substeps), policy, drawn)
+        verdicts = [judge(task, trajectory) for trajectory in (ours, theirs, ours_fine, theirs_fine)]
+    agree = float((verdicts[0].success == verdicts[1].success).double().mean())
+    a, b, c, d = (summarise(task, verdict) for verdict in verdicts)
+    return Transfer(a, b, c, d, agree, apart_above(task, ours.states, theirs.states))
+
+
+def apart_above(task: Insertion, a: torch.Tensor, b: torch.Tensor) -> float:
+    """Return the largest distance between the bottle's positions in two runs of the same episodes above the mouth [mm]."""
+    position, tilt, _ = task.errors(a)
+    above = position[..., 2] - BOTTLE_RADIUS * tilt.sin() > DEPTH
+    apart = (position - task.errors(b)[0]).norm(dim=-1)
+    return 1e3 * float(apart[above.long().cumprod(0).bool()].max())
+
+
+def transfer(folder: Run, episodes: int = 200, seed: int = 0) -> Transfer:
+    """Try a run's policy in both engines; write transfer.json."""
+    at_least_one(episodes)
+    found = transfer_of(folder.task, folder.policy, episodes, seed)  # pyright: ignore[reportArgumentType]
+    write_json(folder.path / "transfer.json", found.as_dict() | {"seed": seed})
+    return found
+
+
+def try_elsewhere(folder: Run, episodes: int, seed: int, files: bool) -> None:
+    """Try a run's policy in MuJoCo, and print what is found. files: write the scene as scene.xml, too."""
+    found = transfer(folder, episodes, seed)
+    rows = {
+        "costate": found.ours,
+        "MuJoCo": found.mujoco,
+        "costate, steps a quarter as long": found.ours_fine,
+        "MuJoCo, steps a quarter as long": found.mujoco_fine,
+    }
+    print("engine".ljust(32), *(name.rjust(14) for name in found.ours.brief("mm")))
+    for name, metrics in rows.items():
+        print(name.ljust(32), *(text.rjust(14) for text in metrics.brief("mm").values()))
+    print(f"\n{episodes} episodes; the same verdict in {100 * found.agree:.1f} % of them")
+    print(f"bottle apart by at most {found.apart:.1e} mm until it reaches the mouth")
+    written = [folder.path / "transfer.json"]
+    if files:
+        written.append(folder.path / "scene.xml")
+        written[-1].write_text(mjcf(folder.task))
+    print("\nwrote", *written, sep="\n  ")

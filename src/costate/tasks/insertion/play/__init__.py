@@ -1,0 +1,1 @@
+"""The insertion, played live."""

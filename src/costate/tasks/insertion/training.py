@@ -1,0 +1,86 @@
+"""Options of the insertion's training, and its curriculum."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Annotated
+
+from tyro.conf import arg
+
+from costate.tasks.insertion.episode import Disturbances
+from costate.tasks.insertion.loss import InsertionWeights
+from costate.train.plan import Iteration, TrainOptions, iteration
+
+
+@dataclass(frozen=True)
+class HorizonOptions:
+    """Options of the search for the shortest motion: each horizon is trained from the last one's weights."""
+
+    shrink: int = 1
+    """Control steps from one horizon to the next."""
+    success: float = 0.9
+    """Least success rate; a horizon with less is too short."""
+    patience: int = 2
+    """Number of horizons in a row that are too short, after which the search ends (or at one that joint velocities rule out)."""
+    iterations: int = 500
+    """Steps of Adam for each."""
+    learning_rate: float = 3e-3
+    """Highest learning rate of each."""
+    episodes: int = 2000
+    """Episodes each is judged on."""
+    bound_episodes: Annotated[int, arg(aliases=["--bound-episodes"])] = 8
+    """Episodes whose least possible time is found in the end, to compare with; 0: none."""
+
+    def __post_init__(self) -> None:
+        for name in ("shrink", "patience", "iterations", "episodes"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"horizons.{name} is {getattr(self, name)}; it must be at least 1")
+
+
+@dataclass(frozen=True)
+class InsertionTraining(TrainOptions):
+    """Options of a training of the insertion."""
+
+    weights: InsertionWeights = field(default_factory=InsertionWeights)
+    """Weights of the terms of the loss."""
+    disturbances: Disturbances = field(default_factory=Disturbances)
+    """Disturbances that the controller is trained against."""
+    iterations: int = 3200
+    """Steps of Adam."""
+    spread: float = 1.1
+    """Factor of the task's ranges in training: what lies at their edge is then no edge case."""
+    learning_rate: float = 6e-3
+    """Highest learning rate, after the warm-up; then it falls along a cosine to zero."""
+    warm_up: int = 50
+    """Iterations over which the learning rate rises from zero."""
+    funnel_ramp: float = 0.3
+    """Fraction of the iterations over which the loss's funnel term is faded in."""
+    rest_start: float = 0.5
+    """Part of the weight of rest that counts at the start; it rises to the whole over the iterations."""
+    contact_fraction: float = 0.0
+    """Last part of the iterations, which runs in the world with contact."""
+    contact_batch: int = 64
+    """Episodes per iteration there."""
+    hidden: int = 256
+    """Units of the controller's hidden layer."""
+    minimum_time: bool = False
+    """True: then look for the shortest horizon that can be learnt."""
+    horizons: HorizonOptions = field(default_factory=HorizonOptions)
+    """Options of that search."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.at_least("contact_batch")
+        for name in ("funnel_ramp", "rest_start", "contact_fraction"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"{name} is {getattr(self, name)}; it is a fraction, from 0 to 1")
+
+
+def plan(options: InsertionTraining, number: int) -> Iteration:
+    """Return the plan of an iteration: funnel and rest are faded in, and contact comes last."""
+    usual, o = iteration(options, number), options
+    funnel = min(usual.progress / o.funnel_ramp, 1.0) if o.funnel_ramp else 1.0
+    rest = o.rest_start + (1 - o.rest_start) * usual.progress
+    contact = usual.progress >= 1 - o.contact_fraction
+    factors = {"funnel_factor": funnel, "rest_factor": rest, "contact": contact}
+    return replace(usual, batch=o.contact_batch if contact else o.batch, factors=factors)

@@ -1,0 +1,36 @@
+"""Numbered random problems: the same numbers whenever a problem is asked for; and the colour of target marks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+Tensor = torch.Tensor
+
+TARGET = (0.2, 0.7, 0.3, 1.0)
+"""Colour of marks that say where something has to go; nothing touches them."""
+
+
+def normal(numbers: Sequence[int], *shape: int) -> Tensor:
+    """Standard normal numbers of each problem, (B, *shape)."""
+    return torch.stack([torch.randn(*shape, dtype=torch.float64, generator=_source(k)) for k in numbers])
+
+
+def uniform(numbers: Sequence[int], low: Sequence[float], high: Sequence[float]) -> Tensor:
+    """Uniform numbers of each problem between bounds, (B, len(low))."""
+    a, b = (torch.tensor(v, dtype=torch.float64) for v in (low, high))
+    return a + (b - a) * torch.stack([torch.rand(len(a), dtype=torch.float64, generator=_source(k)) for k in numbers])
+
+
+def interpolate(knots: Tensor, steps: int) -> Tensor:
+    """Values (K, ..., n) at even distances, joined by straight lines: (steps, ..., n)."""
+    place = torch.linspace(0, knots.shape[0] - 1, steps, dtype=knots.dtype)
+    left = place.floor().clamp(max=knots.shape[0] - 2).long()
+    part = (place - left).reshape(-1, *[1] * (knots.dim() - 1))
+    return (1 - part) * knots[left] + part * knots[left + 1]
+
+
+def _source(number: int) -> torch.Generator:
+    # Seeds next to each other are alike in the first numbers of some generators: spread them.
+    return torch.Generator().manual_seed(0x9E3779B9 * (number + 1) % 2**31)
