@@ -161,39 +161,39 @@ class Problem:
 def make_groups(blocks: Sequence[Block]) -> tuple[list[int], list[Group]]:
     """Return an order of the blocks by what they belong to, and the groups in that order."""
     keys = [b.group for b in blocks]
-    places = sorted(range(len(blocks)), key=lambda k: (keys[k] == "", keys[k], k))
+    order = sorted(range(len(blocks)), key=lambda k: (keys[k] == "", keys[k], k))
     groups: list[Group] = []
     start, row, entry = 0, 0, 0
-    while start < len(places):
-        own = [k for k in places[start:] if keys[k] == keys[places[start]]]
+    while start < len(order):
+        own = [k for k in order[start:] if keys[k] == keys[order[start]]]
         rows, entries = sum(blocks[k].dim for k in own), sum(blocks[k].J.nnz() for k in own)
         span = range(start, start + len(own))
         groups.append(
             Group(len(groups), span, slice(row, row + rows), slice(entry, entry + entries), keys[own[0]] == "")
         )
         start, row, entry = start + len(own), row + rows, entry + entries
-    return places, groups
+    return order, groups
 
 
 def make_problem(M: SX, f: SX, found: Sequence[Block], cone: str, impratio: float) -> tuple[Data, Problem]:
     """Return the numbers of a problem as expressions, and what is constant about it. M: (nv, nv)."""
-    places, groups = make_groups(found)
-    sorted_blocks = [found[k] for k in places]
+    order, groups = make_groups(found)
+    sorted_blocks = [found[k] for k in order]
     J = tuple(ca.vertcat(*(sorted_blocks[k].J for k in g.blocks)) for g in groups)
     friction, mu = _pack([b.friction for b in sorted_blocks])
     D, target = (ca.vertcat(SX(0, 1), *(getattr(b, x) for b in sorted_blocks)) for x in ("weight", "target"))
     costs = tuple(Cost(b.kind, b.dim, cone, impratio) for b in sorted_blocks)
     lower = ca.tril(M)
     patterns = tuple(x.sparsity() for x in J)
-    problem = Problem(lower.sparsity(), patterns, costs, friction, tuple(groups), tuple(_rows(found, places)))
+    problem = Problem(lower.sparsity(), patterns, costs, friction, tuple(groups), tuple(_rows(found, order)))
     return Data(lower, f, J, D, target, mu), problem
 
 
-def _rows(found: Sequence[Block], places: Sequence[int]) -> list[int]:
+def _rows(found: Sequence[Block], order: Sequence[int]) -> list[int]:
     """Return the row in the new order of every row in the old one."""
     start: dict[int, int] = {}
     at = 0
-    for k in places:
+    for k in order:
         start[k] = at
         at += found[k].dim
     return [start[k] + i for k, b in enumerate(found) for i in range(b.dim)]

@@ -123,7 +123,7 @@ def test_gradients(arm: cs.Robot) -> None:
     names = ("friction", "damping:left/elbow", "friction:right/shoulder", "mass:left/lower", "size:b0")
     world = scene(arm, True, parameters=names)
     values = [torch.tensor(world.setup.default(p)) for p in names]
-    x = touching(world, 16)[3]
+    x = touching(world, 16)[4]  # no row changes its state within reach of the differences
     control = torch.tensor([0.1, -0.2, 0.3, 0.4], dtype=D)
 
     def step(x: Tensor, u: Tensor, *given: Tensor) -> Tensor:

@@ -67,7 +67,8 @@ class BodyStep(PairwiseStep):
         on = b.concat(poses, pose_of_world), self._of_links(links, POSE)
         (self.poses,) = b.map(_on_link(), [on, (self.local, rows_of(len(links), POSE))], [None])
         v = SX.sym("v", self.carriers)
-        (self.reach,) = b.call(ca.Function("reach", [v], [REACH * self.setup.dt * ca.mmax(v)]), speeds)
+        fastest = ca.mmax(v) + self.correction_speed
+        (self.reach,) = b.call(ca.Function("reach", [v], [REACH * self.setup.dt * fastest]), speeds)
 
     def _of_links(self, links: Sequence[str], width: int, start: int = 0, size: int | None = None) -> np.ndarray:
         """Return the table of numbers start .. start + size of the bodies of some links, with `width` numbers per body."""

@@ -94,6 +94,11 @@ class PairwiseStep(ABC):
         self.bounces = not (found.is_constant() and float(found) == 0)
         return found
 
+    @property
+    def correction_speed(self) -> float:
+        """Largest speed [m/s] at which a split correction may move shapes on top of their velocities."""
+        return self.options.max_correction if self.options.correction == "split" else 0.0
+
     # --- contact points -------------------------------------------------------------------------------------------
 
     def points(self) -> tuple[Var, list[Var]]:

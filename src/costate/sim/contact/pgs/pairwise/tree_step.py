@@ -61,7 +61,7 @@ class TreeStep(PairwiseStep):
             "boxes": boxes,
             "friction": frictions,
             "restitution": restitution,
-            "reach": REACH * self.setup.dt * self.trees.fastest(self.links, speeds),
+            "reach": REACH * self.setup.dt * (self.trees.fastest(self.links, speeds) + self.correction_speed),
             "trees": self.trees.records(free),
             "link_records": self.trees.link_records(self.links),
         }

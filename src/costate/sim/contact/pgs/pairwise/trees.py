@@ -97,7 +97,7 @@ class Trees:
 
     @cached_property
     def slots(self) -> list[int]:
-        """Place of every velocity coordinate in a vector of `width` numbers per tree."""
+        """Index of every velocity coordinate in a vector of `width` numbers per tree."""
         at = {k: n * self.width + i for n, own in enumerate(self.members) for i, k in enumerate(own)}
         return [at[k] for k in range(self.symbols.setup.nv)]
 
