@@ -27,7 +27,7 @@ from costate.collision.shapes.solid import MassProperties, Points, from_faces, l
 from costate.draw.drawing import draw_model
 from costate.draw.recording import record
 from costate.model import ModelError, Transform
-from costate.model.model import SHAPE_SIZES
+from costate.model.shape import SHAPE_SIZES
 from costate.report.replay import recording_html
 
 D = torch.float64

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from costate.core.arrays import Array
 from costate.identify import Regressor
 from costate.model import Model, load_model
 from costate.robot.identified import with_parameters
 
-Array = NDArray[Any]
 TERMS = {"damping": (0.1, 0.5), "friction": (0.1, 0.5), "armature": (0.01, 0.05)}
 
 

@@ -8,11 +8,11 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import torch
+from torch import Tensor
 
 from costate.kernel import Kernel, ProgramBuilder
 from costate.kernel.ir.program import Program
 
-Tensor = torch.Tensor
 GRAVITY = 9.81
 
 

@@ -15,11 +15,10 @@ import pytest
 import torch
 from tests.kernel import programs
 from tests.kernel.programs import every_kind_inputs, positional, same_bits, spring_inputs
+from torch import Tensor
 
 from costate.kernel import Kernel
 from costate.kernel.calls.native import NativeCode
-
-Tensor = torch.Tensor
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
 from costate.model import Inertia, Joint, Link, Mimic, Model, Shape, Transform
-from costate.model.model import JOINT_SIZES
+from costate.model.joint import JOINT_SIZES
 
 INNER_KINDS = ("revolute", "continuous", "prismatic", "spherical", "planar", "fixed")
 """Joints inside the tree; a floating joint, if any, carries the base."""

@@ -6,7 +6,9 @@ import numpy as np
 from hypothesis import HealthCheck
 from hypothesis import strategies as st
 
-from costate.model.model import JOINT_SIZES, Inertia, Joint, Link, Mimic, Model, Transform
+from costate.model.joint import JOINT_SIZES, Joint, Mimic
+from costate.model.model import Inertia, Link, Model
+from costate.model.transform import Transform
 
 SLOW = (HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large)
 """Health checks that tracing a whole robot per example sets off."""

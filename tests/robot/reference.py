@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from costate.core.arrays import Array
 from costate.model import Model
-
-Array = np.ndarray
 
 
 def random_states(model: Model, batch: int, seed: int = 0) -> dict[str, torch.Tensor]:

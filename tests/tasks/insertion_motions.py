@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 
 import torch
+from torch import Tensor
 
 from costate.robot import Pose
 from costate.tasks.insertion import Insertion
 from costate.tasks.insertion.scene import ARM_Q, BOTTLE_LENGTH, BOTTLE_RADIUS, CLEARANCE, MOUTH_HEIGHT, SOCKET_XY
 from costate.train.episode import Stepper
 
-Tensor = torch.Tensor
 BORE = BOTTLE_RADIUS + CLEARANCE
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import torch
+from torch import Tensor
 
-Tensor = torch.Tensor
 Curve = Callable[[float], list[Tensor]]
 """A function of a number t that gives the outputs at t along a line."""
 

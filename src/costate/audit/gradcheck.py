@@ -17,12 +17,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 import torch
+from torch import Tensor
 
 from costate.audit.check import FLAT, Check, GradientReport, Tolerances
 from costate.audit.finite_difference import differences, largest, one_sided
 from costate.audit.rounding import terms
 
-Tensor = torch.Tensor
 Function = Callable[..., "Tensor | Sequence[Tensor]"]
 
 KINK = 1e-3

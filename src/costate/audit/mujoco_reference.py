@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from costate.core.arrays import Array
 from costate.model import Model
-
-Array = np.ndarray
 
 
 class Reference:

@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 import pinocchio as pin  # pyright: ignore[reportMissingImports]
 
-from costate.model.model import JOINT_SIZES, Joint, Model
+from costate.model.joint import JOINT_SIZES, Joint
+from costate.model.model import Model
 
 
 @dataclass(frozen=True)

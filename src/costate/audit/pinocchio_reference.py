@@ -10,13 +10,13 @@ import numpy as np
 import pinocchio as pin  # pyright: ignore[reportMissingImports]
 
 from costate.audit.pinocchio_model import Oracle, read_urdf, to_pinocchio
+from costate.core.arrays import Array
 from costate.model import Model
-from costate.model.model import JOINT_SIZES
+from costate.model.joint import JOINT_SIZES
 
 WORLD = pin.LOCAL_WORLD_ALIGNED
 FRICTION_SPEED = 1e-2
 """Speed at which smooth joint friction has nearly its full size [rad/s or m/s]."""
-Array = np.ndarray
 
 
 class Reference:

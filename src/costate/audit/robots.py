@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from costate.audit.audit import Audit, Watch, silent
 from costate.audit.budget import ALL, BUDGET, Checks, left_out, plan
@@ -25,7 +26,6 @@ from costate.physics.params import KINDS, Key
 from costate.robot import Robot
 from costate.robot.kernels import robot_kernel
 
-Tensor = torch.Tensor
 Values = Callable[[dict[str, np.ndarray], str], dict[str, np.ndarray]]
 """Engine: a function of (state, link) that gives quantities of one sample by name."""
 

@@ -12,8 +12,7 @@ import math
 from collections.abc import Callable
 
 import torch
-
-Tensor = torch.Tensor
+from torch import Tensor
 
 POINTS, ORDER = 12, 3
 """Number of values along a line, and order of their differences. One jump spoils ORDER + 1 of POINTS - ORDER differences, which is

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import casadi as ca
 import torch
+from torch import Tensor
 
 from costate.audit.zeros import APART, CLAMPED
 from costate.kernel import Kernel, ProgramBuilder
@@ -25,7 +26,6 @@ from costate.sim.setup import Setup, Symbols
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Tensor = torch.Tensor
 
 EXPLODES, VANISHES = 1e6, 1e-6
 """Sensitivities of the final state beyond which a gradient is of no use."""

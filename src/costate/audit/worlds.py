@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from costate.audit.audit import Audit, Watch, silent
 from costate.audit.check import GradientReport, Tolerances
@@ -17,8 +18,6 @@ from costate.robot import Robot
 from costate.sim import World
 from costate.sim.rollout import rollout_kernel, step_kernel
 from costate.sim.setup import SHAPE_PARAMETERS, Setup
-
-Tensor = torch.Tensor
 
 STIFF = Tolerances(finite_difference=1e-5, noise=1e-8, second_order=1e-3, float32=1e-2)
 """Tolerances for contact, which makes steps stiff: a millimetre is a hundred newtons, and differences have six digits at best."""

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from math import inf
 
-import torch
+from torch import Tensor
 
 from costate.sim import World
-
-Tensor = torch.Tensor
 
 APART = (
     "hard contact has no force before shapes touch; use contact=cs.Compliant(smoothing=...) with a smoothing of about the gap, "

@@ -17,7 +17,7 @@ from costate.collision.mesh.hull import mass_properties
 from costate.collision.mesh.triangles import heights_mesh
 from costate.collision.shapes import Box, Capsule, Cylinder, Ellipsoid, Part, Plane, Socket, Solid, Sphere
 from costate.collision.shapes.solid import MassProperties
-from costate.model.model import SHAPE_SIZES, Shape
+from costate.model.shape import SHAPE_SIZES, Shape
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ import numpy as np
 
 from costate.collision.mesh.triangles import UNIT
 from costate.core.arrays import Array
+from costate.core.names import unknown
 from costate.draw.camera import Camera, framing
 from costate.draw.marks import TRAIL, Mark, arrow, trail
 from costate.draw.poses import Motion
@@ -86,7 +87,7 @@ def render_recording(
     path = Path(path)
     write = writer_for(path)
     if theme not in THEMES:
-        raise ValueError(f"unknown theme {theme!r}; use one of {', '.join(THEMES)}")
+        raise ValueError(unknown("theme", theme, THEMES))
     motion = recording.motion
     still = path.suffix.lower() in STILLS
     chosen = [range(motion.frames)[frame]] if still else _film_frames(motion.times, fps)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import casadi as ca
-import torch
 from casadi import SX
+from torch import Tensor
 
 from costate.kernel import Kernel
 from costate.model import Model
@@ -16,8 +16,6 @@ from costate.physics import Parameters
 from costate.physics.integrate import difference, integrate
 from costate.physics.kinematics import link_poses, link_velocities
 from costate.sim import World
-
-Tensor = torch.Tensor
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,14 +13,14 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import torch
+from torch import Tensor
 
+from costate.core.names import unknown
 from costate.optimise.cost import Cost
 from costate.optimise.feedback import control_box
 from costate.optimise.solution import OptimiserOptions, Run, Solution
 from costate.optimise.transcription import METHODS, Limit, Transcription, input_columns, total
 from costate.sim import World
-
-Tensor = torch.Tensor
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,7 +206,7 @@ def _solution(run: Run, program: Transcription, found, stats: Mapping[str, Any],
 
 def _check_options(cost: Cost | None, steps: int, options: DirectOptions) -> None:
     if options.method not in METHODS:
-        raise ValueError(f"unknown method '{options.method}': use one of {', '.join(METHODS)}")
+        raise ValueError(unknown("method", options.method, METHODS))
     if options.method == "shooting" and (options.minimum_time or options.duration):
         raise ValueError(
             "shooting takes steps of the world's own length: use method='collocation' to choose the duration"

@@ -7,6 +7,7 @@ from typing import Any
 import casadi as ca
 import torch
 from casadi import SX
+from torch import Tensor
 
 from costate.kernel import Kernel, ProgramBuilder
 from costate.kernel.ir.program import DYNAMIC, Program
@@ -15,9 +16,6 @@ from costate.sim import Torque, World
 from costate.sim.inputs import Params
 from costate.sim.setup import Setup
 from costate.sim.step import step_program
-
-Tensor = torch.Tensor
-
 
 INSIDE = 1 - 1e-9
 """Fraction of an effort limit that is used: at the limit itself the clamp has two one-sided derivatives, just inside only one."""

@@ -18,12 +18,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from costate.optimise.conjugate import conjugate_gradients
 from costate.optimise.solution import OptimiserOptions, Run, Solution
 from costate.optimise.unknowns import Unknowns
 
-Tensor = torch.Tensor
 Residuals = Callable[[Any], Mapping[str, Tensor]]
 
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch import Tensor
 
+from costate.core.names import unknown
 from costate.optimise.lbfgs import LBFGS
 from costate.optimise.solution import OptimiserOptions, Run, Solution
 from costate.optimise.unknowns import Unknowns
-
-Tensor = torch.Tensor
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,7 +189,7 @@ def _lbfgs(objective: Objective, x0: Any, options: GradientOptions, run: Run) ->
 
 def _check(options: GradientOptions) -> None:
     if options.method not in (*METHODS, "lbfgs"):
-        raise ValueError(f"unknown method '{options.method}': use one of {', '.join([*METHODS, 'lbfgs'])}")
+        raise ValueError(unknown("method", options.method, [*METHODS, "lbfgs"]))
     if not options.lr > 0:
         raise ValueError(f"lr={options.lr}; expected a positive number")
     if options.method == "lbfgs" and options.bounds is not None:

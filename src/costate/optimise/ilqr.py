@@ -23,14 +23,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from costate.optimise.cost import Cost
 from costate.optimise.feedback import Feedback, control_box
 from costate.optimise.riccati import riccati_kernel
 from costate.optimise.solution import OptimiserOptions, Run, Solution
 from costate.sim import World
-
-Tensor = torch.Tensor
 
 FEW = 2
 """Number of problems up to which the backward pass uses the shortest vectors; with longer ones unused lanes fill the cache."""

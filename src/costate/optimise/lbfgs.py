@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
+from torch import Tensor
 
-Tensor = torch.Tensor
 Objective = Callable[[Tensor], tuple[Tensor, Tensor]]
 
 ARMIJO, CURVATURE = 1e-4, 0.9

@@ -9,11 +9,11 @@ from typing import Any, Protocol
 
 import numpy as np
 import torch
+from torch import Tensor
 
+from costate.core.names import unknown
 from costate.optimise.solution import OptimiserOptions, Run, Solution
 from costate.optimise.unknowns import Unknowns
-
-Tensor = torch.Tensor
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +46,7 @@ def search(loss: Callable[[Any], Tensor], x0: Any, options: SearchOptions = Sear
     """
     unknowns = Unknowns(x0)
     if options.method not in METHODS:
-        raise ValueError(f"unknown method '{options.method}': use one of {', '.join(METHODS)}")
+        raise ValueError(unknown("method", options.method, METHODS))
     if options.batched and unknowns.is_module:
         raise ValueError("a module has one set of weights: use batched=False with it")
     start = unknowns.rows(None)

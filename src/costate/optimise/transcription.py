@@ -21,14 +21,13 @@ from dataclasses import dataclass
 
 import casadi as ca
 import numpy as np
-import torch
 from casadi import SX
+from torch import Tensor
 
 from costate.optimise.cost import Cost, Point
 from costate.optimise.symbolic import inverse_function, slope_function, step_function
 from costate.sim import World
 
-Tensor = torch.Tensor
 Limit = tuple[Callable[[Point], SX], range]
 """Limit on a motion: a function of a point that returns a column, which must not be positive, and the times of 0 ... T at which it
 holds. The point has no control; point["time"] is the time [s]."""

@@ -7,10 +7,8 @@ from math import prod
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.func import functional_call
-
-Tensor = torch.Tensor
 
 
 class Unknowns:

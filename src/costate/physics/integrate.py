@@ -10,7 +10,8 @@ import numpy as np
 from casadi import SX
 from numpy.typing import NDArray
 
-from costate.model.model import Joint, Model
+from costate.model.joint import Joint
+from costate.model.model import Model
 from costate.physics.joints import JOINTS, JointKind
 
 

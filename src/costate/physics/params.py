@@ -14,7 +14,8 @@ import numpy as np
 from casadi import SX
 from numpy.typing import NDArray
 
-from costate.model.model import Joint, Link, Model
+from costate.model.joint import Joint
+from costate.model.model import Link, Model
 
 # Parameter -> (kind of its owner, shape). Units and frames: see `Joint` and `Inertia` in costate.model.
 KINDS: dict[str, tuple[str, tuple[int, int]]] = {

@@ -31,7 +31,8 @@ import casadi as ca
 import numpy as np
 from casadi import SX
 
-from costate.model.model import Joint, Model
+from costate.model.joint import Joint
+from costate.model.model import Model
 from costate.physics.algebra.inertia import Inertia
 from costate.physics.algebra.spatial import basis, rotate_matrix, zeros
 from costate.physics.joints import JOINTS, JointKind

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from costate.collision.shapes import Solid
+from costate.core.names import unknown
 from costate.model import Model, Shape, Transform
 from costate.robot import Robot
 from costate.sim.integrate.table import INTEGRATORS
@@ -96,7 +97,7 @@ def named_robots(robots: Sequence[Robot] | Mapping[str, Robot]) -> dict[str, Rob
 def check_options(integrator: str, substeps: int, dt: float) -> None:
     """Raise an error unless these are an integrator, a number of substeps and a control step."""
     if integrator not in INTEGRATORS:
-        raise ValueError(f"unknown integrator '{integrator}': use one of {', '.join(INTEGRATORS)}")
+        raise ValueError(unknown("integrator", integrator, INTEGRATORS))
     if not isinstance(substeps, Integral) or not isinstance(dt, Real):
         raise TypeError(f"substeps is {substeps!r} and dt is {dt!r}; expected a whole number, and a number of seconds")
     if substeps < 1 or not dt > 0:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 from costate.model import Model
-
-Tensor = torch.Tensor
 
 LARGEST = 1e8
 """Entries of a state beyond this [m, rad, m/s, rad/s] mean that the step diverges."""

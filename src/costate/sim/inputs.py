@@ -8,12 +8,12 @@ from functools import cache
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from costate.robot import Robot
 from costate.robot.learnable import Learnable, input_name
 from costate.sim.setup import Setup
 
-Tensor = torch.Tensor
 Params = Mapping[str, Tensor] | None
 Wrenches = Mapping[str, Tensor] | None
 

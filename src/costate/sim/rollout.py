@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import torch
+from torch import Tensor
 
 from costate.kernel import Kernel, ProgramBuilder
 from costate.kernel.ir.program import DYNAMIC, Program
 from costate.sim.setup import Setup
 from costate.sim.step import given_inputs, step_inputs, step_program
-
-Tensor = torch.Tensor
 
 
 def step_kernel(setup: Setup) -> Kernel:

@@ -14,6 +14,7 @@ import casadi as ca
 import numpy as np
 import torch
 from casadi import SX
+from torch import Tensor
 
 from costate.collision.shapes import FAR
 from costate.kernel import Kernel, ProgramBuilder
@@ -27,8 +28,6 @@ from costate.sim.scene.scene import Collider
 from costate.sim.setup import Setup, Symbols
 from costate.sim.step import first_substep
 from costate.sim.world import World
-
-Tensor = torch.Tensor
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from costate.core.fork import cached_property
 from costate.kernel import Kernel
@@ -38,7 +39,6 @@ from costate.sim.rollout import check_checkpoint, rollout_kernel, step_kernel, s
 from costate.sim.scene.scene import Body, Collide, Static, make_scene
 from costate.sim.setup import Setup, Symbols
 
-Tensor = torch.Tensor
 Policy = Callable[[Tensor, int], Tensor]
 """A policy maps (state (..., nx), number of the step) -> control (..., nu)."""
 

@@ -13,6 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from costate.core.fork import cached_property
 from costate.model import Model, Transform
@@ -37,8 +38,6 @@ from costate.sim import PGS, Compliant, Static, Torque, World
 from costate.sim.scene.shapes import cylinder, plane
 from costate.tasks.numbers import TARGET, normal
 from costate.train.solve.problems import Problems, Solvable
-
-Tensor = torch.Tensor
 
 RADIUS, MASS = 0.03, 0.1
 """Radius and mass of the ball [m, kg]."""

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from costate.core.fork import cached_property
 from costate.model import Model, load_model
@@ -21,8 +22,6 @@ from costate.sim import PGS, Static, Torque, World
 from costate.sim.scene.shapes import plane
 from costate.tasks.numbers import normal, uniform
 from costate.train.solve.problems import Problems, Solvable
-
-Tensor = torch.Tensor
 
 Z95 = 1.96
 """Standard deviations to each side that hold 95 % of a normal distribution."""

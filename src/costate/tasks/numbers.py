@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-
-Tensor = torch.Tensor
+from torch import Tensor
 
 TARGET = (0.2, 0.7, 0.3, 1.0)
 """Colour of marks that say where something has to go; nothing touches them."""

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 import casadi as ca
 import torch
+from torch import Tensor
 
 from costate.core.fork import cached_property
 from costate.model.builtin.pendulum import LENGTH, MASS
@@ -19,8 +20,6 @@ from costate.robot import Robot, load_robot
 from costate.sim import World
 from costate.tasks.numbers import interpolate, normal
 from costate.train.solve.problems import Motions, Problems, Solvable
-
-Tensor = torch.Tensor
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import casadi as ca
 import numpy as np
 import torch
+from torch import Tensor
 
 from costate.core.fork import cached_property
 from costate.model import Model, Transform
@@ -25,8 +26,6 @@ from costate.sim import PGS, Body, Static, VelocityServo, World
 from costate.sim.scene.shapes import box, plane, sphere
 from costate.tasks.numbers import TARGET, interpolate, uniform
 from costate.train.solve.problems import Motions, Problems, Solvable
-
-Tensor = torch.Tensor
 
 SIZE, RADIUS = 0.2, 0.03
 """Sizes of the box and of the finger [m]."""

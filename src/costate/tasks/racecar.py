@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
+from torch import Tensor
 
 from costate.core.fork import cached_property
 from costate.robot import Robot, load_robot
@@ -18,8 +19,6 @@ from costate.sim import PGS, PositionServo, Static, VelocityServo, World
 from costate.sim.scene.shapes import box, plane
 from costate.tasks.numbers import TARGET, uniform
 from costate.train.solve.problems import Problems, Solvable
-
-Tensor = torch.Tensor
 
 BRAKE = VelocityServo(gain=10.0, gravity_compensation=False)
 STEERING = PositionServo(stiffness=100.0, damping=2.0, gravity_compensation=False)

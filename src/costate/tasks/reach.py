@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
+from torch import Tensor
 
 from costate.core.fork import cached_property
 from costate.model import Shape, Transform
@@ -20,8 +21,6 @@ from costate.sim import Static, World
 from costate.sim.scene.shapes import box, capsule, sphere
 from costate.tasks.numbers import TARGET, uniform
 from costate.train.solve.problems import Problems, Solvable
-
-Tensor = torch.Tensor
 
 HAND = "panda_hand"
 ARM = 7

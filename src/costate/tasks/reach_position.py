@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from costate.core.fork import cached_property
 from costate.robot import Robot, load_robot
@@ -21,8 +21,6 @@ from costate.train.episode import Trajectory, Verdict
 from costate.train.network import Names, Network, Scaling
 from costate.train.plan import Iteration, TrainOptions
 from costate.train.trainable import Trainable
-
-Tensor = torch.Tensor
 
 TOOL = "tool0"
 SPEED = 0.95

@@ -14,6 +14,7 @@ from typing import ClassVar
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from costate.core.fork import cached_property
 from costate.model import load_model
@@ -22,8 +23,6 @@ from costate.sim import PGS, Body, PositionServo, Static, Torque, World
 from costate.sim.scene.shapes import sphere
 from costate.tasks.numbers import TARGET, interpolate, normal
 from costate.train.solve.problems import Problems, Solvable
-
-Tensor = torch.Tensor
 
 RADIUS, MASS = 0.03, 0.1
 """Radius and mass of the ball [m, kg]."""

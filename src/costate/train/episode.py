@@ -7,12 +7,12 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import torch
+from torch import Tensor
 
 if TYPE_CHECKING:
     from costate.sim.setup import Setup
     from costate.train.trainable import Trainable
 
-Tensor = torch.Tensor
 Controller = Callable[[Tensor], Tensor]
 """Function of an observation (..., n) that returns an action (..., m), usually in [-1, 1]."""
 

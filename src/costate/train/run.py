@@ -24,8 +24,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch import nn
+from torch import Tensor, nn
 
 from costate.core.files import from_json, read_json, write_json
 from costate.core.tensors import read_tensors, write_tensors
@@ -39,8 +38,6 @@ FORMAT = 1
 
 FILE = "task.py"
 """Copy of the file that a task of the user's own is in."""
-
-Tensor = torch.Tensor
 
 
 @dataclass(frozen=True)

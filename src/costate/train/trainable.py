@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from costate.core.fork import cached_property
 from costate.train.episode import Episodes, Metrics, Stepper, Trajectory, Verdict, summarise
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from costate.train.run import Run
     from costate.train.trainer import Watching
 
-Tensor = torch.Tensor
 Cases = Mapping[str, Callable[[int, torch.Generator], Episodes]]
 """Named ways in which a world may differ: number of episodes, random numbers -> held-out episodes."""
 

@@ -13,6 +13,7 @@ from io import FileIO
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from costate.core.files import locked
 from costate.train.controller import save_policy
@@ -23,7 +24,6 @@ from costate.train.policy import acting
 from costate.train.run import Checkpoint, Run
 from costate.train.streams import generator
 
-Tensor = torch.Tensor
 Watch = Callable[[dict[str, Any]], None]
 """Function that is given each row of metrics as it is written."""
 Watching = Callable[[Run], AbstractContextManager[Watch]]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from costate.train.controller import load_policy
 from costate.train.episode import Trajectory
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from costate.train.run import Run
     from costate.train.trainable import Trainable
 
-Tensor = torch.Tensor
 
 STAY = 0.5
 """Time between the end of an episode and the next start [s]."""

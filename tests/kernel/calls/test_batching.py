@@ -8,12 +8,11 @@ import pytest
 import torch
 from tests.kernel import programs
 from tests.kernel.programs import same_bits, spring_inputs, spring_torch
+from torch import Tensor
 
 from costate.kernel import Kernel, ProgramBuilder
 from costate.kernel.calls import general
 from costate.kernel.calls.descriptors import describe
-
-Tensor = torch.Tensor
 
 
 @pytest.fixture(scope="module")

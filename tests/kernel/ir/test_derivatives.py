@@ -12,11 +12,11 @@ import torch
 from tests.gradients import check_gradients
 from tests.kernel import programs
 from tests.kernel.programs import positional, same_bits, spring_inputs, spring_torch
+from torch import Tensor
 from torch.func import grad, hessian, jacfwd, jacrev, jvp, vjp, vmap
 
 from costate.kernel import Kernel, ProgramBuilder
 
-Tensor = torch.Tensor
 TOLERANCE = 1e-12
 """Both sides are exact derivatives in float64; a few hundred roundings apart."""
 

@@ -18,13 +18,13 @@ import pytest
 import torch
 from tests.kernel import programs
 from tests.kernel.programs import every_kind_inputs, same_bits, spring_inputs
+from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from costate.kernel import Kernel
 from costate.kernel.machine import workers as workers_module
 from costate.kernel.machine.workers import WorkerPool
 
-Tensor = torch.Tensor
 LIMIT = 300
 """Seconds after which a process counts as hanging, on a busy machine, too."""
 

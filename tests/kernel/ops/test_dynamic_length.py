@@ -9,11 +9,11 @@ import pytest
 import torch
 from tests.gradients import check_gradients
 from tests.kernel.programs import positional, same_bits
+from torch import Tensor
 
 from costate.kernel import Kernel, ProgramBuilder, link
 from costate.kernel.ir.program import DYNAMIC
 
-Tensor = torch.Tensor
 LENGTHS = (1, 2, 7, 40)
 
 

@@ -10,11 +10,9 @@ import pytest
 import torch
 from tests.gradients import check_gradients
 from tests.kernel.programs import assert_as_interpreted, interpreted, positional, same_bits, uniform
+from torch import Tensor
 
 from costate.kernel import Kernel, ProgramBuilder
-
-Tensor = torch.Tensor
-
 
 # --- scan -------------------------------------------------------------------------------------------------------------
 

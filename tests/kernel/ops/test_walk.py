@@ -8,10 +8,9 @@ import pytest
 import torch
 from tests.gradients import check_gradients
 from tests.kernel.programs import assert_as_interpreted, uniform
+from torch import Tensor
 
 from costate.kernel import Kernel, ProgramBuilder
-
-Tensor = torch.Tensor
 
 NODES, ROUNDS = 6, 3
 LINKS = np.array([[i, (i + 1) % NODES] for i in range(NODES)] + [[0, 3], [4, 1]])

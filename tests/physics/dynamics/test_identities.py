@@ -11,7 +11,8 @@ from hypothesis import assume, given, settings
 from tests.physics.evaluate import call, evaluate
 from tests.physics.strategies import SLOW, random_models, random_rotation, random_state
 
-from costate.model.model import Model, Transform
+from costate.model.model import Model
+from costate.model.transform import Transform
 from costate.physics import Parameters, Passive
 from costate.physics.dynamics.crba import crba
 from costate.physics.dynamics.energy import kinetic_energy, potential_energy

@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 from costate.collision.mesh.fields import Grid
 from costate.collision.mesh.hull import VERTICES, Hull, hull_of
 from costate.collision.mesh.triangles import Mesh, creased
+from costate.core.arrays import Array
 from costate.core.files import checksum, seal, unseal, write_private
 from costate.kernel.machine.cache import cache_path
-
-Array = NDArray[np.float64]
 
 CELLS = 24
 """Cells of a grid along its longest side, unless told."""

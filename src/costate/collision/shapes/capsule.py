@@ -12,7 +12,7 @@ from costate.collision.mesh.triangles import unit_sphere, unit_tube
 from costate.collision.shapes import rays
 from costate.collision.shapes.convex import Convex, Flats, side_flats, sign
 from costate.collision.shapes.solid import MassProperties, Number, Part, Points, length, sizes
-from costate.model.model import Transform
+from costate.model.transform import Transform
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ from casadi import SX
 
 from costate.collision.shapes.rays import FAR
 from costate.collision.shapes.solid import Number, Points, Solid
-from costate.model.model import Transform
+from costate.model.transform import Transform
 
 ON_SURFACE = 1e-9
 """Distance outside at which a point still belongs to a solid [m]."""

@@ -11,7 +11,7 @@ from casadi import SX
 from costate.collision.mesh.triangles import unit_box
 from costate.collision.shapes import rays
 from costate.collision.shapes.solid import Part, Solid
-from costate.model.model import Transform
+from costate.model.transform import Transform
 
 SLAB = 4.0
 """Edge of the square that is drawn for a plane which is not the ground [m]."""

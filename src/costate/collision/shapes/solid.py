@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from costate.collision.mesh.triangles import Mesh
 from costate.collision.shapes.rays import FAR, Interval, first_hit
-from costate.model.model import Transform
+from costate.model.transform import Transform
 
 TINY = 1e-24
 """Square that is added under square roots [m^2]: less than rounding for lengths above a tenth of a millimetre, and large enough

@@ -11,6 +11,7 @@ from typing import Literal
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from costate.core.fork import cached_property
 from costate.robot import Pose, Robot
@@ -31,8 +32,6 @@ from costate.tasks.insertion.scene import (
     table,
 )
 from costate.train.trainable import Trainable
-
-Tensor = torch.Tensor
 
 COMMAND_LIMIT = 0.95
 """Commanded velocities stay below this fraction of the joint's limit: moving arms push each other's joints a little beyond."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import gymnasium
 import torch
+from torch import Tensor
 
 from costate.tasks.insertion.cell import InsertionOptions
 from costate.tasks.insertion.loss import BELOW_FROM, InsertionWeights, below, goal_terms, outside, too_fast
@@ -19,8 +20,6 @@ from costate.tasks.insertion.scene import ARM_V
 from costate.tasks.insertion.task import Insertion
 from costate.train.environments import batch as batches
 from costate.train.environments.environment import Environment
-
-Tensor = torch.Tensor
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
+from torch import Tensor
 
 from costate.tasks.insertion.scene import ARM_V, BOTTLE_MASS
 from costate.train import episode
@@ -14,8 +15,6 @@ from costate.train.episode import Controller, Stepper, Trajectory, rollout
 
 if TYPE_CHECKING:
     from costate.tasks.insertion.task import Insertion
-
-Tensor = torch.Tensor
 
 
 @dataclass(frozen=True)

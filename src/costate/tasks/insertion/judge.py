@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
+from torch import Tensor
 
 from costate.tasks.insertion.scene import ARM_Q, ARM_V
 from costate.train import episode
@@ -14,7 +15,6 @@ from costate.train.episode import Trajectory
 if TYPE_CHECKING:
     from costate.tasks.insertion.task import Insertion
 
-Tensor = torch.Tensor
 
 MAX_ERROR, MAX_SPEED = 5e-4, 0.01
 """Largest error [m], and largest speed against the socket [m/s], of a success."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
+from torch import Tensor
 
 from costate.tasks.insertion.scene import ARM_V, BOTTLE_RADIUS, CLEARANCE, DEPTH
 from costate.train.episode import Trajectory
@@ -20,7 +21,6 @@ from costate.train.episode import Trajectory
 if TYPE_CHECKING:
     from costate.tasks.insertion.task import Insertion
 
-Tensor = torch.Tensor
 
 POSITION_UNIT, TILT_UNIT, SPEED_UNIT = 5e-4, 0.005, 0.01
 """Units of the terms: the error success allows [m], a third of the tilt [rad], the speed [m/s]."""

@@ -6,11 +6,9 @@ from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
-from torch import nn
+from torch import Tensor, nn
 
 from costate.tasks.insertion.scene import ACTION, OBSERVATION
-
-Tensor = torch.Tensor
 
 
 class Policy(nn.Module):

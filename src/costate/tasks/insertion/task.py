@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from costate.core.fork import cached_property
 from costate.sim import World
@@ -28,8 +28,6 @@ from costate.train.plan import Iteration
 from costate.train.run import Run
 from costate.train.trainable import Cases, Variant
 from costate.train.trainer import Watching
-
-Tensor = torch.Tensor
 
 
 class Insertion(Cell):

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from costate.train.episode import Trajectory
 from costate.train.trainable import Trainable
-
-Tensor = torch.Tensor
 
 
 class Batch:

@@ -9,12 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-import torch
+from torch import Tensor
 
 from costate.sim import World
 from costate.train.task import Task
-
-Tensor = torch.Tensor
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
+from costate.core.names import unknown
 from costate.optimise.direct import DirectOptions
 from costate.optimise.gauss_newton import GaussNewtonOptions
 from costate.optimise.ilqr import ILQROptions
@@ -112,5 +113,5 @@ RECIPES: dict[str, Recipe] = {
 def recipe(name: str) -> Recipe:
     """Return the row of a task."""
     if name not in RECIPES:
-        raise ValueError(f"unknown task '{name}': use one of {', '.join(RECIPES)}")
+        raise ValueError(unknown("task", name, RECIPES))
     return RECIPES[name]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from costate.optimise.cost import Cost
 from costate.optimise.direct import DirectOptions
@@ -18,9 +19,6 @@ from costate.optimise.solution import Solution
 from costate.train.solve.least_time import least_times
 from costate.train.solve.problems import Problems, Solvable
 from costate.train.solve.recipes import recipe
-
-Tensor = torch.Tensor
-
 
 SETTLED = 0.05
 """A cost has settled when it stays within this part of its last value."""

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 import torch
 from tests.gradients import check_gradients
+from torch import Tensor
 
 import costate as cs
 from costate.model import Inertia, Joint, Link, Model
-
-Tensor = torch.Tensor
 
 
 def box_world(cone: str, iterations: int = 50) -> cs.World:

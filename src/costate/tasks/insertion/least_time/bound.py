@@ -20,6 +20,7 @@ from typing import Any, ClassVar
 
 import casadi as ca
 import torch
+from torch import Tensor
 
 from costate.core.fork import cached_property
 from costate.optimise.direct import DirectOptions
@@ -46,8 +47,6 @@ from costate.tasks.insertion.task import Insertion
 from costate.train.solve.least_time import least_times
 from costate.train.solve.problems import Solvable, Timed
 from costate.train.streams import CHUNK, generator
-
-Tensor = torch.Tensor
 
 VELOCITY_SLACK = 1.001
 """Factor of the velocity limits, as in judging."""

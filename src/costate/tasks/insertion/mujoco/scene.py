@@ -16,6 +16,7 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from costate.model import Shape, Transform
 from costate.model.mjcf.writer import add_body, add_geom, numbers
@@ -39,8 +40,6 @@ from costate.tasks.insertion.scene import (
 )
 from costate.tasks.insertion.task import Insertion
 from costate.train.episode import Controller, Trajectory
-
-Tensor = torch.Tensor
 
 FACETS = 96
 """Number of facets of the bore."""

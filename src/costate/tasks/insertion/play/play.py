@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from costate.tasks.insertion.play.servo import Servo
 from costate.tasks.insertion.scene import ARM_Q, SOCKET_V, SOCKET_XY
@@ -19,7 +20,6 @@ from costate.viewer.view import Page
 if TYPE_CHECKING:
     import viser
 
-Tensor = torch.Tensor
 
 STAY, BACK = 0.6, 0.9
 """Time that the bottle stays seated, and that the arm takes to go back [s]."""

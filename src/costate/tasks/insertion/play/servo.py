@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 from costate.tasks.insertion import Insertion
 from costate.tasks.insertion.scene import ARM_Q, ARM_V, BOTTLE_LENGTH, SEAT_HEIGHT, SOCKET_V, SOCKET_XY
-
-Tensor = torch.Tensor
 
 
 class Servo:

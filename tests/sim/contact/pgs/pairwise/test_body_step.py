@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import torch
 from tests.gradients import check_gradients
+from torch import Tensor
 
 import costate as cs
 from costate.sim.contact.pgs.pairwise.choice import is_pairwise
 
-Tensor = torch.Tensor
 HEIGHTS = (0.1, 0.12, 0.14)
 
 

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 import torch
 from tests.gradients import check_gradients
+from torch import Tensor
 
 import costate as cs
 from costate.model import Transform
 from costate.sim.contact.pgs.pairwise.choice import is_pairwise
 
-Tensor = torch.Tensor
 D = torch.float64
 LINK = (
     '<link name="{0}"><inertial><origin xyz="0.2 0 0"/><mass value="{1}"/>'
