@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import casadi as ca
 import numpy as np
 import pytest
@@ -13,7 +15,14 @@ from costate.kernel import ProgramBuilder
 from costate.kernel.ir.program import DYNAMIC, Program
 from costate.kernel.ir.straight import Straight
 
-torch.set_default_dtype(torch.float64)
+
+@pytest.fixture(autouse=True)
+def float64() -> Iterator[None]:
+    """Make new tensors float64 in these tests, and only in these."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(before)
 
 
 def turn(a: SX, b: SX) -> SX:
