@@ -96,15 +96,15 @@ def test_steps_are_mujocos(robot):
 def test_other_models_keep_to_the_lists(robot):
     world = cs.World({"robot": robot}, self_collision=True)
     assert pairs_of(world) == EXPECTED
-    tool = next(t for t in world._touches if "peg" in {c.shape.name for c in _shapes(world, t)})
+    tool = next(t for t in world._contacts if "peg" in {c.shape.name for c in _shapes(world, t)})
     assert float(tool.friction) == 1.0  # the pair's, not the larger of the two
-    rub = next(t for t in world._touches if {c.shape.name for c in _shapes(world, t)} == {"tool", "floor"})
+    rub = next(t for t in world._contacts if {c.shape.name for c in _shapes(world, t)} == {"tool", "floor"})
     assert float(rub.friction) == 0.3
     assert pairs_of(cs.World({"robot": robot})) == set()  # all of them are its own
 
 
-def _shapes(world: cs.World, touch) -> list:
-    return [c for c in world.setup.scene.colliders if c.name in touch.shapes]
+def _shapes(world: cs.World, contact) -> list:
+    return [c for c in world.setup.scene.colliders if c.name in contact.shapes]
 
 
 def test_scenery_of_a_floating_robot(tmp_path: Path):
