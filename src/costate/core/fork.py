@@ -1,7 +1,8 @@
 """Forked processes: a child has its parent's memory, but only the thread that forked.
 
 A lock that another thread holds at that moment is never released in the child. So the locks of Python code are renewed there
-(`lock`, `cached_property`). LLVM's own state would be left half changed: a fork waits until no thread is inside LLVM (`LLVM`).
+(`lock`, `cached_property`). LLVM and CasADi have locks and states of their own, which would be left half changed: a fork waits until
+no thread compiles (`COMPILING`).
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from weakref import WeakSet
 T = TypeVar("T")
 
 _locks: WeakSet[Any] = WeakSet()
-LLVM = threading.RLock()
-"""Lock that is held while LLVM compiles or links one object file: for a second at most."""
+COMPILING = threading.RLock()
+"""Lock that is held while CasADi differentiates and lowers one program, or LLVM compiles or links one object file."""
 
 
 def lock() -> Any:
@@ -42,4 +43,4 @@ def _free_locks() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_free_locks)
-    os.register_at_fork(before=LLVM.acquire, after_in_parent=LLVM.release, after_in_child=LLVM.release)
+    os.register_at_fork(before=COMPILING.acquire, after_in_parent=COMPILING.release, after_in_child=COMPILING.release)

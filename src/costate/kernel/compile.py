@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import time
 
+from costate.core.fork import COMPILING
 from costate.kernel.codegen.driver import Layout, emit_kernel
 from costate.kernel.codegen.names import Names
 from costate.kernel.codegen.stages import WRITERS
@@ -27,8 +28,9 @@ from costate.kernel.passes.optimize import optimize
 def compile_program(program: Program, layout: Layout, target: Target, dtype: str) -> Artifact:
     """Compile for a CPU and a number type."""
     start = time.perf_counter()
-    program = optimize(program)
-    unit, workspace = lower_program(program, layout, target, dtype)
+    with COMPILING:
+        program = optimize(program)
+        unit, workspace = lower_program(program, layout, target, dtype)
     images = [object_code(main_text(unit, target), target), *compile_chunks(unit.chunks, target, dtype)]
     work, step_work = unit.work(program)
     imports = tuple(unit.imports())

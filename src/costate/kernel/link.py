@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
+from costate.core.fork import COMPILING
 from costate.kernel.calls.native import NativeCode
 from costate.kernel.codegen.driver import Layout
 from costate.kernel.codegen.names import Names
@@ -34,7 +35,9 @@ def artifact_of(recipe: Recipe, layout: Layout, dtype: str, target: Target) -> A
     key = disk.entry_key(recipe.key, layout, dtype, target)
     artifact = disk.load(key)
     if artifact is None:
-        artifact = compile_program(recipe.build(), layout, target, dtype)
+        with COMPILING:
+            program = recipe.build()
+        artifact = compile_program(program, layout, target, dtype)
         disk.store(key, artifact)
     return artifact
 

@@ -8,7 +8,7 @@ from itertools import count
 
 import llvmlite.binding as llvm
 
-from costate.core.fork import LLVM
+from costate.core.fork import COMPILING
 from costate.kernel.machine.target import Target, initialize
 from costate.kernel.vecmath import FUNCTIONS, math_module, symbol
 
@@ -31,7 +31,7 @@ def module_text(target: Target, functions: list[str], declarations: set[str], gl
 
 def object_code(text: str, target: Target) -> bytes:
     """Compile IR text. No optimisation passes: the code is straight and already optimised."""
-    with LLVM:
+    with COMPILING:
         return _emit(text, target)
 
 
@@ -50,7 +50,7 @@ class Library:
     """Loaded object code. `address(name)` of a function; the code lives as long as this object."""
 
     def __init__(self, images: list[bytes], exports: list[str], imports: dict[str, int], keep: object = None):
-        with LLVM:
+        with COMPILING:
             builder = llvm.JITLibraryBuilder()
             for image in images:
                 builder.add_object_img(image)
@@ -69,7 +69,7 @@ class Library:
 
     def __del__(self) -> None:
         if not sys.is_finalizing():  # then, a thread may hold it that does not run any more
-            with LLVM:
+            with COMPILING:
                 self.__dict__.pop("_tracker", None)
 
 
