@@ -1,8 +1,8 @@
 """Forked processes: a child has its parent's memory, but only the thread that forked.
 
 A lock that another thread holds at that moment is never released in the child. So the locks of Python code are renewed there
-(`lock`, `cached_property`). LLVM and CasADi have locks and states of their own, which would be left half changed: a fork waits until
-no thread compiles (`COMPILING`).
+(`lock`, `cached_property`). LLVM and CasADi have locks and states of their own, which would be left half changed: a fork waits
+until no thread compiles (`COMPILING`).
 """
 
 from __future__ import annotations
