@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from costate import __version__
-from costate.train.formula import ACTIVATIONS, in_c
 from costate.train.network import Layer, Network
+from costate.train.network.formula import ACTIVATIONS, in_c
 
 WIDTH = 116
 """Width of a line of numbers."""

@@ -9,8 +9,8 @@ from typing import Any, Literal
 import numpy as np
 
 from costate import __version__
-from costate.train.formula import ACTIVATIONS, Node, in_onnx
 from costate.train.network import Layer, Network
+from costate.train.network.formula import ACTIVATIONS, Node, in_onnx
 
 OPSET, IR = 17, 8
 """Versions of the format, old enough for every runtime in use."""

@@ -16,8 +16,8 @@ from torch import nn
 
 from costate.export import write_c_header, write_onnx
 from costate.export.onnx_file import TOLERANCE, onnx_difference
-from costate.train.formula import ACTIVATIONS
 from costate.train.network import Network, Scaling
+from costate.train.network.formula import ACTIVATIONS
 
 COMPILER = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 INPUTS, HIDDEN, OUTPUTS = 5, 12, 3

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from costate.train.formula import ACTIVATIONS, in_numpy
+from costate.train.network.formula import ACTIVATIONS, in_numpy
 
 Floats = np.ndarray
 Names = tuple[tuple[str, str], ...]
