@@ -7,7 +7,7 @@ from casadi import SX
 
 from costate.kernel import Kernel, ProgramBuilder
 from costate.physics.integrate import difference, integrate
-from costate.sim.setup import Setup, Symbols
+from costate.sim.setup import Setup
 from costate.sim.step import step_inputs, step_program
 
 
@@ -16,18 +16,17 @@ def linearization_kernel(setup: Setup) -> Kernel:
 
     next: the state after the step; delta: changes of position, velocity and control.
     """
-    s = Symbols(setup)
     model, nq, nv = setup.scene.model, setup.nq, setup.nv
+
+    def perturbed(x: SX, u: SX, d: SX) -> tuple[SX, SX]:
+        return ca.vertcat(integrate(model, x[:nq], d[:nv]), x[nq:] + d[nv : 2 * nv]), u + d[2 * nv :]
+
+    def deviation(x: SX, y: SX) -> SX:
+        return ca.vertcat(difference(model, x[:nq], y[:nq]), y[nq:] - x[nq:])
+
     b = ProgramBuilder("world.linearize")
     x, u, *shared = step_inputs(b, setup)
-    nominal = b.input("next", setup.nx)
-    delta = b.input("delta", 2 * nv + setup.nu)
-    d, control = SX.sym("d", 2 * nv + setup.nu), SX.sym("u", setup.nu)
-    moved = ca.vertcat(integrate(model, s.q, d[:nv]), s.v + d[nv : 2 * nv])
-    pushed = control + d[2 * nv :]
-    start, pushed_u = b.call(ca.Function("perturb", [s.x, control, d], [moved, ca.densify(pushed)]), x, u, delta)
-    (after,) = b.call(step_program(setup), start, pushed_u, *shared)
-    y = SX.sym("y", setup.nx)
-    change = ca.vertcat(difference(model, s.x[:nq], y[:nq]), y[nq:] - s.x[nq:])
-    b.output("change", b.call(ca.Function("deviation", [s.x, y], [change]), nominal, after)[0])
+    nominal, delta = b.inputs(next=setup.nx, delta=2 * nv + setup.nu)
+    (after,) = b.call(step_program(setup), *b.trace(perturbed, x, u, delta), *shared)
+    b.output("change", b.trace(deviation, nominal, after))
     return b.kernel()

@@ -44,13 +44,10 @@ def _stretch(setup: Setup, every: int) -> Program:
         return ordered
     b = ProgramBuilder("stretch")
     sequences = 1 + len(setup.wrenches)
-    sizes = [
-        n if k in (0, *range(1 + sequences, len(ordered.inputs))) else every * n for k, n in enumerate(ordered.in_sizes)
-    ]
-    state, *args = (b.input(f"i{k}", n) for k, n in enumerate(sizes))
+    size_x, *sizes = ordered.in_sizes
+    state, *args = b.inputs(size_x, *(every * n for n in sizes[:sequences]), *sizes[sequences:])
     (final,), _, _ = b.scan(ordered, every, state, args[:sequences], args[sequences:])
-    b.output("x", final)
-    return b.program()
+    return b.program(final)
 
 
 def stretches(x: Tensor, every: int) -> Tensor:

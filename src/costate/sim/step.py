@@ -31,14 +31,13 @@ def step_program(setup: Setup) -> Program:
     substep = Program(whole.inputs, whole.stages, whole.outputs[:2])
     b = ProgramBuilder("step")
     size_x, size_carry, *sizes = substep.in_sizes
-    x, *rest = (b.input(f"i{k}", n) for k, n in enumerate((size_x, *sizes)))
+    x, *rest = b.inputs(size_x, *sizes)
     carry = b.zeros(size_carry)
     if setup.substeps == 1:
         final = b.call(substep, x, carry, *rest)[0]
     else:
         (final, _), _, _ = b.scan(substep, setup.substeps, [x, carry], shared=rest)
-    b.output("x", final)
-    return b.program()
+    return b.program(final)
 
 
 def first_substep(b: ProgramBuilder, setup: Setup, args: Sequence[Var]) -> tuple[Var, Var, Var]:
@@ -50,8 +49,8 @@ def first_substep(b: ProgramBuilder, setup: Setup, args: Sequence[Var]) -> tuple
 
 def step_inputs(b: ProgramBuilder, setup: Setup) -> list[Var]:
     """Declare the inputs of a step: state, control, parameters, wrenches."""
-    x, u, given = b.input("state", setup.nx), b.input("control", setup.nu), given_inputs(b, setup)
-    return [x, u, *given, *(b.input(f"wrench:{link}", 6) for link in setup.wrenches)]
+    x, u = b.inputs(state=setup.nx, control=setup.nu)
+    return [x, u, *given_inputs(b, setup), *(b.input(f"wrench:{link}", 6) for link in setup.wrenches)]
 
 
 def given_inputs(b: ProgramBuilder, setup: Setup) -> list[Var]:

@@ -140,8 +140,7 @@ class Searched:
         order = np.concatenate([self._elements(kind) for kind in kinds])
         if np.array_equal(order, np.arange(len(order))):
             return whole
-        x = SX.sym("x", whole.size)
-        return b.call(ca.Function("ordered", [x], [x[np.argsort(order).tolist()]]), whole)[0]
+        return b.trace(lambda x: x[np.argsort(order).tolist()], whole)
 
     def _elements(self, kind: Kind) -> np.ndarray:
         """Return the elements of the symbols that belong to the pairs of a kind."""

@@ -144,13 +144,5 @@ class ContactModel(ABC):
 
 def substep_inputs(b: ProgramBuilder, s: Symbols, carry: int = 0) -> tuple[Var, list[Var]]:
     """Declare the inputs of a substep program: return its carry, and the values of Symbols.inputs."""
-    x = b.input("x", s.setup.nx)
-    start = b.input("carry", carry)
-    return start, [x, *(b.input(f"i{k}", v.numel()) for k, v in enumerate(s.inputs) if k)]
-
-
-def substep_outputs(b: ProgramBuilder, x: Var, carry: Var, impulses: Var, residual: Var) -> Program:
-    """Name the outputs of a substep program."""
-    for name, value in (("x'", x), ("carry'", carry), ("impulses", impulses), ("residual", residual)):
-        b.output(name, value)
-    return b.program()
+    x, start, *rest = b.inputs(s.setup.nx, carry, *(v.numel() for v in s.inputs[1:]))
+    return start, [x, *rest]

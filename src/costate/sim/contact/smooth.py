@@ -11,7 +11,7 @@ from casadi import SX
 from costate.kernel import ProgramBuilder
 from costate.kernel.ir.program import Program
 from costate.sim.contact.detect import Contact
-from costate.sim.contact.model import Axes, ContactModel, substep_inputs, substep_outputs
+from costate.sim.contact.model import Axes, ContactModel, substep_inputs
 from costate.sim.integrate.advance import advance, turning
 from costate.sim.integrate.free import Free, free_motion
 from costate.sim.integrate.rk4 import runge_kutta
@@ -48,22 +48,21 @@ class SmoothContact(ContactModel):
         carry, args = substep_inputs(b, s)
         impulses = setup.dt * along_rows
         if setup.method.stages > 1:
-            x = runge_kutta(b, s, _acceleration(s, free), args)
+            x = runge_kutta(b, setup, _acceleration(s, free), args)
             (found,) = s.call(b, "impulses", [impulses], args)
         else:
             travelled = s.v if setup.method.travels_before else free.velocity
             after = advance(setup.scene.model, s.q, travelled, free.velocity, setup.dt)
             x, found = s.call(b, "step", [after, impulses], args)
-        return substep_outputs(b, x, carry, found, b.zeros(1))
+        return b.program(x, carry, found, b.zeros(1))
 
 
 def _acceleration(s: Symbols, free: Free) -> Program:
     """Build the program (x, u, parameters, wrenches) -> acceleration (nv,) in axes that stand still."""
     b = ProgramBuilder("acceleration")
-    args = [b.input(f"i{k}", x.numel()) for k, x in enumerate(s.inputs)]
+    args = b.inputs(*(x.numel() for x in s.inputs))
     a = free.acceleration + turning(s.setup.scene.model, s.v)
-    b.output("a", s.call(b, "acceleration", [a], args)[0])
-    return b.program()
+    return b.program(*s.call(b, "acceleration", [a], args))
 
 
 @dataclass(frozen=True)

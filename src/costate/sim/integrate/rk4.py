@@ -16,44 +16,41 @@ from costate.model import Model
 from costate.physics.algebra.spatial import cross
 from costate.physics.joints import JOINTS
 from costate.sim.integrate.advance import advance, turned_back
-from costate.sim.setup import Symbols
+from costate.sim.setup import Setup
 
 TABLEAU = ((1 / 6, 0.5), (1 / 3, 0.5), (1 / 3, 1.0), (1 / 6, 0.0))
 """Weight of every stage in the sums, and the part of the step to the next stage."""
 
 
-def runge_kutta(b: ProgramBuilder, s: Symbols, acceleration: Program, args: list[Var]) -> Var:
+def runge_kutta(b: ProgramBuilder, setup: Setup, acceleration: Program, args: list[Var]) -> Var:
     """Add the state after a step. acceleration: (x, u, parameters, wrenches) -> a (nv,), in axes that stand still."""
-    nv, nx = s.setup.nv, s.setup.nx
+    model, dt, nq, nv, nx = setup.scene.model, setup.dt, setup.nq, setup.nv, setup.nx
+
+    def stage(x0: SX, carried: SX, numbers: SX, a: SX) -> tuple[SX, SX]:
+        """Return x of the next stage, and what it carries.
+
+        carried: velocity of the stage, way from the start to it, sums of rates of the way and of accelerations, each (nv,);
+        numbers: weight of the stage, part of the step to the next one.
+        """
+        v, way, sum_v, sum_a = ca.vertsplit(carried, nv)
+        a_start = turned_back(model, way, a)
+        v = _way_rate(model, way, v)
+        way_next = numbers[1] * dt * v
+        v_next = x0[nq:] + numbers[1] * dt * a_start
+        after = ca.vertcat(v_next, way_next, sum_v + numbers[0] * v, sum_a + numbers[0] * a_start)
+        return advance(model, x0[:nq], way_next, v_next, 1.0), after
+
+    def end(x0: SX, carried: SX) -> SX:
+        _, _, sum_v, sum_a = ca.vertsplit(carried, nv)
+        return advance(model, x0[:nq], sum_v, x0[nq:] + dt * sum_a, dt)
+
     body = ProgramBuilder("stage")
-    x, carried = body.input("x", nx), body.input("carried", 4 * nv)
-    numbers, x0 = body.input("numbers", 2), body.input("x0", nx)
-    rest = [body.input(f"i{k}", v.size) for k, v in enumerate(args[1:])]
+    x, carried, numbers, x0, *rest = body.inputs(nx, 4 * nv, 2, *(v.size for v in args))
     (a,) = body.call(acceleration, x, *rest)
-    for name, value in zip(("x_after", "carried_after"), body.call(_stage(s), x0, carried, numbers, a), strict=True):
-        body.output(name, value)
-    (tableau,) = b.call(ca.Function("tableau", [], [SX([n for row in TABLEAU for n in row])]))
-    (start,) = b.call(ca.Function("start", [s.x], [ca.vertcat(s.v, SX.zeros(3 * nv))]), args[0])
-    (_, carried), _, _ = b.scan(body.program(), len(TABLEAU), [args[0], start], [tableau], args)
-    return b.call(_end(s), args[0], carried)[0]
-
-
-def _stage(s: Symbols) -> ca.Function:
-    """Return (x0, carried, (weight, part), a) -> (x of the next stage, carried).
-
-    carried: velocity of the stage, way from the start to it, sums of rates of the way and of accelerations, each (nv,).
-    """
-    setup, dt = s.setup, s.setup.dt
-    nv = setup.nv
-    carried, numbers, a = SX.sym("carried", 4 * nv), SX.sym("numbers", 2), SX.sym("a", nv)
-    v, way, sum_v, sum_a = ca.vertsplit(carried, nv)
-    a_start = turned_back(setup.scene.model, way, a)
-    v = _way_rate(setup.scene.model, way, v)
-    way_next = numbers[1] * dt * v
-    v_next = s.v + numbers[1] * dt * a_start
-    x = advance(setup.scene.model, s.q, way_next, v_next, 1.0)
-    after = ca.vertcat(v_next, way_next, sum_v + numbers[0] * v, sum_a + numbers[0] * a_start)
-    return ca.Function("stage", [s.x, carried, numbers, a], [x, after])
+    after = body.program(*body.trace(stage, x0, carried, numbers, a))
+    start = b.trace(lambda x: ca.vertcat(x[nq:], SX.zeros(3 * nv)), args[0])
+    (_, carried), _, _ = b.scan(after, len(TABLEAU), [args[0], start], [b.constant(TABLEAU)], args)
+    return b.trace(end, args[0], carried)
 
 
 def _way_rate(model: Model, way: SX, v: SX) -> SX:
@@ -75,11 +72,3 @@ def _vector_rate(u: SX, w: SX) -> SX:
     c = ca.if_else(small, 1 / 12 + n2 / 720 + n2**2 / 30240, exact)
     turned = cross(u, w)
     return w + turned / 2 + c * cross(u, turned)
-
-
-def _end(s: Symbols) -> ca.Function:
-    setup = s.setup
-    carried = SX.sym("carried", 4 * setup.nv)
-    _, _, sum_v, sum_a = ca.vertsplit(carried, setup.nv)
-    x = advance(setup.scene.model, s.q, sum_v, s.v + setup.dt * sum_a, setup.dt)
-    return ca.Function("end", [s.x, carried], [x])

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import casadi as ca
 from casadi import SX
 
-from costate.core.fork import cached_property
+from costate.physics.algebra.ltl import factor
 from costate.sim.contact.newton.cost import Cost
 from costate.sim.contact.newton.rows import Block
 
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """The numbers of a problem, as symbols or expressions."""
+    """The numbers of a problem, as expressions."""
 
     M: SX
     """Mass matrix (nv, nv), lower triangle."""
@@ -28,6 +28,10 @@ class Data:
     """Reference accelerations aref, (n,)."""
     mu: SX
     """Friction coefficients that are not constant, (any,)."""
+
+    def deviations(self, a: SX) -> SX:
+        """Return x = J a - aref of all rows."""
+        return ca.densify(ca.vertcat(*self.J) @ a - self.target)
 
     def flat(self) -> list[SX]:
         """Return all numbers as dense columns."""
@@ -47,19 +51,10 @@ class Group:
     always: bool
     """Limits and joint friction cost too little to be skipped."""
 
-
-@dataclass(frozen=True, eq=False)
-class Part:
-    """The symbols of one group."""
-
-    J: SX
-    D: SX
-    target: SX
-    mu: SX
-
-    def inputs(self, which: str) -> list[SX]:
-        of = {"j": nonzeros(self.J), "d": self.D, "t": self.target, "m": self.mu}
-        return [of[c] for c in which]
+    @property
+    def span(self) -> slice:
+        """Range of its blocks among all blocks."""
+        return slice(self.blocks.start, self.blocks.stop)
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,77 +80,65 @@ class Problem:
         """Number of rows."""
         return sum(pattern.size1() for pattern in self.J)
 
-    @cached_property
-    def symbols(self) -> Data:
+    @property
+    def sizes(self) -> list[int]:
+        """Sizes of the flat data."""
         variable = 1 + max((m for row in self.friction for m in row if isinstance(m, int)), default=-1)
-        sizes = {"f": self.nv, "D": len(self.costs), "target": self.n, "mu": variable}
-        f, D, target, mu = (SX.sym(name, size) for name, size in sizes.items())
-        J = tuple(SX.sym(f"j{k}", pattern) for k, pattern in enumerate(self.J))
-        return Data(SX.sym("m", self.M), f, J, D, target, mu)
+        return [self.M.nnz(), self.nv, sum(pattern.nnz() for pattern in self.J), len(self.costs), self.n, variable]
 
-    @cached_property
-    def inputs(self) -> list[SX]:
-        """Symbols of the flat data."""
-        return self.symbols.flat()
+    def data(self, m: SX, f: SX, j: SX, D: SX, target: SX, mu: SX) -> Data:
+        """Return flat data in its shapes."""
+        J = tuple(SX(pattern, j[g.nz]) for pattern, g in zip(self.J, self.groups, strict=True))
+        return Data(SX(self.M, m), f, J, D, target, mu)
 
-    def part(self, g: Group) -> Part:
-        d = self.symbols
-        return Part(d.J[g.index], d.D[g.blocks.start : g.blocks.stop], d.target[g.rows], d.mu)
-
-    def blocks(self, g: Group, x: SX, part: Part | None = None) -> Iterator[tuple[Cost, list[SX], SX, list[SX]]]:
-        """Yield (cost, its x, weight, friction coefficients) for the rows x of a group."""
-        own = part or self.part(g)
+    def blocks(self, g: Group, x: SX, D: SX, mu: SX) -> Iterator[tuple[Cost, list[SX], SX, list[SX]]]:
+        """Yield (cost, its x, weight, friction coefficients) for the rows x of a group, with its weights D."""
         at = 0
         for n, k in enumerate(g.blocks):
             cost = self.costs[k]
-            mu = [own.mu[m] if isinstance(m, int) else SX(m) for m in self.friction[k]]
-            yield cost, [x[i] for i in range(at, at + cost.dim)], own.D[n], mu
+            own = [mu[m] if isinstance(m, int) else SX(m) for m in self.friction[k]]
+            yield cost, [x[i] for i in range(at, at + cost.dim)], D[n], own
             at += cost.dim
 
     # --- pieces of the cost ---------------------------------------------------------------------------------------
 
-    def full_mass(self) -> SX:
-        lower = self.symbols.M
-        return lower + ca.tril(lower, False).T
+    def mass(self, m: SX) -> SX:
+        """Return the mass matrix (nv, nv) from the entries of its lower triangle."""
+        return _symmetric(SX(self.M, m))
 
-    def mass_times(self, a: SX) -> SX:
-        return self.full_mass() @ a
+    def free(self, m: SX, f: SX) -> SX:
+        """Return the accelerations without constraints."""
+        return factor(self.mass(m)).solve(f)
 
-    def deviations(self, a: SX) -> SX:
-        """Return x = J a - aref of all rows."""
-        return ca.densify(ca.vertcat(*self.symbols.J) @ a - self.symbols.target)
-
-    def force(self, x: SX) -> SX:
+    def force(self, d: Data, x: SX) -> SX:
         """Return the forces of all rows, (n,)."""
-        rows = [f for g in self.groups for c, v, D, mu in self.blocks(g, x[g.rows]) for f in c.force(v, D, mu)]
-        return ca.vertcat(*rows)
+        return ca.vertcat(*(self._push(g, x[g.rows], d.D[g.span], d.mu) for g in self.groups))
 
-    def gradient(self, a: SX, x: SX) -> SX:
-        return self.mass_times(a) - self.symbols.f - ca.vertcat(*self.symbols.J).T @ self.force(x)
+    def gradient(self, d: Data, a: SX, x: SX) -> SX:
+        return _symmetric(d.M) @ a - d.f - ca.vertcat(*d.J).T @ self.force(d, x)
 
-    def hessian(self, x: SX) -> SX:
+    def hessian(self, d: Data, x: SX) -> SX:
         """Return the lower triangle of the Hessian."""
-        return sum((self._bend(g, x[g.rows]) for g in self.groups), self.symbols.M)
+        parts = zip(self.groups, d.J, strict=True)
+        return sum((self._bend(g, J, x[g.rows], d.D[g.span], d.mu) for g, J in parts), d.M)
 
-    def _bend(self, g: Group, x: SX) -> SX:
-        J = self.symbols.J[g.index]
-        C = ca.diagcat(*(c.hessian(v, D, mu) for c, v, D, mu in self.blocks(g, x)))
+    def _push(self, g: Group, x: SX, D: SX, mu: SX) -> SX:
+        return ca.vertcat(*(f for c, v, w, own in self.blocks(g, x, D, mu) for f in c.force(v, w, own)))
+
+    def _bend(self, g: Group, J: SX, x: SX, D: SX, mu: SX) -> SX:
+        C = ca.diagcat(*(c.hessian(v, w, own) for c, v, w, own in self.blocks(g, x, D, mu)))
         return ca.tril(J.T @ (C @ J))
 
-    def terms(self, g: Group) -> ca.Function:
-        """Return (Jacobian, weights, friction, x) of a group -> entries of its part of the Hessian and of its generalised
-        forces."""
-        own = self.part(g)
-        x = SX.sym("x", g.rows.stop - g.rows.start)
-        push = own.J.T @ ca.vertcat(*(f for c, v, D, mu in self.blocks(g, x) for f in c.force(v, D, mu)))
-        bend = self._bend(g, x)
-        return ca.Function("terms", [*own.inputs("jdm"), x], [nonzeros(bend), nonzeros(push)])
+    def terms(self, g: Group, j: SX, D: SX, mu: SX, x: SX) -> tuple[SX, SX]:
+        """Return a group's part of the Hessian and of the generalised forces."""
+        J = SX(self.J[g.index], j)
+        return self._bend(g, J, x, D, mu), J.T @ self._push(g, x, D, mu)
 
     def patterns(self, g: Group) -> tuple[ca.Sparsity, ca.Sparsity]:
         """Return the patterns of what `terms` returns."""
-        x = SX.sym("x", g.rows.stop - g.rows.start)
-        ones = SX.sym("f", x.numel())
-        return self._bend(g, x).sparsity(), (self.symbols.J[g.index].T @ ones).sparsity()
+        sizes = g.nz.stop - g.nz.start, len(g.blocks), self.sizes[-1], g.rows.stop - g.rows.start
+        bend, push = self.terms(g, *(SX.sym("s", n) for n in sizes))
+        return bend.sparsity(), push.sparsity()
 
 
 def make_groups(blocks: Sequence[Block]) -> tuple[list[int], list[Group]]:
@@ -197,6 +180,10 @@ def _rows(found: Sequence[Block], order: Sequence[int]) -> list[int]:
         start[k] = at
         at += found[k].dim
     return [start[k] + i for k, b in enumerate(found) for i in range(b.dim)]
+
+
+def _symmetric(lower: SX) -> SX:
+    return lower + ca.tril(lower, False).T
 
 
 def nonzeros(A: SX) -> SX:

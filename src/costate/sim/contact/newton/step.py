@@ -18,7 +18,7 @@ from costate.physics.algebra.ltl import factor
 from costate.physics.dynamics.crba import crba
 from costate.physics.dynamics.passive import Passive
 from costate.physics.dynamics.rnea import rnea
-from costate.sim.contact.model import substep_inputs, substep_outputs
+from costate.sim.contact.model import substep_inputs
 from costate.sim.contact.newton.problem import Data, Problem, make_problem
 from costate.sim.contact.newton.rows import blocks
 from costate.sim.contact.newton.solve import Solver, derivatives
@@ -46,27 +46,25 @@ def newton_substep(options: Newton, setup: Setup) -> Program:
     a, *numbers = b.call(solve, *args)
     if setup.method.stages > 1:
         only_a = Program(solve.inputs, solve.stages, solve.outputs[:1])
-        x = runge_kutta(b, s, only_a, args)
+        x = runge_kutta(b, setup, only_a, args)
     else:
         (x,) = b.call(_finish(s, problem, options), *args, numbers[0], a)
-    (impulses,) = b.call(_impulses(problem, setup.dt), *numbers, a)
-    return substep_outputs(b, x, carry, impulses, b.call(_residual(problem), *numbers, a)[0])
+    impulses = b.trace(lambda *given: setup.dt * _forces(problem, *given), *numbers, a)
+    return b.program(x, carry, impulses, b.trace(lambda *given: _residual(problem, *given), *numbers, a))
 
 
 def _acceleration(s: Symbols, data: Data, problem: Problem, options: Newton) -> Program:
     """Build the program (x, u, parameters, wrenches) -> (accelerations (nv,), the problem's numbers)."""
     b = ProgramBuilder("acceleration")
-    args = [b.input(f"i{k}", x.numel()) for k, x in enumerate(s.inputs)]
+    args = b.inputs(*(x.numel() for x in s.inputs))
     numbers = s.call(b, "prepare", data.flat(), args)
     if problem.n:
         solver = Solver(problem, options.iterations, options.tolerance, options.line_search)
         tangent, adjoint = derivatives(problem)
         (a,) = b.custom(solver.program(), *numbers, tangent=tangent, adjoint=adjoint)
     else:
-        (a,) = b.call(_free(problem), *numbers)
-    for name, value in zip(("a", "M", "f", "J", "D", "target", "mu"), (a, *numbers), strict=True):
-        b.output(name, value)
-    return b.program()
+        a = b.trace(problem.free, *numbers[:2])
+    return b.program(a, *numbers)
 
 
 def problem_of(s: Symbols, options: Newton) -> tuple[Data, Problem]:
@@ -82,22 +80,18 @@ def problem_of(s: Symbols, options: Newton) -> tuple[Data, Problem]:
     return make_problem(M, f, blocks(s, s.contacts(), options), options.cone, options.impratio)
 
 
-def _free(problem: Problem) -> ca.Function:
-    return ca.Function("free", problem.inputs, [factor(problem.full_mass()).solve(problem.symbols.f)])
-
-
 def _finish(s: Symbols, problem: Problem, options: Newton) -> ca.Function:
     """Return the next state. At the solution M a is the sum of all forces; damping acts on the velocity after the step."""
     setup = s.setup
-    a = SX.sym("a", setup.nv)
+    m, a = SX.sym("m", problem.M.nnz()), SX.sym("a", setup.nv)
     acceleration = a
     damping = _damping(s, options)
     if damping is not None:
-        M = problem.full_mass()
+        M = problem.mass(m)
         acceleration = factor(M + setup.dt * damping).solve(M @ a)
     after = s.v + setup.dt * acceleration
     x = advance(setup.scene.model, s.q, after, after, setup.dt)
-    return ca.Function("finish", [*s.inputs, problem.inputs[0], a], [x])
+    return ca.Function("finish", [*s.inputs, m, a], [x])
 
 
 def _damping(s: Symbols, options: Newton) -> SX | None:
@@ -114,14 +108,15 @@ def _damping(s: Symbols, options: Newton) -> SX | None:
     return total if total.nnz() else None
 
 
-def _impulses(problem: Problem, dt: float) -> ca.Function:
-    """Return impulses along the rows, in the order in which the constraints were found."""
-    a = SX.sym("a", problem.nv)
-    forces = problem.force(problem.deviations(a))[list(problem.order)] if problem.n else SX.zeros(1)
-    return ca.Function("impulses", [*problem.inputs, a], [dt * ca.densify(forces)])
+def _forces(problem: Problem, *given: SX) -> SX:
+    """Return the forces along the rows, in the order in which the constraints were found. given: flat data, accelerations."""
+    *flat, a = given
+    d = problem.data(*flat)
+    return problem.force(d, d.deviations(a))[list(problem.order)] if problem.n else SX.zeros(1)
 
 
-def _residual(problem: Problem) -> ca.Function:
-    a = SX.sym("a", problem.nv)
-    left = problem.gradient(a, problem.deviations(a)) if problem.n else SX.zeros(1)
-    return ca.Function("residual", [*problem.inputs, a], [ca.mmax(ca.fabs(left))])
+def _residual(problem: Problem, *given: SX) -> SX:
+    """Return the largest generalised force that is not balanced. given: flat data, accelerations."""
+    *flat, a = given
+    d = problem.data(*flat)
+    return ca.mmax(ca.fabs(problem.gradient(d, a, d.deviations(a)))) if problem.n else SX.zeros(1)

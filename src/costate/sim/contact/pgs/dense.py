@@ -7,6 +7,7 @@ The sweeps are a scan whose carried state is lambda; its adjoint is the reversed
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ from casadi import SX
 
 from costate.kernel import ProgramBuilder
 from costate.kernel.ir.program import Program, Var
-from costate.sim.contact.model import substep_inputs, substep_outputs
+from costate.sim.contact.model import substep_inputs
 from costate.sim.contact.pgs.sweep import Sweep, make_sweep
 from costate.sim.contact.pgs.targets import target_of
 from costate.sim.contact.rows import Row, constraint_rows
@@ -69,32 +70,25 @@ def dense_substep(options: PGS, setup: Setup) -> Program:
         for start, c in zip(starts, sides, strict=True)
     ]
     solved = [b.slice(end, 0, n) for end in ends]
-    (x,) = b.call(_finish(setup, s, problem, list(problem.more)), args[0], v_free, w, *solved, *found[: len(rest)])
+    x = b.trace(_finish(setup, problem), args[0], v_free, w, *solved, *found[: len(rest)])
     (again,) = b.call(problem.sweep.function, ends[0], system, sides[0], bounds)
-    (residual,) = b.call(_residual(problem.sweep, n), ends[0], again, system)
-    return substep_outputs(b, x, solved[0] if carry.size else carry, solved[0], residual)
+    residual = b.trace(lambda x, y, system: ca.mmax(ca.fabs(y - x)[:n] / system[-n:]), ends[0], again, system)
+    return b.program(x, solved[0] if carry.size else carry, solved[0], residual)
 
 
 def _without_rows(b: ProgramBuilder, s: Symbols, args: list[Var], velocity: SX, carry: Var) -> Program:
     travelled = s.v if s.setup.method.travels_before else velocity
     after = advance(s.setup.scene.model, s.q, travelled, velocity, s.setup.dt)
-    (x,) = b.call(ca.Function("free", s.inputs, [after]), *args)
-    return substep_outputs(b, x, carry, b.zeros(1), b.zeros(1))
+    (x,) = s.call(b, "free", [after], args)
+    return b.program(x, carry, b.zeros(1), b.zeros(1))
 
 
 def _started(b: ProgramBuilder, problem: Problem, start: Var, w: Var) -> Var:
     """Return what the sweeps carry where they start from impulses."""
     if problem.sweep.carry_size == start.size:
         return start
-    impulse, entries = SX.sym("lambda", start.size), SX.sym("w", w.size)
-    carry = ca.vertcat(impulse, SX(problem.W.sparsity(), entries) @ impulse)
-    return b.call(ca.Function("carry", [impulse, entries], [ca.densify(carry)]), start, w)[0]
-
-
-def _residual(sweep: Sweep, n: int) -> ca.Function:
-    before, after = SX.sym("before", sweep.carry_size), SX.sym("after", sweep.carry_size)
-    system = SX.sym("system", sweep.system.numel())
-    return ca.Function("residual", [before, after, system], [ca.mmax(ca.fabs(after - before)[:n] / system[-n:])])
+    pattern = problem.W.sparsity()
+    return b.trace(lambda impulse, w: ca.vertcat(impulse, SX(pattern, w) @ impulse), start, w)
 
 
 def make_problem(s: Symbols, options: PGS, rows: list[Row], free: Free) -> Problem:
@@ -139,17 +133,18 @@ def _bounds(rows: list[Row]) -> SX:
     return ca.vertcat(*(SX(0) if r.bound is None else r.bound for r in rows))
 
 
-def _finish(setup: Setup, s: Symbols, problem: Problem, more: list[str]) -> ca.Function:
-    """Return the function that advances velocities by the impulses, and positions by the time at which they came."""
-    pattern, n = problem.W.sparsity(), len(problem.rows)
-    v_free, w, impulse = SX.sym("v", setup.nv), SX.sym("w", pattern.nnz()), SX.sym("lambda", n)
-    others = {name: SX.sym(name, n) for name in more}
-    rest = [] if problem.rest is None else [SX.sym("rest", n)]
-    W = SX(pattern, w)
-    after = v_free + W @ impulse
-    start, jump = (s.v, others["jump"]) if "jump" in others else (v_free, impulse)
-    travelled = start + W @ (rest[0] * jump if rest else jump)
-    if "push" in others:
-        travelled = travelled + W @ others["push"]
-    x = advance(setup.scene.model, s.q, travelled, after, setup.dt)
-    return ca.Function("finish", [s.x, v_free, w, impulse, *others.values(), *rest], [x])
+def _finish(setup: Setup, problem: Problem) -> Callable[..., SX]:
+    """Return the function (x, v_free, w, impulses, solutions of `more`, [rest]) -> next state. It advances velocities by the
+    impulses, and positions by the time at which they came."""
+    nq = setup.nq
+
+    def finish(x: SX, v_free: SX, w: SX, impulse: SX, *given: SX) -> SX:
+        others, rest = dict(zip(problem.more, given, strict=False)), given[len(problem.more) :]
+        W = SX(problem.W.sparsity(), w)
+        start, jump = (x[nq:], others["jump"]) if "jump" in others else (v_free, impulse)
+        travelled = start + W @ (rest[0] * jump if rest else jump)
+        if "push" in others:
+            travelled = travelled + W @ others["push"]
+        return advance(setup.scene.model, x[:nq], travelled, v_free + W @ impulse, setup.dt)
+
+    return finish

@@ -44,11 +44,9 @@ class BodyStep(PairwiseStep):
     def _constants(self, args: Sequence[Var]) -> None:
         """Add what may be a parameter, once for all bodies, shapes and pairs."""
         s = self.symbols
-        frictions, restitution = self.frictions(), self.bounce()
-        numbers = [
-            self.moving.constants(s), *self.pairs.shape_constants(), frictions, restitution, ca.densify(s.params["gravity", ""])
-        ]  # fmt: skip
-        found = self.b.call(ca.Function("constants", s.inputs, [ca.densify(x) for x in numbers]), *args)
+        numbers = [self.moving.constants(s), *self.pairs.shape_constants(), self.frictions(), self.bounce()]
+        outputs = [ca.densify(x) for x in (*numbers, s.params["gravity", ""])]
+        found = self.b.call(ca.Function("constants", s.inputs, outputs), *args)
         self.constants, self.local, self.sizes, self.boxes, self.friction, self.restitution, self.gravity = found
 
     def _of_bodies(self) -> list[Read]:
@@ -60,15 +58,12 @@ class BodyStep(PairwiseStep):
     def _free(self) -> None:
         b = self.b
         self.velocity, poses, records, speeds = b.map(self.one.free(), self._of_bodies(), [None] * 4)
-        world = ca.Function("world", [], [ca.vertcat(1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0), SX.zeros(RECORD)])
-        pose_of_world, record_of_world = b.call(world)
-        self.records = b.concat(records, record_of_world)
+        self.records = b.concat(records, b.zeros(RECORD))
         links = self.pairs.links()
+        pose_of_world = b.constant([*np.eye(3).ravel(), 0, 0, 0])
         on = b.concat(poses, pose_of_world), self._of_links(links, POSE)
-        (self.poses,) = b.map(_on_link(), [on, (self.local, rows_of(len(links), POSE))], [None])
-        v = SX.sym("v", self.carriers)
-        fastest = ca.mmax(v) + self.correction_speed
-        (self.reach,) = b.call(ca.Function("reach", [v], [REACH * self.setup.dt * fastest]), speeds)
+        (self.poses,) = b.map(_on_link, [on, (self.local, rows_of(len(links), POSE))], [None])
+        self.reach = b.trace(lambda v: REACH * self.setup.dt * (ca.mmax(v) + self.correction_speed), speeds)
 
     def _of_links(self, links: Sequence[str], width: int, start: int = 0, size: int | None = None) -> np.ndarray:
         """Return the table of numbers start .. start + size of the bodies of some links, with `width` numbers per body."""
@@ -87,22 +82,16 @@ class BodyStep(PairwiseStep):
         members, n = list(kind.members), len(kind.members)
         reads = [(self.records, self._of_links(links, RECORD)[members]) for links in self.pairs.sides()]
         reads += [(self.restitution, same_for_all(n, 1)), (self.reach, same_for_all(n, 1))]
+
+        def ready(points: SX, x: SX, y: SX, restitution: SX, reach: SX) -> list[SX]:
+            bounce = restitution if self.bounces else SX(0)
+            each = ca.vertsplit(points, POINT)
+            found = [prepare(point, x, y, bounce, self.options, self.setup.dt) for point in each]
+            return prepared_columns(found, self.pairs.together, reach)
+
         b = ProgramBuilder("points")
-        sizes = (*kind.program.in_sizes, RECORD, RECORD, 1, 1)
-        args = [b.input(f"i{k}", n) for k, n in enumerate(sizes)]
-        (found,) = b.call(kind.program, *args[:4])
-        points, x, y = SX.sym("points", found.size), SX.sym("a", RECORD), SX.sym("b", RECORD)
-        restitution, reach = SX.sym("e"), SX.sym("reach")
-        bounce = restitution if self.bounces else SX(0)
-        ready = [
-            prepare(points[POINT * k : POINT * (k + 1)], x, y, bounce, self.options, self.setup.dt)
-            for k in range(kind.points)
-        ]
-        outputs = prepared_columns(ready, self.pairs.together, reach)
-        fn = ca.Function("prepare", [points, x, y, restitution, reach], outputs)
-        for k, value in enumerate(b.call(fn, found, *args[4:])):
-            b.output(f"o{k}", value)
-        return b.program(), reads
+        geometry, more = b.like(kind.program), b.inputs(RECORD, RECORD, 1, 1)
+        return b.program(*b.trace(ready, *b.call(kind.program, *geometry), *more)), reads
 
     def finish(self, change: Var, mean: Var) -> Var:
         twists = rows_of(self.carriers, NV)
@@ -115,11 +104,10 @@ def prepared_columns(ready: Sequence, together: int, reach: SX) -> list[SX]:
     gaps = [ca.mmin(ca.vertcat(*(p.gap for p in ready[k : k + together]))) for k in range(0, len(ready), together)]
     columns = [[p.system for p in ready], [p.c for p in ready], [p.push for p in ready], [p.rest for p in ready]]
     columns += [] if ready[0].jump is None else [[p.jump for p in ready]]
-    return [ca.densify(x) for x in (ca.vertcat(*gaps) < reach, *(ca.vertcat(*column) for column in columns))]
+    return [ca.vertcat(*gaps) < reach, *(ca.vertcat(*column) for column in columns)]
 
 
-def _on_link() -> ca.Function:
-    """Return the function from the poses of a link, and of a shape in it, to the pose of the shape."""
-    x, y = SX.sym("x", POSE), SX.sym("y", POSE)
-    (R, p), (turn, at) = pose(x), pose(y)
-    return ca.Function("on_link", [x, y], [ca.vertcat(ca.vec(R @ turn), p + R @ at)])
+def _on_link(link: SX, shape: SX) -> SX:
+    """Return the pose of a shape from those of its link, and of the shape in it."""
+    (R, p), (turn, at) = pose(link), pose(shape)
+    return ca.vertcat(ca.vec(R @ turn), p + R @ at)

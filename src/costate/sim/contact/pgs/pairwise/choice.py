@@ -12,7 +12,7 @@ from costate.collision.narrow import POINT, is_plain, point_program
 from costate.collision.pairs import tangents
 from costate.kernel import ProgramBuilder
 from costate.kernel.ir.program import Program, Var
-from costate.sim.contact.model import substep_inputs, substep_outputs
+from costate.sim.contact.model import substep_inputs
 from costate.sim.contact.pgs.pairwise.body_step import BodyStep
 from costate.sim.contact.pgs.pairwise.step import PairwiseStep, rows_of, solved
 from costate.sim.contact.pgs.pairwise.tree_step import TreeStep
@@ -71,31 +71,32 @@ def _step(options: PGS, setup: Setup, b: ProgramBuilder, args: Sequence[Var]) ->
 def pairwise_substep(options: PGS, setup: Setup) -> Program:
     """Build the program of one substep: see model.py of the package `contact`. Its carry are the impulses to start from."""
     b = ProgramBuilder("sizes")
-    sizes = [b.input(f"i{k}", x.numel()) for k, x in enumerate(Symbols(setup).inputs)]
-    size = _step(options, setup, b, sizes).size if options.warms(setup) else 0
+    given = b.inputs(*(x.numel() for x in Symbols(setup).inputs))
+    size = _step(options, setup, b, given).size if options.warms(setup) else 0
     b = ProgramBuilder("substep")
     carry, args = substep_inputs(b, Symbols(setup), size)
     x, impulses, residual = solved(_step(options, setup, b, args), carry)
-    return substep_outputs(b, x, impulses if carry.size else carry, impulses, residual)
+    return b.program(x, impulses if carry.size else carry, impulses, residual)
 
 
 def pairwise_gaps(options: PGS, setup: Setup, b: ProgramBuilder, args: Sequence[Var]) -> Var:
     """Add the distances of all contact points, in the order of the pairs."""
-    point = SX.sym("point", POINT)
     found = _all_points(options, setup, b, args)
-    return b.map(ca.Function("gap", [point], [point[0]]), [(found, rows_of(found.size // POINT, POINT))], [None])[0]
+    return b.map(lambda point: point[0], [(found, rows_of(found.size // POINT, POINT))], [None])[0]
 
 
 def pairwise_seen(options: PGS, setup: Setup, b: ProgramBuilder, args: Sequence[Var], impulses: Var) -> list[Var]:
     """Add points, normals, gaps, normal forces, friction forces and torques of all contacts."""
+
+    def where(numbers: SX, impulse: SX) -> list[SX]:
+        gap, point, normal = ca.vertsplit(numbers, [0, 1, 4, POINT])
+        force = impulse / setup.dt
+        rub = sum((d * force[1 + k] for k, d in enumerate(tangents(normal))), SX.zeros(3))
+        return [point, normal, gap, force[0], rub, SX.zeros(3)]
+
     found = _all_points(options, setup, b, args)
     n = found.size // POINT
-    numbers, impulse = SX.sym("numbers", POINT), SX.sym("impulse", 3)
-    gap, point, normal = ca.vertsplit(numbers, [0, 1, 4, POINT])
-    force = impulse / setup.dt
-    rub = sum((d * force[1 + k] for k, d in enumerate(tangents(normal))), SX.zeros(3))
-    body = ca.Function("where", [numbers, impulse], [point, normal, gap, force[0], rub, SX.zeros(3)])
-    return b.map(body, [(found, rows_of(n, POINT)), (impulses, rows_of(n, 3))], [None] * 6)
+    return b.map(where, [(found, rows_of(n, POINT)), (impulses, rows_of(n, 3))], [None] * 6)
 
 
 def _all_points(options: PGS, setup: Setup, b: ProgramBuilder, args: Sequence[Var]) -> Var:

@@ -22,7 +22,6 @@ from costate.collision.shapes import size_symbols
 from costate.core.fork import cached_property
 from costate.kernel import ProgramBuilder
 from costate.kernel.ir.program import Var
-from costate.kernel.ir.straight import as_program
 from costate.sim.contact.pair_kinds import Kind, Pair, Read, ShapeTable, pair_kinds, pose_numbers, side_tables, starts
 from costate.sim.setup import Setup, Symbols
 
@@ -119,15 +118,13 @@ class Pairs:
         members = self.members(kind)
         tables = [(poses, t) for t in side_tables(self._at(POSE), members, (POSE, POSE))]
         tables += [(boxes, t) for t in side_tables(self._at(BOX), members, (BOX, BOX))]
-        return b.map(_within(), [*tables, (reach, np.zeros((len(members), 1), int))], [None])[0]
+        return b.map(_within, [*tables, (reach, np.zeros((len(members), 1), int))], [None])[0]
 
     def all_points(self, b: ProgramBuilder, poses: Var, sizes: Var) -> Var:
         """Add POINT numbers of every contact point of every pair, none left out, in the order of the pairs."""
         found = [b.map(kind.program, self.geometry(kind, poses, sizes), [None])[0] for kind in self.kinds]
         width = self.together * POINT
-        x = SX.sym("x", width)
-        same = as_program(ca.Function("same", [x], [x]))
-        return b.map(same, [(joined(b, found), self.made_at[:, None] * width + np.arange(width))], [None])[0]
+        return b.map(lambda x: x, [(joined(b, found), self.made_at[:, None] * width + np.arange(width))], [None])[0]
 
 
 def joined(b: ProgramBuilder, values: Sequence[Var]) -> Var:
@@ -135,6 +132,5 @@ def joined(b: ProgramBuilder, values: Sequence[Var]) -> Var:
     return b.concat(*values) if values[1:] else values[0]
 
 
-def _within() -> ca.Function:
-    x, y, s, t, reach = SX.sym("x", POSE), SX.sym("y", POSE), SX.sym("s", BOX), SX.sym("t", BOX), SX.sym("reach")
-    return ca.Function("within", [x, y, s, t, reach], [boxes_apart(x, y, s, t) < reach])
+def _within(x: SX, y: SX, s: SX, t: SX, reach: SX) -> SX:
+    return boxes_apart(x, y, s, t) < reach

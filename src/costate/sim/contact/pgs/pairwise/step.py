@@ -117,8 +117,7 @@ class PairwiseStep(ABC):
         joints = self.joint_groups()
         if joints:
             found.append(joints)
-            always = ca.Function("always", [], [SX.ones(self.count - pairs.count)])
-            total = b.concat(total, *b.call(always))
+            total = b.concat(total, b.constant(np.ones(self.count - pairs.count)))
         return total, [joined(b, column) for column in zip(*found, strict=True)]
 
     # --- impulses -------------------------------------------------------------------------------------------------
@@ -175,9 +174,8 @@ class PairwiseStep(ABC):
 
     def masked(self, flags: Var, impulses: Var) -> Var:
         """Add the impulses of groups that take part, 0 for all others."""
-        flag, x = SX.sym("flag"), SX.sym("x", 3 * self.pairs.together)
-        body = ca.Function("masked", [flag, x], [ca.if_else(flag, x, 0)])
-        return self.b.map(body, [(flags, rows_of(self.count, 1)), (impulses, self._impulses)], [None])[0]
+        inputs = [(flags, rows_of(self.count, 1)), (impulses, self._impulses)]
+        return self.b.map(lambda flag, x: ca.if_else(flag, x, 0), inputs, [None])[0]
 
 
 def solved(step: PairwiseStep, carry: Var) -> tuple[Var, Var, Var]:

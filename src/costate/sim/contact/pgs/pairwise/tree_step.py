@@ -96,38 +96,30 @@ class TreeStep(PairwiseStep):
             numbers = np.array([self.links.index(links[m]) for m in members])
             reads.append((self.link_records, numbers[:, None] * link_width + np.arange(link_width)))
         reads += [(self.tree_records, side[members][:, None] * width + np.arange(width)) for side in (a, b)]
-        (flags,) = self.b.call(ca.Function("same", [], [SX(ca.DM(same.astype(float)))]))
-        reads += [(flags, np.array(members)[:, None])]
+        reads += [(self.b.constant(same), np.array(members)[:, None])]
         reads += [(self.restitution, same_for_all(n, 1)), (self.reach, same_for_all(n, 1))]
         return self._program(kind), reads
 
     def _program(self, kind: Kind) -> Program:
         """Build (geometry, links, trees, same, restitution, reach) -> (flags, system, c, push, rest, [jump])."""
         b, trees = ProgramBuilder("points"), self.trees
-        sizes = (*kind.program.in_sizes, *[trees.link_record] * 2, *[trees.record] * 2, 1, 1, 1)
-        args = [b.input(f"i{k}", n) for k, n in enumerate(sizes)]
-        (found,) = b.call(kind.program, *args[:4])
-        points = SX.sym("points", found.size)
-        symbols = [SX.sym(f"s{k}", n) for k, n in enumerate(sizes[4:])]
-        link_a, link_b, tree_a, tree_b, same, restitution, reach = symbols
-        sides = Carrier(trees.width, link_a, tree_a), Carrier(trees.width, link_b, tree_b)
-        bounce = restitution if self.bounces else SX(0)
-        ready = [
-            prepare(
-                points[POINT * k : POINT * (k + 1)], *sides, same, bounce, self.options, self.setup.dt, self.explicit
-            )
-            for k in range(kind.points)
-        ]
-        fn = ca.Function("prepare", [points, *symbols], prepared_columns(ready, self.pairs.together, reach))
-        for k, value in enumerate(b.call(fn, found, *args[4:])):
-            b.output(f"o{k}", value)
-        return b.program()
+
+        def ready(points: SX, *given: SX) -> list[SX]:
+            link_a, link_b, tree_a, tree_b, same, restitution, reach = given
+            sides = Carrier(trees.width, link_a, tree_a), Carrier(trees.width, link_b, tree_b)
+            more = same, restitution if self.bounces else SX(0), self.options, self.setup.dt, self.explicit
+            found = [prepare(point, *sides, *more) for point in ca.vertsplit(points, POINT)]
+            return prepared_columns(found, self.pairs.together, reach)
+
+        geometry = b.like(kind.program)
+        numbers = b.inputs(*[trees.link_record] * 2, *[trees.record] * 2, 1, 1, 1)
+        return b.program(*b.trace(ready, *b.call(kind.program, *geometry), *numbers))
 
     def finish(self, change: Var, mean: Var) -> Var:
-        s, slots = self.symbols, self.trees.slots
-        size = self.trees.width * (self.trees.count + 1)
-        free, end, average = SX.sym("free", s.setup.nv), SX.sym("end", size), SX.sym("mean", size)
-        travelled = (s.v if self.explicit else free) + average[slots]
-        x = advance(s.setup.scene.model, s.q, travelled, free + end[slots], s.setup.dt)
-        fn = ca.Function("finish", [s.x, free, end, average], [x])
-        return self.b.call(fn, self.args[0], self.velocity, change, mean)[0]
+        model, nq, dt, slots = self.setup.scene.model, self.setup.nq, self.setup.dt, self.trees.slots
+
+        def after(x: SX, free: SX, change: SX, mean: SX) -> SX:
+            travelled = (x[nq:] if self.explicit else free) + mean[slots]
+            return advance(model, x[:nq], travelled, free + change[slots], dt)
+
+        return self.b.trace(after, self.args[0], self.velocity, change, mean)
