@@ -5,6 +5,7 @@ from __future__ import annotations
 import casadi as ca
 from casadi import SX
 
+from costate.collision.contact_point import pose
 from costate.collision.shapes import FAR, Solid, length
 from costate.kernel import ProgramBuilder
 from costate.kernel.ir.program import Program
@@ -30,7 +31,8 @@ def bounding_box(solid: Solid) -> SX:
 def boxes_apart(x: SX, y: SX, s: SX, t: SX) -> SX:
     """Return how far two boxes (s at the pose x, t at y) are apart along the normals of their faces [m], a lower bound of their
     distance."""
-    (A, a), (B, b) = ((ca.reshape(p[:9], 3, 3), p[9:] + ca.reshape(p[:9], 3, 3) @ c[:3]) for p, c in ((x, s), (y, t)))
+    (A, a), (B, b) = pose(x), pose(y)
+    a, b = a + A @ s[:3], b + B @ t[:3]
     between, turn = a - b, A.T @ B
     reach = ca.fabs(turn)
     along = [
@@ -44,26 +46,22 @@ def pruned(program: Program) -> Program:
     """Return a pair's program with two bounding spheres as further inputs. Where the spheres are further apart than the radius of
     the smaller one, the pair has one contact point: on the line between them, with the distance of the spheres, a lower bound."""
     b = ProgramBuilder("pruned")
-    args = [b.input(f"i{k}", n) for k, n in enumerate(program.in_sizes)]
-    spheres = [b.input(f"sphere{k}", BOUND) for k in range(2)]
-    x, y, s, t = SX.sym("x", 12), SX.sym("y", 12), SX.sym("s", BOUND), SX.sym("t", BOUND)
-    between, gap, point = _spheres(x, y, s, t)
-    near = gap < ca.fmin(s[3], t[3])
-    (condition,) = b.call(ca.Function("near", [x, y, s, t], [near]), *args[:2], *spheres)
-    rest = [SX.sym(f"r{k}", n) for k, n in enumerate(program.in_sizes[2:])]
-    (n,) = program.out_sizes
-    points = [ca.vertcat(gap if k == 0 else FAR, point, between) for k in range(n // 7)]
-    far = ca.Function("far", [x, y, *rest, s, t], [ca.vertcat(*points)])
+    x, y, *rest = b.inputs(*program.in_sizes, BOUND, BOUND)
+    near = b.trace(lambda x, y, s, t: _spheres(x, y, s, t)[1] < ca.fmin(s[3], t[3]), x, y, *rest[-2:])
     close = ProgramBuilder("close")
-    inner = [close.input(f"i{k}", m) for k, m in enumerate((*program.in_sizes, BOUND, BOUND))]
-    close.output("points", close.call(program, *inner[:-2])[0])
-    b.output("points", b.cond(condition, close.program(), far, *args, *spheres)[0])
-    return b.program()
+    *inner, _, _ = close.inputs(*program.in_sizes, BOUND, BOUND)
+
+    def far(x: SX, y: SX, *rest: SX) -> SX:
+        between, gap, point = _spheres(x, y, *rest[-2:])
+        count = program.out_sizes[0] // 7
+        return ca.vertcat(*(ca.vertcat(gap if k == 0 else FAR, point, between) for k in range(count)))
+
+    return b.program(*b.cond(near, close.program(*close.call(program, *inner)), far, x, y, *rest))
 
 
 def _spheres(x: SX, y: SX, s: SX, t: SX) -> tuple[SX, SX, SX]:
     """Return the direction from the second sphere to the first, their distance, and the point midway."""
-    middles = [p[9:] + ca.reshape(p[:9], 3, 3) @ c[:3] for p, c in ((x, s), (y, t))]
+    middles = [p + R @ c[:3] for (R, p), c in ((pose(x), s), (pose(y), t))]
     apart = middles[0] - middles[1]
     distance = length(apart)
     normal = apart / distance

@@ -13,6 +13,21 @@ BESIDE = SX([1e-9, 2e-9, 3e-9])
 """Offset at which a normal is looked for that a point in the very middle of a solid does not have [m]."""
 
 
+POSE = 12
+"""Numbers of a pose: the rotation, column by column, and the position."""
+
+
+def pose(x: SX) -> tuple[SX, SX]:
+    """Return rotation and position from a column."""
+    return ca.reshape(x[:9], 3, 3), x[9:]
+
+
+def relative_pose(x: SX, y: SX) -> tuple[SX, SX]:
+    """Return rotation and position of the pose x, seen from the pose y."""
+    (Ra, pa), (Rb, pb) = pose(x), pose(y)
+    return Rb.T @ Ra, Rb.T @ (pa - pb)
+
+
 @dataclass(frozen=True, eq=False)
 class Placed:
     """A solid at a pose in the world."""

@@ -9,24 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import fields
-from functools import cache
 
 import casadi as ca
 import numpy as np
 from casadi import SX
 
+from costate.collision.contact_point import POSE, pose, relative_pose
 from costate.collision.convex.gjk import search_program
-from costate.collision.convex.manifold import POINTS, manifold
-from costate.collision.convex.pair import pair_symbols
+from costate.collision.convex.manifold import manifold
+from costate.collision.convex.pair import Pair, PairKind
 from costate.collision.mesh.field_pairs import field_program
 from costate.collision.pairs import Placed, by_program, contact_points
 from costate.collision.shapes import Convex, Field, Solid, resized, sizes
 from costate.kernel import ProgramBuilder
 from costate.kernel.ir.program import Program
-from costate.kernel.ir.straight import as_program
+from costate.kernel.tracing import body_program
 from costate.model import Transform
 
-POSE, POINT = 12, 7
+POINT = 7
 
 
 def point_count(a: Solid, b: Solid) -> int:
@@ -72,12 +72,12 @@ def is_plain(solid: Solid) -> bool:
 def _formula(a: Solid, b: Solid) -> Program:
     key = pair_key(a, b)
     if key not in _programs:
-        x, y = SX.sym("x", POSE), SX.sym("y", POSE)
-        size = [SX.sym(f"s{k}", len(sizes(solid))) for k, solid in enumerate((a, b))]
-        placed = [Placed(resized(s, n), *pose(p)) for s, n, p in zip((a, b), size, (x, y), strict=True)]
-        rows = [ca.vertcat(c.gap, c.point, c.normal) for c in contact_points(*placed)]
-        points = ca.densify(ca.vertcat(SX(0, 1), *rows))
-        _programs[key] = as_program(ca.Function("formula", [x, y, *size], [points]))
+
+        def formula(x: SX, y: SX, size_a: SX, size_b: SX) -> SX:
+            found = contact_points(Placed(resized(a, size_a), *pose(x)), Placed(resized(b, size_b), *pose(y)))
+            return ca.vertcat(SX(0, 1), *(ca.vertcat(c.gap, c.point, c.normal) for c in found))
+
+        _programs[key] = body_program(formula, [POSE, POSE, len(sizes(a)), len(sizes(b))])
     return _programs[key]
 
 
@@ -91,49 +91,31 @@ def _flipped(program: Program) -> Program:
     """Return the program of the same pair the other way round."""
     b = ProgramBuilder("flipped")
     n = program.in_sizes
-    args = [b.input(f"i{k}", m) for k, m in enumerate((n[1], n[0], n[3], n[2]))]
-    (found,) = b.call(program, args[1], args[0], args[3], args[2])
-    x = SX.sym("x", found.size)
+    y, x, size_y, size_x = b.inputs(n[1], n[0], n[3], n[2])
+    (found,) = b.call(program, x, y, size_x, size_y)
     signs = np.tile([1, 1, 1, 1, -1, -1, -1], found.size // POINT)
-    b.output("points", b.call(ca.Function("signs", [x], [x * SX(signs)]), found)[0])
-    return b.program()
+    return b.program(b.trace(lambda points: points * SX(signs), found))
 
 
 def convex_program(a: Solid, b: Solid) -> Program:
     """Return the program of two convex solids of these kinds and counts of sizes, whatever the sizes are."""
     assert isinstance(a, Convex) and isinstance(b, Convex)
+    kind = PairKind(a, b)
     p = ProgramBuilder("convex")
-    pair, symbols = pair_symbols(a, b)
-    x, y = p.input("x", POSE), p.input("y", POSE)
-    sizes = [p.input(f"s{k}", s.numel()) for k, s in enumerate(symbols[1:])]
-    (relative,) = p.call(_relative(), x, y)
-    found = p.call(search_program(a, b), relative, *sizes)
-    touch = [SX.sym(f"t{k}", x.size) for k, x in enumerate(found)]
-    points = ca.vertcat(*(ca.vertcat(*point) for point in manifold(pair, *touch)))
-    (local,) = p.call(ca.Function("manifold", [*symbols, *touch], [points]), relative, *sizes, *found)
-    p.output("points", p.call(_to_world(POINTS), local, y)[0])
-    return p.program()
+    x, y, *sizes = p.inputs(POSE, *kind.number_sizes)
+    numbers = [p.trace(lambda x, y: ca.veccat(*relative_pose(x, y)), x, y), *sizes]
+    found = p.call(search_program(kind), *numbers)
+    return p.program(p.trace(_to_world, p.trace(kind.body(_local), *found, *numbers), y))
 
 
-@cache
-def _relative() -> ca.Function:
-    """Return a function of both poses that gives the pose of a in b."""
-    x, y = SX.sym("x", POSE), SX.sym("y", POSE)
-    (Ra, pa), (Rb, pb) = pose(x), pose(y)
-    return ca.Function("relative", [x, y], [ca.vertcat(ca.vec(Rb.T @ Ra), Rb.T @ (pa - pb))])
+def _local(pair: Pair, *found: SX) -> SX:
+    return ca.vertcat(*(ca.vertcat(*point) for point in manifold(pair, *found)))
 
 
-def pose(x: SX) -> tuple[SX, SX]:
-    """Return rotation and position from a column."""
-    return ca.reshape(x[:9], 3, 3), x[9:]
-
-
-@cache
-def _to_world(count: int) -> ca.Function:
-    points, y = SX.sym("points", POINT * count), SX.sym("y", POSE)
+def _to_world(points: SX, y: SX) -> SX:
     R, p = pose(y)
     rows = []
-    for k in range(count):
-        gap, point, normal = ca.vertsplit(points[POINT * k : POINT * (k + 1)], [0, 1, 4, 7])
+    for row in ca.vertsplit(points, POINT):
+        gap, point, normal = ca.vertsplit(row, [0, 1, 4, 7])
         rows += [gap, p + R @ point, R @ normal]
-    return ca.Function("to_world", [points, y], [ca.vertcat(*rows)])
+    return ca.vertcat(*rows)

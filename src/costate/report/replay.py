@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from costate.collision.mesh.triangles import UNIT
 from costate.draw.marks import TRAIL
-from costate.draw.mesh import UNIT
 from costate.draw.poses import Motion
 from costate.draw.recording import Recording
 from costate.report.heat import strips_html

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from costate.collision.mesh.triangles import UNIT
 from costate.draw.drawing import Instance
-from costate.draw.mesh import UNIT
 from costate.draw.recording import Recording, record
 from costate.report.errors import error_histogram
 from costate.report.replay import SPEEDS

@@ -12,6 +12,7 @@ import numpy as np
 from casadi import SX
 
 from costate.kernel import Kernel, ProgramBuilder
+from costate.kernel.ir.program import Program
 from costate.model import Model
 from costate.physics import Parameters
 from costate.physics.algebra import quaternion
@@ -20,9 +21,13 @@ from costate.physics.integrate import integrate, velocity_map
 from costate.physics.jacobian import jacobian
 from costate.physics.kinematics import link_poses
 
+AT_LIMIT = 1e-6
+"""Weight in derivatives of a joint at its limit, against 1 for a free one: enough to give a derivative where no other joint can
+move the link that way, too little to matter where others can."""
+
 
 class PoseProblem:
-    """The symbolic pose error of one link, its Jacobian, and the joint limits."""
+    """The symbolic pose error of one link, its Jacobian, the joint limits, and the steps of the solver."""
 
     def __init__(self, model: Model, link: str, length: float):
         self.model, self.link, self.length = model, link, length
@@ -31,9 +36,9 @@ class PoseProblem:
         self.limited = [row for row in bounds if np.isfinite(row[2:]).any()]
 
     def error(self, q: SX, p: SX, R: SX) -> SX:
-        """Return the position and rotation error in world axes, (6,)."""
+        """Return the position and rotation error in world axes, (6,). R: the rotation row by row, (9,)."""
         R_now, p_now = link_poses(self.model, self.params, q, [self.link])[self.link]
-        turn = quaternion.log(quaternion.from_rotation(ca.densify(R_now @ R.T)))
+        turn = quaternion.log(quaternion.from_rotation(ca.densify(R_now @ ca.reshape(R, 3, 3))))
         return ca.vertcat(p_now - p, self.length * turn)
 
     def jacobian(self, q: SX) -> SX:
@@ -65,6 +70,49 @@ class PoseProblem:
             mask[k] = ca.if_else(blocked, 0, 1)
         return mask
 
+    def cost(self, q: SX, p: SX, R: SX) -> SX:
+        """Return the squared error."""
+        e = self.error(q, p, R)
+        return ca.dot(e, e)
+
+    def iteration(self, q: SX, cost: SX, mu: SX, live: SX, p: SX, R: SX, precision: SX) -> list[SX]:
+        """Return the state (q, squared error, mu, still improving) after one damped step."""
+        e, J = self.error(q, p, R), self.jacobian(q)
+        g = J.T @ e
+        free = self.free(q, -g)
+        scale = ca.diag(free)
+        H = scale @ (J.T @ J) @ scale + ca.diag(mu + (1 - free))
+        dq = -factor(H, least_pivot=mu).solve(free * g)
+        trial = self.step(q, dq)
+        trial_cost = self.cost(trial, p, R)
+        good = trial_cost < cost
+        new_mu = ca.if_else(good, ca.fmax(mu * 0.2, precision[1]), ca.fmin(mu * 6, 1e6))
+        stuck = ca.if_else(good, ca.if_else(cost - trial_cost < 1e-14 * cost, 1, 0), ca.if_else(mu > 1e3, 1, 0))
+        return [ca.if_else(good, trial, q), ca.if_else(good, trial_cost, cost), new_mu, 1 - stuck]
+
+    def push(self, q: SX, p: SX, R: SX, precision: SX) -> tuple[SX, SX, SX]:
+        """Return the damped pseudo-inverse at the solution (nv, 6), and the error's derivatives in p (6, 3) and R (6, 9)."""
+        e = self.error(q, p, R)
+        J = self.jacobian(q)
+        weights = AT_LIMIT + (1 - AT_LIMIT) * self.inside(q)
+        spread = ca.diag(weights) @ J.T
+        damped = J @ spread + precision[1] * SX.eye(6)
+        pseudo = spread @ factor(damped, least_pivot=precision[1]).solve(SX.eye(6))
+        return pseudo, ca.jacobian(e, p), ca.jacobian(e, R)
+
+    def adjoint(self, q0: SX, p: SX, R: SX, precision: SX, q: SX, error: SX, seed: SX, error_seed: SX) -> list[SX]:
+        """Return the gradients of the first four. Start and error (at a minimum) have none."""
+        pseudo, by_p, by_R = self.push(q, p, R, precision)
+        w = pseudo.T @ (velocity_map(self.model, q).T @ seed)
+        return [SX.zeros(q0.numel()), -(by_p.T @ w), -(by_R.T @ w), SX.zeros(2)]
+
+    def tangent(self, q0: SX, p: SX, R: SX, precision: SX, q: SX, error: SX, *changes: SX) -> list[SX]:
+        """Return the changes of q and of the error that follow from those of the first four."""
+        _, dp, dR, _ = changes
+        pseudo, by_p, by_R = self.push(q, p, R, precision)
+        velocity = -(pseudo @ (by_p @ dp + by_R @ dR))
+        return [velocity_map(self.model, q) @ velocity, SX.zeros(1)]
+
 
 def _scalar_coordinates(model: Model) -> dict[int, int]:
     """Return the coordinate index by velocity index, for joints with one coordinate."""
@@ -79,106 +127,22 @@ def pose_kernel(model: Model, link: str, length: float, iterations: int) -> Kern
     """Return the kernel (q0, position, rotation, precision) -> (q, norm of the error)."""
     problem = PoseProblem(model, link, length)
     b = ProgramBuilder(f"{model.name}.inverse_kinematics")
-    q0, p, R = b.input("q0", model.nq), b.input("position", 3), b.input("rotation", (3, 3))
-    precision = b.input("precision", 2)
-    solver = _solver(problem, iterations)
-    q, error = b.custom(solver, q0, p, R, precision, adjoint=_adjoint(problem), tangent=_tangent(problem))
+    args = b.inputs(q0=model.nq, position=3, rotation=(3, 3), precision=2)
+    q, error = b.custom(_solver(problem, iterations), *args, adjoint=problem.adjoint, tangent=problem.tangent)
     b.output("q", q)
     b.output("error", error)
     return b.kernel()
 
 
-def _symbols(model: Model) -> tuple[SX, SX, SX, SX]:
-    return SX.sym("q", model.nq), SX.sym("p", 3), SX.sym("R", 9), SX.sym("precision", 2)
-
-
-def _matrix(R: SX) -> SX:
-    return ca.reshape(R, 3, 3).T  # tensors are row-major
-
-
-def _solver(problem: PoseProblem, iterations: int):
-    """Return the damped iteration as a program: state (q, squared error, mu, still improving)."""
-    model = problem.model
-    q, p, R, precision = _symbols(model)
-    cost, mu, live = SX.sym("c"), SX.sym("mu"), SX.sym("live")
-    e, J = problem.error(q, p, _matrix(R)), problem.jacobian(q)
-    g = J.T @ e
-    free = problem.free(q, -g)
-    scale = ca.diag(free)
-    H = scale @ (J.T @ J) @ scale + ca.diag(mu + (1 - free))
-    dq = -factor(H, least_pivot=mu).solve(free * g)
-    trial = problem.step(q, dq)
-    f = problem.error(trial, p, _matrix(R))
-    trial_cost = ca.dot(f, f)
-    good = trial_cost < cost
-    new_mu = ca.if_else(good, ca.fmax(mu * 0.2, precision[1]), ca.fmin(mu * 6, 1e6))
-    stuck = ca.if_else(good, ca.if_else(cost - trial_cost < 1e-14 * cost, 1, 0), ca.if_else(mu > 1e3, 1, 0))
-    state = [q, cost, mu, live, p, R, precision]
-    body = ca.Function(
-        "lm",
-        state,
-        [ca.if_else(good, trial, q), ca.if_else(good, trial_cost, cost), new_mu, 1 - stuck],
-    )
-    going = ca.Function("going", state, [ca.logic_and(cost > precision[0] ** 2, live > 0)])
-    first = ca.Function("first", [q, p, R], [_first(problem, q, p, R), 1e-3 * SX.ones(1), SX.ones(1)])
+def _solver(problem: PoseProblem, iterations: int) -> Program:
+    """Return the damped iteration as a program."""
     b = ProgramBuilder("solver")
-    q_in, p_in, R_in, precision_in = b.input("q", model.nq), b.input("p", 3), b.input("R", 9), b.input("precision", 2)
-    (inside,) = b.call(ca.Function("clamp", [q], [problem.step(q, SX.zeros(model.nv))]), q_in)
-    c0, mu0, live0 = b.call(first, inside, p_in, R_in)
-    shared = [p_in, R_in, precision_in]
-    (q_out, c_out, _, _), _ = b.while_loop(going, body, iterations, [inside, c0, mu0, live0], shared)
-    b.output("q", q_out)
-    b.output("error", b.call(ca.Function("root", [cost], [ca.sqrt(cost)]), c_out)[0])
-    return b.program()
+    q0, *pose, precision = b.inputs(problem.model.nq, 3, 9, 2)
+    q = b.trace(lambda q: problem.step(q, SX.zeros(problem.model.nv)), q0)
+    state = [q, b.trace(problem.cost, q, *pose), b.constant(1e-3), b.constant(1)]
+    (q, cost, *_), _ = b.while_loop(_unfinished, problem.iteration, iterations, state, [*pose, precision])
+    return b.program(q, b.trace(lambda cost: ca.sqrt(cost), cost))
 
 
-def _first(problem: PoseProblem, q: SX, p: SX, R: SX) -> SX:
-    e = problem.error(q, p, _matrix(R))
-    return ca.dot(e, e)
-
-
-AT_LIMIT = 1e-6
-"""Weight in derivatives of a joint at its limit, against 1 for a free one: enough to give a derivative where no other joint can
-move the link that way, too little to matter where others can."""
-
-
-def _push(problem: PoseProblem, q: SX, p: SX, R: SX, precision: SX) -> tuple[SX, SX, SX]:
-    """Return the damped pseudo-inverse at the solution (nv, 6), and the error's derivatives in p (6, 3) and R (6, 9)."""
-    e = problem.error(q, p, _matrix(R))
-    J = problem.jacobian(q)
-    weights = AT_LIMIT + (1 - AT_LIMIT) * problem.inside(q)
-    spread = ca.diag(weights) @ J.T
-    damped = J @ spread + precision[1] * SX.eye(6)
-    pseudo = spread @ factor(damped, least_pivot=precision[1]).solve(SX.eye(6))
-    return pseudo, ca.jacobian(e, p), ca.jacobian(e, R)
-
-
-def _adjoint(problem: PoseProblem) -> ca.Function:
-    """Return (q0, p, R, precision, q, error, q seed, error seed) -> gradients. Start and error (at a minimum) have none."""
-    model = problem.model
-    q, p, R, precision = _symbols(model)
-    q0, error, seed, error_seed = SX.sym("q0", model.nq), SX.sym("e"), SX.sym("s", model.nq), SX.sym("es")
-    pseudo, by_p, by_R = _push(problem, q, p, R, precision)
-    w = pseudo.T @ (velocity_map(model, q).T @ seed)
-    gradients = [SX.zeros(model.nq), -(by_p.T @ w), -(by_R.T @ w), SX.zeros(2)]
-    return ca.Function("adjoint", [q0, p, R, precision, q, error, seed, error_seed], [ca.densify(x) for x in gradients])
-
-
-def _tangent(problem: PoseProblem) -> ca.Function:
-    """Return (q0, p, R, precision, q, error, and the changes of the first four) -> change of q and of the error."""
-    model = problem.model
-    q, p, R, precision = _symbols(model)
-    q0, error, dq0, dp, dR, dprecision = (
-        SX.sym("q0", model.nq),
-        SX.sym("e"),
-        SX.sym("dq0", model.nq),
-        SX.sym("dp", 3),
-        SX.sym("dR", 9),
-        SX.sym("dprecision", 2),
-    )
-    pseudo, by_p, by_R = _push(problem, q, p, R, precision)
-    velocity = -(pseudo @ (by_p @ dp + by_R @ dR))
-    change = velocity_map(model, q) @ velocity
-    return ca.Function(
-        "tangent", [q0, p, R, precision, q, error, dq0, dp, dR, dprecision], [ca.densify(change), SX.zeros(1)]
-    )
+def _unfinished(q: SX, cost: SX, mu: SX, live: SX, p: SX, R: SX, precision: SX) -> SX:
+    return ca.logic_and(cost > precision[0] ** 2, live > 0)

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from costate.collision.mesh.triangles import unit_sphere
+from costate.core.arrays import Array as Floats
 from costate.draw.drawing import Drawing, Instance, draw_model, inertia_ellipsoid
-from costate.draw.mesh import Floats, unit_sphere
 from costate.model import Model
 from costate.viewer.stage import Stage, quaternions
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from costate.draw.mesh import Floats
+from costate.core.arrays import Array as Floats
 from costate.draw.poses import Kinematics, motion_of
 from costate.sim.divergence import SimulationError
 from costate.viewer.layers import Layers

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from costate.core.arrays import Array as Floats
 from costate.draw.marks import TRAIL, ramp
-from costate.draw.mesh import Floats
 from costate.draw.recording import Curves, Recording
 from costate.viewer.layers import Layers
 from costate.viewer.server import add_ground, look

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from costate.core.arrays import Array as Floats
 from costate.draw.drawing import model_of
-from costate.draw.mesh import Floats
 from costate.draw.poses import Kinematics, Motion, motion_of
 from costate.model import Model
 from costate.physics.integrate import neutral

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from costate.core.arrays import Array as Floats
 from costate.draw.camera import framing
-from costate.draw.mesh import Floats
 from costate.draw.shading import SUN
 
 if TYPE_CHECKING:

@@ -16,13 +16,15 @@ begins.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import product
 
 import casadi as ca
 import numpy as np
 from casadi import SX
 
-from costate.collision.convex.pair import Pair
+from costate.collision.contact_point import POSE, pose
+from costate.collision.convex.pair import Pair, PairKind
 from costate.collision.mesh.hull import EDGE, Hull
 from costate.collision.shapes.solid import length
 from costate.kernel import ProgramBuilder
@@ -40,24 +42,22 @@ ALIKE = 0.85
 """Cosine of the angle within which two of them would find the same."""
 
 
-def least_overlap(b: ProgramBuilder, pair: Pair, symbols: list[SX], last: Var, args: list[Var]) -> Var:
+def least_overlap(b: ProgramBuilder, kind: PairKind, last: Var, numbers: list[Var]) -> Var:
     """Return the unit direction (3,) of largest separation among faces and pairs of edges. last: another direction to try."""
-    seed = SX.sym("seed", 3)
-    best = b.call(ca.Function("few", [seed, *symbols], _few_axes(pair, seed)), last, *args)
+    best = b.trace(kind.body(_few_axes), last, *numbers)
     for side in (0, 1):
-        if isinstance((pair.a, pair.b)[side], Hull):
-            best = _faces(b, pair, symbols, side, best, args)
-    return _edges(b, pair, symbols, best, args)[0]
+        if isinstance((kind.a, kind.b)[side], Hull):
+            best = _faces(b, kind, side, best, numbers)
+    return _edges(b, kind, best, numbers)[0]
 
 
-def spread_starts(b: ProgramBuilder, pair: Pair, symbols: list[SX], first: Var, args: list[Var]) -> Var:
+def spread_starts(b: ProgramBuilder, kind: PairKind, first: Var, numbers: list[Var]) -> Var:
     """Return rows of STARTS directions: the first, and the best of those spread over the sphere that are not alike."""
-    (ways,) = b.call(ca.Function("ways", [], [SX(ca.DM(sphere_points(SAMPLES).ravel()))]))
-    none = b.call(ca.Function("none", [], [SX([1, 0, 0]), SX(-1e9)]))
+    ways, none = b.constant(sphere_points(SAMPLES)), [b.constant([1, 0, 0]), b.constant(-1e9)]
     chosen = [first]
     for _ in range(STARTS - 1):
         known = b.concat(*chosen, *([first] * (STARTS - len(chosen))))
-        (n, _), _, _ = b.scan(_sample(pair, symbols), SAMPLES, none, sequences=[ways], shared=[known, *args])
+        (n, _), _, _ = b.scan(kind.body(_sample), SAMPLES, none, sequences=[ways], shared=[known, *numbers])
         chosen.append(n)
     return b.concat(*chosen)
 
@@ -94,83 +94,82 @@ def better(n: SX, s: SX, best: SX, most: SX) -> tuple[SX, SX]:
     return ca.if_else(s > most, n, best), ca.fmax(s, most)
 
 
-def _sample(pair: Pair, symbols: list[SX]) -> ca.Function:
-    best, most, n, known = SX.sym("best", 3), SX.sym("most"), SX.sym("n", 3), SX.sym("known", 3 * STARTS)
+def _sample(pair: Pair, best: SX, most: SX, n: SX, known: SX) -> tuple[SX, SX]:
     alike = ca.mmax(ca.reshape(known, 3, STARTS).T @ n) > ALIKE
     s = ca.if_else(alike, -1e9, pair.separation(n))
-    return ca.Function("sample", [best, most, n, known, *symbols], better(n, s, best, most))
+    return better(n, s, best, most)
 
 
-def _faces(b: ProgramBuilder, pair: Pair, symbols: list[SX], side: int, best: list[Var], args: list[Var]) -> list[Var]:
+def _faces(b: ProgramBuilder, kind: PairKind, side: int, best: Sequence[Var], numbers: list[Var]) -> list[Var]:
     """Try all faces of a hull, a (side 0) or b (side 1), against the other solid."""
-    hull = (pair.a, pair.b)[side]
+
+    def face(pair: Pair, best: SX, most: SX, normal: SX, polygon: SX) -> tuple[SX, SX]:
+        seen = pair if side else pair.flipped()
+        s = ca.dot(normal, seen.support_a(-normal) - polygon[:3])
+        return better(normal if side else -(pair.R @ normal), s, best, most)
+
+    faces = [_part(b, kind, side, name, numbers) for name in ("normals_flat", "polygons_flat")]
+    return b.scan(kind.body(face), faces[0].size // 3, best, sequences=faces, shared=numbers)[0]
+
+
+def _part(b: ProgramBuilder, kind: PairKind, side: int, name: str, numbers: list[Var]) -> Var:
+    hull = (kind.a, kind.b)[side]
     assert isinstance(hull, Hull)
-    normals, polygons = _part(b, hull, "normals_flat", args[1 + side]), _part(b, hull, "polygons_flat", args[1 + side])
-    normal, polygon = SX.sym("normal", 3), SX.sym("polygon", polygons.size // (normals.size // 3))
-    before = [SX.sym("best", 3), SX.sym("most")]
-    seen = pair if side else pair.flipped()
-    s = ca.dot(normal, seen.support_a(-normal) - polygon[:3])
-    n = normal if side else -(pair.R @ normal)
-    body = ca.Function("face", [*before, normal, polygon, *symbols], better(n, s, *before))
-    return b.scan(body, normals.size // 3, best, sequences=[normals, polygons], shared=args)[0]
+    return b.slice(numbers[1 + side], *hull.place(name))
 
 
-def _part(b: ProgramBuilder, hull: Hull, name: str, sizes: Var) -> Var:
-    start, count = hull.place(name)
-    return b.slice(sizes, start, count)
-
-
-def _edges(b: ProgramBuilder, pair: Pair, symbols: list[SX], best: list[Var], args: list[Var]) -> list[Var]:
+def _edges(b: ProgramBuilder, kind: PairKind, best: Sequence[Var], numbers: list[Var]) -> Sequence[Var]:
     """Try edges of hulls against those of the other solid. A direction is kept only if it is better by the true separation: between
     two faces that are nearly one, an edge claims too much."""
-    a_hull, b_hull = isinstance(pair.a, Hull), isinstance(pair.b, Hull)
+    a_hull, b_hull = isinstance(kind.a, Hull), isinstance(kind.b, Hull)
     if a_hull and b_hull:
-        found = _hull_edges(b, pair, symbols, best, args)
-    elif (a_hull and pair.b.edge_axes) or (b_hull and pair.a.edge_axes):
-        found = _few_edges(b, pair, symbols, best, args)
+        found = _hull_edges(b, kind, best, numbers)
+    elif (a_hull and kind.b.edge_axes) or (b_hull and kind.a.edge_axes):
+        found = _few_edges(b, kind, best, numbers)
     else:
         return best
-    old, s, n, claimed = SX.sym("old", 3), SX.sym("s"), SX.sym("n", 3), SX.sym("claimed")
-    body = ca.Function("truly", [old, s, n, claimed, *symbols], better(n, pair.separation(n), old, s))
-    return b.call(body, *best, *found, *args)
+    truly = kind.body(lambda pair, old, s, n, claimed: better(n, pair.separation(n), old, s))
+    return b.trace(truly, *best, *found, *numbers)
 
 
-def _few_edges(b: ProgramBuilder, pair: Pair, symbols: list[SX], best: list[Var], args: list[Var]) -> list[Var]:
+def _few_edges(b: ProgramBuilder, kind: PairKind, best: Sequence[Var], numbers: list[Var]) -> list[Var]:
     """Try the edges of the one hull, crossed with the axes that the other solid's edges lie along."""
-    side = int(isinstance(pair.b, Hull))
-    hull, seen = (pair.b, pair) if side else (pair.a, pair.flipped())
-    assert isinstance(hull, Hull)
-    rows = _part(b, hull, "edges_flat", args[1 + side])
-    row, best_n, most = SX.sym("edge", EDGE), SX.sym("best", 3), SX.sym("most")
-    found = (best_n, most)
-    for axis in seen.a.edge_axes:
-        n, met = _common_normal(row, seen.R[:, axis])
-        s = ca.if_else(met, ca.dot(n, seen.support_a(-n) - row[:3]), -1e9)
-        found = better(n if side else -(pair.R @ n), s, *found)
-    body = ca.Function("edge", [best_n, most, row, *symbols], found)
-    return b.scan(body, rows.size // EDGE, best, sequences=[rows], shared=args)[0]
+    side = int(isinstance(kind.b, Hull))
+
+    def edge(pair: Pair, best: SX, most: SX, row: SX) -> tuple[SX, SX]:
+        seen = pair if side else pair.flipped()
+        for axis in seen.a.edge_axes:
+            n, met = _common_normal(row, seen.R[:, axis])
+            s = ca.if_else(met, ca.dot(n, seen.support_a(-n) - row[:3]), -1e9)
+            best, most = better(n if side else -(pair.R @ n), s, best, most)
+        return best, most
+
+    rows = _part(b, kind, side, "edges_flat", numbers)
+    return b.scan(kind.body(edge), rows.size // EDGE, best, sequences=[rows], shared=numbers)[0]
 
 
-def _hull_edges(b: ProgramBuilder, pair: Pair, symbols: list[SX], best: list[Var], args: list[Var]) -> list[Var]:
+def _hull_edges(b: ProgramBuilder, kind: PairKind, best: Sequence[Var], numbers: list[Var]) -> list[Var]:
     """Try every edge of a with every edge of b."""
-    assert isinstance(pair.a, Hull) and isinstance(pair.b, Hull)
-    rows_a, rows_b = (_part(b, hull, "edges_flat", args[1 + k]) for k, hull in enumerate((pair.a, pair.b)))
-    before, own, other = [SX.sym("best", 3), SX.sym("most")], SX.sym("own", EDGE), SX.sym("other", EDGE)
+    rows_a, rows_b = (_part(b, kind, side, "edges_flat", numbers) for side in (0, 1))
+    outer = ProgramBuilder("edge")
+    *carry, row, x, all_b = outer.inputs(3, 1, EDGE, POSE, rows_b.size)
+    moved = outer.trace(_moved_edge, row, x)
+    found, _, _ = outer.scan(_edge_pair, rows_b.size // EDGE, carry, sequences=[all_b], shared=[moved])
+    steps = rows_a.size // EDGE
+    return b.scan(outer.program(*found), steps, best, sequences=[rows_a], shared=[numbers[0], rows_b])[0]
+
+
+def _moved_edge(row: SX, x: SX) -> SX:
+    R, t = pose(x)
+    return ca.vertcat(t + R @ row[:3], *(R @ row[k : k + 3] for k in (3, 6, 9)))
+
+
+def _edge_pair(best: SX, most: SX, own: SX, other: SX) -> tuple[SX, SX]:
     n, met = _common_normal(own, other[3:6])
     for beside in (other[6:9], other[9:]):
         met = ca.logic_and(met, ca.dot(n, beside) >= -WITHIN)
     s = ca.if_else(met, ca.dot(n, other[:3] - own[:3]), -1e9)
-    inner = ca.Function("edges", [*before, own, other], better(n, s, *before))
-    outer = ProgramBuilder("edge")
-    carry = [outer.input("best", 3), outer.input("most", 1)]
-    row, pose, all_b = outer.input("row", EDGE), outer.input("pose", 12), outer.input("rows", rows_b.size)
-    turned = ca.vertcat(pair.t + pair.R @ other[:3], *(pair.R @ other[k : k + 3] for k in (3, 6, 9)))
-    (moved,) = outer.call(ca.Function("moved", [other, symbols[0]], [turned]), row, pose)
-    found, _, _ = outer.scan(inner, rows_b.size // EDGE, carry, sequences=[all_b], shared=[moved])
-    for name, x in zip(("best", "most"), found, strict=True):
-        outer.output(name, x)
-    steps = rows_a.size // EDGE
-    return b.scan(outer.program(), steps, best, sequences=[rows_a], shared=[args[0], rows_b])[0]
+    return better(n, s, best, most)
 
 
 def _common_normal(edge: SX, along: SX) -> tuple[SX, SX]:

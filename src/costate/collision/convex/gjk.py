@@ -18,13 +18,14 @@ differentiated: it says which features touch. What follows from them (`polished`
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import casadi as ca
 from casadi import SX
 
 from costate.collision.contact_point import tangents
 from costate.collision.convex.axes import STARTS, better, least_overlap, spread_starts
-from costate.collision.convex.pair import Pair, pair_symbols
-from costate.collision.shapes.convex import Convex
+from costate.collision.convex.pair import Pair, PairKind
 from costate.collision.shapes.solid import TINY, length
 from costate.kernel import ProgramBuilder
 from costate.kernel.ir.program import Program
@@ -47,37 +48,35 @@ LONGEST = 0.1
 """Longest step of Newton [rad]."""
 
 
-def search_program(a: Convex, b: Convex) -> Program:
+def search_program(kind: PairKind) -> Program:
     """Return a program (pose, sizes of a, sizes of b) -> (n, flats of a (6,), of b (6,), whether n follows from them), whose
     derivatives are zero."""
-    pair, symbols = pair_symbols(a, b)
-    search = ProgramBuilder("search")
-    args = [search.input(f"i{k}", s.numel()) for k, s in enumerate(symbols)]
-    start = search.call(ca.Function("seed", symbols, _start(pair)), *args)
-    (_, c, last, _), _ = search.while_loop(*_gjk(pair, symbols), GJK_STEPS, start, shared=args)
-    point, before = SX.sym("c", 3), SX.sym("last", 3)
-    overlaps = ca.dot(point, point) < _rough(pair, OVERLAP, ROUGH_OVERLAP) ** 2
-    (overlaps,) = search.call(ca.Function("overlaps", [point, symbols[0]], [overlaps]), c, args[0])
-    apart = ca.Function("apart", [point, before, *symbols], [point / length(point)])
-    n = search.cond(overlaps, _inside(pair, symbols), apart, c, last, *args)
-    none = search.call(ca.Function("none", [], [SX.zeros(6), SX.zeros(6), SX(0)]))
-    found, _, _ = search.scan(_polish(pair, symbols), POLISH, [*n, *none], shared=args)
-    for k, x in enumerate(found):
-        search.output(f"o{k}", x)
-    program = search.program()
-    b_ = ProgramBuilder("fixed")
-    inputs = [b_.input(f"i{k}", s.numel()) for k, s in enumerate(symbols)]
-    for k, x in enumerate(b_.custom(program, *inputs, tangent=_zero(program, True), adjoint=_zero(program, False))):
-        b_.output(f"o{k}", x)
-    return b_.program()
+    search = _search(kind)
+    b = ProgramBuilder("fixed")
+    tangent, adjoint = _zeros(search.out_sizes), _zeros(search.in_sizes)
+    return b.program(*b.custom(search, *b.like(search), tangent=tangent, adjoint=adjoint))
 
 
-def _zero(program: Program, forward: bool) -> ca.Function:
-    ins = [SX.sym(f"i{k}", n) for k, n in enumerate(program.in_sizes)]
-    outs = [SX.sym(f"o{k}", n) for k, n in enumerate(program.out_sizes)]
-    moved, zero = (ins, outs) if forward else (outs, ins)
-    seeds = [SX.sym(f"s{k}", x.numel()) for k, x in enumerate(moved)]
-    return ca.Function("zero", [*ins, *outs, *seeds], [SX.zeros(x.numel()) for x in zero])
+def _zeros(sizes: Sequence[int]) -> Callable[..., list[SX]]:
+    return lambda *_: [SX.zeros(n) for n in sizes]
+
+
+def _search(kind: PairKind) -> Program:
+    b = ProgramBuilder("search")
+    numbers = b.inputs(*kind.number_sizes)
+    start = b.trace(kind.body(_start), *numbers)
+    (_, c, last, _), _ = b.while_loop(
+        lambda w, c, last, state, *_: state == RUNNING, kind.body(_gjk), GJK_STEPS, start, shared=numbers
+    )
+    overlaps = b.trace(kind.body(_touches), c, *numbers)
+    n = b.cond(overlaps, _inside(kind), lambda c, *_: c / length(c), c, last, *numbers)
+    none = [b.zeros(6), b.zeros(6), b.zeros(1)]
+    return b.program(*b.scan(kind.body(_polish), POLISH, [*n, *none], shared=numbers)[0])
+
+
+def _touches(pair: Pair, c: SX) -> SX:
+    """Return whether the point of A - B nearest to the origin is as near as that of solids that overlap."""
+    return ca.dot(c, c) < _rough(pair, OVERLAP, ROUGH_OVERLAP) ** 2
 
 
 def _rough(pair: Pair, fine: float, rough: float) -> SX:
@@ -97,10 +96,8 @@ def _start(pair: Pair) -> list[SX]:
     return [ca.vertcat(w, w, w), w, w, SX(RUNNING)]
 
 
-def _gjk(pair: Pair, symbols: list[SX]) -> tuple[ca.Function, ca.Function]:
-    """Add the point of A - B that is furthest towards the origin, and keep the triangle that comes nearest, while running."""
-    simplex, c, last, state = SX.sym("w", 9), SX.sym("c", 3), SX.sym("last", 3), SX.sym("state")
-    carry = [simplex, c, last, state, *symbols]
+def _gjk(pair: Pair, simplex: SX, c: SX, last: SX, state: SX) -> list[SX]:
+    """Add the point of A - B that is furthest towards the origin, and keep the triangle that comes nearest."""
     old = [simplex[3 * k : 3 * k + 3] for k in range(3)]
     w = pair.difference(-c)
     square = ca.dot(c, c)
@@ -116,9 +113,8 @@ def _gjk(pair: Pair, symbols: list[SX]) -> tuple[ca.Function, ca.Function]:
     stuck = ca.dot(nearest, nearest) >= square * (1 - 1e-14)
     nearest = ca.if_else(inside, 0, nearest)
     kept = ca.logic_or(optimal, ca.logic_and(stuck, ca.logic_not(inside)))
-    touches = ca.logic_or(inside, ca.dot(nearest, nearest) < _rough(pair, OVERLAP, ROUGH_OVERLAP) ** 2)
-    after = [ca.if_else(kept, simplex, best), ca.if_else(kept, c, nearest), c, ca.logic_or(kept, touches)]
-    return ca.Function("running", carry, [state == RUNNING]), ca.Function("gjk", carry, after)
+    touches = ca.logic_or(inside, _touches(pair, nearest))
+    return [ca.if_else(kept, simplex, best), ca.if_else(kept, c, nearest), c, ca.logic_or(kept, touches)]
 
 
 def nearest_on_triangle(p: SX, q: SX, r: SX, flat: SX) -> SX:
@@ -165,46 +161,38 @@ def _det(x: SX, y: SX, z: SX) -> SX:
 FIRST, SECOND, THIRD, REFINE, LEFT = 0, 1, 2, 3, 4
 
 
-def _inside(pair: Pair, symbols: list[SX]) -> Program:
-    """Return a program (end of GJK, the point before it, symbols) -> the direction of least depth, for solids that overlap."""
+def _inside(kind: PairKind) -> Program:
+    """Return a program (end of GJK, the point before it, numbers) -> the direction of least depth, for solids that overlap."""
     b = ProgramBuilder("inside")
-    args = [b.input(f"i{k}", n) for k, n in enumerate((3, 3, *(s.numel() for s in symbols)))]
-    n = least_overlap(b, pair, symbols, args[1], args[2:])
-    if pair.a.is_round or pair.b.is_round:
-        starts = spread_starts(b, pair, symbols, n, args[2:])
-        (worst,) = b.call(ca.Function("worst", [], [SX(-1e9)]))
-        (n, _), _, _ = b.scan(_from_start(pair, symbols), STARTS, [n, worst], sequences=[starts], shared=args[2:])
-    b.output("n", n)
-    return b.program()
+    _, last, *numbers = b.inputs(3, 3, *kind.number_sizes)
+    n = least_overlap(b, kind, last, numbers)
+    if kind.a.is_round or kind.b.is_round:
+        starts = spread_starts(b, kind, n, numbers)
+        (n, _), _, _ = b.scan(_from_start(kind), STARTS, [n, b.constant(-1e9)], sequences=[starts], shared=numbers)
+    return b.program(n)
 
 
-def _from_start(pair: Pair, symbols: list[SX]) -> Program:
-    """Return a program (best direction so far, its separation, where to start, symbols) -> the first two, after the portals from
+def _from_start(kind: PairKind) -> Program:
+    """Return a program (best direction so far, its separation, where to start, numbers) -> the first two, after the portals from
     there were tried."""
     b = ProgramBuilder("start")
-    names = ("best", "most", "start", *(f"i{k}" for k in range(len(symbols))))
-    best, most, start, *args = (
-        b.input(k, n) for k, n in zip(names, (3, 1, 3, *(s.numel() for s in symbols)), strict=True)
-    )
-    old, s, ray = SX.sym("old", 3), SX.sym("s"), SX.sym("ray", 3)
+    best, most, start, *numbers = b.inputs(3, 1, 3, *kind.number_sizes)
     # The rays of A - B go the other way: it is left where -n . x is largest.
-    entered = b.call(ca.Function("enter", [ray], [SX.zeros(9), ray, -ray, SX(FIRST), SX(0)]), start)
-    (_, n, _, _, _), _ = b.while_loop(*_portal(pair, symbols), PORTAL_STEPS, entered, shared=args)
-    unit = ray / length(ray)  # portals can be tiny, and their normals inexact
-    kept = better(unit, pair.separation(unit), old, s)
-    for name, x in zip(
-        names, b.call(ca.Function("kept", [old, s, ray, *symbols], kept), best, most, n, *args), strict=False
-    ):
-        b.output(name, x)
-    return b.program()
+    entered = [b.zeros(9), start, b.trace(lambda ray: -ray, start), b.constant(FIRST), b.zeros(1)]
+    (_, n, *_), _ = b.while_loop(
+        lambda v, n, d, phase, *_: phase < LEFT, kind.body(_portal), PORTAL_STEPS, entered, shared=numbers
+    )
+    return b.program(*b.trace(kind.body(_kept), best, most, n, *numbers))
 
 
-def _portal(pair: Pair, symbols: list[SX]) -> tuple[ca.Function, ca.Function]:
+def _kept(pair: Pair, best: SX, most: SX, n: SX) -> tuple[SX, SX]:
+    unit = n / length(n)  # portals can be tiny, and their normals inexact
+    return better(unit, pair.separation(unit), best, most)
+
+
+def _portal(pair: Pair, v: SX, n: SX, d: SX, phase: SX, rounds: SX) -> list[SX]:
     """Take one point of A - B per step: first three to find a portal that the ray goes through, then more to bring it to the
     surface."""
-    v, n, d = SX.sym("v", 9), SX.sym("n", 3), SX.sym("d", 3)
-    phase, rounds = SX.sym("phase"), SX.sym("rounds")
-    carry = [v, n, d, phase, rounds, *symbols]
     v1, v2, v3 = (v[3 * k : 3 * k + 3] for k in range(3))
     normal = _towards(ca.cross(v2 - v1, v3 - v1), d)
     ways = [d, _across(d, v1), _towards(ca.cross(v1, v2), d), normal]
@@ -226,8 +214,7 @@ def _portal(pair: Pair, symbols: list[SX]) -> tuple[ca.Function, ca.Function]:
     reached = ca.logic_and(phase == REFINE, ca.dot(unit, x - v1) < PORTAL)
     settled = ca.logic_or(1 - ca.dot(unit, d) < 1e-12, rounds + 1 >= ROUNDS)
     next_phase = ca.if_else(reached, ca.if_else(settled, LEFT, FIRST), next_phase)
-    step = [after, ca.if_else(reached, -unit, n), ca.if_else(reached, unit, d), next_phase, rounds + reached]
-    return ca.Function("inside", carry, [phase < LEFT]), ca.Function("portal", carry, step)
+    return [after, ca.if_else(reached, -unit, n), ca.if_else(reached, unit, d), next_phase, rounds + reached]
 
 
 def _towards(n: SX, d: SX) -> SX:
@@ -265,10 +252,9 @@ def _narrow(v1: SX, v2: SX, v3: SX, x: SX, d: SX) -> SX:
 # --- polishing --------------------------------------------------------------------------------------------------------
 
 
-def _polish(pair: Pair, symbols: list[SX]) -> ca.Function:
-    """Return a function (n, flats) -> (n, flats) that holds the solids at least as far apart and is normal to as many flats as
-    possible."""
-    n, flats_a, flats_b, follows = SX.sym("n", 3), SX.sym("fa", 6), SX.sym("fb", 6), SX.sym("follows")
+def _polish(pair: Pair, n: SX, flats_a: SX, flats_b: SX, follows: SX) -> list[SX]:
+    """Return a direction near n that holds the solids at least as far apart and is normal to as many flats as possible, the flats,
+    and whether it follows from them."""
     near_a = pair.a.flats(-(pair.R.T @ n))
     near_b = pair.b.flats(n)
     none = SX.zeros(3)
@@ -293,8 +279,7 @@ def _polish(pair: Pair, symbols: list[SX]) -> ca.Function:
     worse = pair.separation(n) > most + tie
     before = (n, flats_a, flats_b, follows)
     after = (best, ca.vertcat(*flats[:2]), ca.vertcat(*flats[2:]), SX(1))
-    kept = [ca.if_else(worse, x, y) for x, y in zip(before, after, strict=True)]
-    return ca.Function("polish", [*before, *symbols], kept)
+    return [ca.if_else(worse, x, y) for x, y in zip(before, after, strict=True)]
 
 
 def polished(pair: Pair, n: SX, a1: SX, a2: SX, b1: SX, b2: SX, newton: bool = True) -> tuple[SX, SX]:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import casadi as ca
 from casadi import SX
 
-from costate.collision.contact_point import BESIDE
+from costate.collision.contact_point import BESIDE, POSE, pose
 from costate.collision.shapes.convex import Convex
 from costate.collision.shapes.solid import resized, sizes
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,8 +60,22 @@ class Pair:
         return Pair(self.b, self.a, self.R.T, -(self.R.T @ self.t))
 
 
-def pair_symbols(a: Convex, b: Convex) -> tuple[Pair, list[SX]]:
-    """Return a pair of solids of these kinds, and its symbols: (pose of a in b (12,), sizes of a, sizes of b)."""
-    pose, size_a, size_b = SX.sym("pose", 12), SX.sym("sa", len(sizes(a))), SX.sym("sb", len(sizes(b)))
-    pair = Pair(resized(a, size_a), resized(b, size_b), ca.reshape(pose[:9], 3, 3), pose[9:])
-    return pair, [pose, size_a, size_b]
+@dataclass(frozen=True, eq=False)
+class PairKind:
+    """The kinds of two convex solids. The numbers of such a pair are (pose of a in b (POSE,), sizes of a, sizes of b)."""
+
+    a: Convex
+    b: Convex
+
+    @property
+    def number_sizes(self) -> tuple[int, int, int]:
+        return POSE, len(sizes(self.a)), len(sizes(self.b))
+
+    def body(self, fn: Callable[..., T]) -> Callable[..., T]:
+        """Return fn(pair, *values) as a function of the values and, after them, the numbers of the pair."""
+
+        def of_numbers(*given: SX) -> T:
+            *values, x, size_a, size_b = given
+            return fn(Pair(resized(self.a, size_a), resized(self.b, size_b), *pose(x)), *values)
+
+        return of_numbers

@@ -6,7 +6,7 @@ import casadi as ca
 import numpy as np
 from casadi import SX
 
-from costate.collision.contact_point import tangents
+from costate.collision.contact_point import POSE, pose, relative_pose, tangents
 from costate.collision.convex.manifold import POINTS, ManifoldPoint, pick
 from costate.collision.shapes import FAR, Field, Number, Solid, resized, sizes
 from costate.kernel import ProgramBuilder
@@ -16,31 +16,27 @@ from costate.kernel.ir.program import Program
 def field_program(a: Solid, field: Field) -> Program:
     """Return a program (pose of a, pose of the field, sizes of a, sizes of the field) -> contact points, normals from the field to
     a."""
+
+    def middle(x: SX, y: SX, size: SX) -> SX:
+        R, t = relative_pose(x, y)
+        return t + R @ resized(a, size).centre()
+
+    def points(x: SX, y: SX, size: SX, facing: SX) -> list[tuple[SX, Number]]:
+        R, t = relative_pose(x, y)
+        return [(t + R @ p, r) for p, r in resized(a, size).points_toward(-(R.T @ facing[1:]))]
+
+    def kept(x: SX, y: SX, size: SX, facing: SX, p: SX, f: SX) -> SX:
+        return _kept(p, f, [r for _, r in points(x, y, size, facing)], facing[1:], y)
+
     b = ProgramBuilder("field")
-    x, y = b.input("x", 12), b.input("y", 12)
-    size_a, size_f = b.input("sa", len(sizes(a))), b.input("sf", len(sizes(field)))
-    px, py, s = SX.sym("x", 12), SX.sym("y", 12), SX.sym("s", len(sizes(a)))
-    solid = resized(a, s)
-    R, t = _relative(px, py)
+    x, y, size_a, size_f = b.inputs(POSE, POSE, len(sizes(a)), len(sizes(field)))
     lookup = field.lookup()
-    (middle,) = b.call(ca.Function("middle", [px, py, s], [t + R @ solid.centre()]), x, y, size_a)
-    (around,) = b.call(lookup, middle, size_f)
-    facing = SX.sym("facing", 4)
-    points = solid.points_toward(-(R.T @ facing[1:]))
-    where = ca.vertcat(*(t + R @ p for p, _ in points))
-    (at,) = b.call(ca.Function("points", [px, py, s, facing], [where]), x, y, size_a, around)
-    each = np.arange(3 * len(points)).reshape(-1, 3)
-    shared = np.tile(np.arange(size_f.size), (len(points), 1))
+    (around,) = b.call(lookup, b.trace(middle, x, y, size_a), size_f)
+    at = b.trace(lambda *given: ca.vertcat(*(p for p, _ in points(*given))), x, y, size_a, around)
+    each = np.arange(at.size).reshape(-1, 3)
+    shared = np.tile(np.arange(size_f.size), (len(each), 1))
     (found,) = b.map(lookup, [(at, each), (size_f, shared)], [None])
-    p, f = SX.sym("p", 3 * len(points)), SX.sym("f", 4 * len(points))
-    kept = _kept(p, f, [r for _, r in points], facing[1:], py)
-    b.output("points", b.call(ca.Function("kept", [py, s, facing, p, f], [kept]), y, size_a, around, at, found)[0])
-    return b.program()
-
-
-def _relative(x: SX, y: SX) -> tuple[SX, SX]:
-    Rb = ca.reshape(y[:9], 3, 3)
-    return Rb.T @ ca.reshape(x[:9], 3, 3), Rb.T @ (x[9:] - y[9:])
+    return b.program(b.trace(kept, x, y, size_a, around, at, found))
 
 
 def _kept(p: SX, f: SX, radii: list[Number], facing: SX, y: SX) -> SX:
@@ -52,6 +48,6 @@ def _kept(p: SX, f: SX, radii: list[Number], facing: SX, y: SX) -> SX:
         midway = at - normal * (r + gap / 2)
         found.append(ManifoldPoint(gap < FAR / 2, ca.vertcat(ca.dot(t1, at), ca.dot(t2, at), gap, 0, midway, normal)))
     kept = found if len(found) <= POINTS else pick(found)
-    Rb, pb = ca.reshape(y[:9], 3, 3), y[9:]
+    Rb, pb = pose(y)
     rows = [(ca.if_else(k.valid, k.gap, FAR), pb + Rb @ k.at[4:7], Rb @ k.at[7:]) for k in kept]
     return ca.vertcat(*(part for row in rows for part in row))

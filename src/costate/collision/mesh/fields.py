@@ -15,7 +15,7 @@ from costate.collision.shapes.rays import FAR
 from costate.collision.shapes.solid import TINY, Number, length
 from costate.core.files import checksum
 from costate.kernel import ProgramBuilder
-from costate.kernel.ir.program import Program
+from costate.kernel.ir.program import Program, Var
 
 Samples = NDArray[np.float64]
 
@@ -40,28 +40,34 @@ class Heights(Field):
         """Return a program (point (3,), extent (2,)) -> (distance, normal (3,)). The surface is smooth (cubic); its nearest point
         is found from the tangent plane at the last one."""
         b = ProgramBuilder("heights")
-        p, extent = b.input("p", 3), b.input("extent", 2)
-        px, ex, at = SX.sym("p", 3), SX.sym("e", 2), SX.sym("x", 2)
+        p, extent = b.inputs(3, 2)
         # The table's rectangle has edges of length one. Cubics need a neighbour beyond each edge.
         spacing = [1 / (n - 1) for n in self.heights.shape]
         heights = np.pad(self.heights, 1, mode="reflect", reflect_type="odd")
         grid = np.stack([heights, *np.gradient(heights, *spacing)], -1)
         axes = [(-0.5 - d, d) for d in spacing]
-        h = SX.sym("h", 3)
-        normal = ca.vertcat(-h[1] / ex[0], -h[2] / ex[1], 1)
-        normal = normal / length(normal)
-        gap = ca.dot(normal, px - ca.vertcat(at, h[0]))
-        within = ca.Function("within", [at, ex], [ca.fmin(ca.fmax(at, -ex / 2), ex / 2)])
-        step = ca.Function("step", [px, ex, at, h], [within((px - gap * normal)[:2], ex)])
-        unit = ca.Function("unit", [at, ex], [at / ex])
-        (x,) = b.call(ca.Function("below", [px, ex], [within(px[:2], ex)]), p, extent)
+
+        def tangent_plane(p: SX, extent: SX, x: SX, h: SX) -> tuple[SX, SX]:
+            """Return the foot of p on the plane that touches the surface at x, where the height and its slopes are h, and the
+            distance and normal from that plane."""
+            normal = ca.vertcat(-h[1] / extent[0], -h[2] / extent[1], 1)
+            normal = normal / length(normal)
+            gap = ca.dot(normal, p - ca.vertcat(x, h[0]))
+            beyond = ca.mmax(ca.fabs(p[:2]) - extent / 2) > 0
+            return _within(p - gap * normal, extent), ca.vertcat(ca.if_else(beyond, FAR, gap), normal)
+
+        def at(x: Var) -> tuple[Var, ...]:
+            h = b.table(b.trace(lambda x, extent: x / extent, x, extent), grid, axes, "cubic")
+            return b.trace(tangent_plane, p, extent, x, h)
+
+        x = b.trace(_within, p, extent)
         for _ in range(FOOT_STEPS):
-            (x,) = b.call(step, p, extent, x, b.table(b.call(unit, x, extent)[0], grid, axes, "cubic"))
-        value = b.table(b.call(unit, x, extent)[0], grid, axes, "cubic")
-        beyond = ca.mmax(ca.fabs(px[:2]) - ex / 2) > 0
-        found = ca.vertcat(ca.if_else(beyond, FAR, gap), normal)
-        b.output("found", b.call(ca.Function("found", [px, ex, at, h], [found]), p, extent, x, value)[0])
-        return b.program()
+            x = at(x)[0]
+        return b.program(at(x)[1])
+
+
+def _within(p: SX, extent: SX) -> SX:
+    return ca.fmin(ca.fmax(p[:2], -extent / 2), extent / 2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,25 +91,25 @@ class Grid(Field):
         """Return a program (point (3,), margin (1,)) -> (distance, normal (3,)). From beyond the grid, the distance is that to the
         surface point next to where the line to it enters the grid, found in two steps."""
         b = ProgramBuilder("grid")
-        p, margin = b.input("p", 3), b.input("margin", 1)
-        px, qx, m, value = SX.sym("p", 3), SX.sym("q", 3), SX.sym("m"), SX.sym("v", 4)
+        p, margin = b.inputs(3, 1)
         low = SX(self.origin)
         high = low + SX((np.array(self.values.shape) - 1) * self.spacing)
         grid = np.stack([self.values, *np.gradient(self.values, self.spacing)], -1)
         axes = [(float(x), self.spacing) for x in self.origin]
-        normal = value[1:] / length(value[1:])
-        surface = qx - value[0] * normal
-        entry = ca.Function("entry", [px, qx, value], [_towards(surface, px, low, high)])
-        (q,) = b.call(ca.Function("nearest", [px], [ca.fmin(ca.fmax(px, low), high)]), p)
-        (q,) = b.call(entry, p, q, b.table(q, grid, axes))
-        v = b.table(q, grid, axes)
-        way = px - surface
-        beyond = ca.mmax(ca.fmax(px - high, low - px)) > 0
-        far = length(ca.if_else(beyond, way, 1))
-        distance, normal = ca.if_else(beyond, far, value[0]) - m, ca.if_else(beyond, way / far, normal)
-        found = ca.Function("found", [px, qx, m, value], [ca.vertcat(distance, normal)])
-        b.output("found", b.call(found, p, q, margin, v)[0])
-        return b.program()
+
+        def from_surface(p: SX, q: SX, margin: SX, value: SX) -> tuple[SX, SX]:
+            """Return where the line from p to the surface point next to q enters the grid, and distance and normal."""
+            normal = value[1:] / length(value[1:])
+            surface = q - value[0] * normal
+            way = p - surface
+            beyond = ca.mmax(ca.fmax(p - high, low - p)) > 0
+            far = length(ca.if_else(beyond, way, 1))
+            distance, out = ca.if_else(beyond, far, value[0]) - margin, ca.if_else(beyond, way / far, normal)
+            return _towards(surface, p, low, high), ca.vertcat(distance, out)
+
+        q = b.trace(lambda p: ca.fmin(ca.fmax(p, low), high), p)
+        q, _ = b.trace(from_surface, p, q, margin, b.table(q, grid, axes))
+        return b.program(b.trace(from_surface, p, q, margin, b.table(q, grid, axes))[1])
 
 
 def _towards(start: SX, end: SX, low: SX, high: SX) -> SX:
