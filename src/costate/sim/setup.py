@@ -81,6 +81,13 @@ class Setup:
     constraints: tuple[Constraint, ...] = ()
     """Equality constraints, names and numbers resolved."""
     tendons: tuple[Tendon, ...] = ()
+    duration: SX | None = None
+    """Symbol of the time that forces act for [s], where a contact model moves through a substep in pieces."""
+
+    @property
+    def h(self) -> float | SX:
+        """Return the time that forces act for [s]: a substep, or the piece of it."""
+        return self.dt if self.duration is None else self.duration
 
     @property
     def method(self) -> Integrator:

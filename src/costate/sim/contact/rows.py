@@ -32,19 +32,22 @@ class Row:
     bound: SX | None = None
     """Bound of a tangent: its friction coefficient; of friction: its largest impulse [N m s or N s]."""
     bounces: bool = False
+    point: SX | None = None
+    """Jacobian of the relative velocity of a normal row's contact point, (3, nv)."""
     joint: str = ""
     """Joint or tendon of a limit or of friction."""
 
 
-def constraint_rows(s: Symbols, q: SX, contacts: list[Contact], dt: float) -> list[Row]:
-    """Return all rows at a configuration: a normal and two tangents per contact, then limits, then friction of joints."""
+def constraint_rows(s: Symbols, q: SX, contacts: list[Contact], dt: float | SX) -> list[Row]:
+    """Return all rows at a configuration: a normal and two tangents per contact, then limits, then friction of joints. dt: duration of
+    the motion that they are rows of [s]."""
     rows: list[Row] = []
     bodies = body_poses(s.tree, q)
     for t in contacts:
         c = t.geometry
         J = relative_jacobian(s, bodies, t)
         normal = len(rows)
-        rows.append(Row("normal", c.normal.T @ J, c.gap, bounces=True))
+        rows.append(Row("normal", c.normal.T @ J, c.gap, bounces=True, point=J))
         if t.rubs:
             rows += [Row("tangent", d.T @ J, SX(0), normal, t.friction) for d in tangents(c.normal)]
     if s.setup.contact.joint_limits:
@@ -90,7 +93,7 @@ def _limit_row(name: str, J: SX, x: SX, low: float, high: float) -> Row | None:
     return Row("limit", -J, high - x, joint=name) if np.isfinite(high) else None
 
 
-def friction_rows(s: Symbols, dt: float) -> list[Row]:
+def friction_rows(s: Symbols, dt: float | SX) -> list[Row]:
     """Return one row per coordinate of joints with Coulomb friction, and one per tendon with some."""
     model = s.setup.scene.model
     rows = []

@@ -22,7 +22,7 @@ from costate.sim.setup import Drive, Symbols
 
 def actuate(s: Symbols, q: SX, v: SX, u: SX, M: SX, bias: SX) -> SX:
     """Return the generalised forces of all actuators, (nv,). M: mass matrix; bias: forces that oppose them."""
-    setup, dt = s.setup, s.setup.dt
+    setup, dt = s.setup, s.setup.h
     torque = SX.zeros(setup.nv)
     servos: list[tuple[Drive, Servo, SX]] = []
     for k, d in enumerate(setup.drives):

@@ -27,7 +27,7 @@ def turning(model: Model, v: SX) -> SX:
     return rows
 
 
-def advance(model: Model, q: SX, travelled: SX, after: SX, dt: float) -> SX:
+def advance(model: Model, q: SX, travelled: SX, after: SX, dt: float | SX) -> SX:
     """Return the next state (nx,). travelled: mean velocity of the step; after: velocity at its end; both in the axes of its
     start."""
     moved = integrate(model, q, travelled, dt)

@@ -35,7 +35,7 @@ class Free:
 def free_motion(s: Symbols, q: SX, v: SX, u: SX, extra: SX | None = None, joint_friction: bool = True) -> Free:
     """Return v + dt M^-1 (actuators + extra - bias forces). extra: further generalised forces (nv,)."""
     setup = s.setup
-    model, dt = setup.scene.model, setup.dt
+    model, dt = setup.scene.model, setup.h
     M = crba(model, s.params, q)
     bias = rnea(model, s.params, q, v, SX(setup.nv, 1), s.wrenches, Passive(friction=joint_friction))
     if setup.tendons:

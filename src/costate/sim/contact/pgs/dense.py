@@ -1,25 +1,30 @@
-"""Hard contact: projected Gauss-Seidel on impulses; bounces happen at their time within the step.
+"""Hard contact by rows of one system: the contact problem of a motion, and of an impact, as expressions.
 
     v' = v_free + W lambda,   W = M^-1 J^T,   J v' >= target,   lambda >= 0   (friction: |lambda_t| <= mu lambda_n)
 
-The sweeps are a scan whose carried state is lambda; its adjoint is the reversed sweeps.
+The sweeps are a scan whose carried state is lambda; its adjoint is the reversed sweeps. pieces.py says how a substep is made of
+motions and impacts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import casadi as ca
 from casadi import SX
 
+from costate.core.fork import cached_property
 from costate.kernel import ProgramBuilder
 from costate.kernel.ir.program import Program, Var
+from costate.physics.algebra.ltl import Factor
 from costate.sim.contact.model import substep_inputs
-from costate.sim.contact.pgs.sweep import Sweep, make_sweep
-from costate.sim.contact.pgs.targets import target_of
+from costate.sim.contact.pgs.impact import after_impact
+from costate.sim.contact.pgs.pieces import Pieces, Scope
+from costate.sim.contact.pgs.sweep import Sweep, blocks, make_sweep, nonzeros
+from costate.sim.contact.pgs.targets import FAR, TOUCH, Motion, Target, target_of
 from costate.sim.contact.rows import Row, constraint_rows
+from costate.sim.forces.equality import Tied
 from costate.sim.integrate.advance import advance
 from costate.sim.integrate.free import Free, free_motion
 from costate.sim.setup import Setup, Symbols
@@ -28,123 +33,205 @@ if TYPE_CHECKING:
     from costate.sim.contact.pgs.model import PGS
 
 
-@dataclass(frozen=True, eq=False)
-class Problem:
-    """The contact problem of a step as expressions."""
-
-    rows: list[Row]
-    sweep: Sweep
-    W: SX
-    """Changes of velocity by unit impulses M^-1 J^T, (nv, n)."""
-    c: SX
-    """Speeds less targets J v_free - target, (n,)."""
-    rest: SX | None
-    """Part of the step that is left after the impact, (n,); None where nothing bounces: impulses then act all along."""
-    more: dict[str, SX]
-    """Further right-hand sides like c, by what their solution is for."""
-
-
 def dense_substep(options: PGS, setup: Setup) -> Program:
     """Build the program of one substep: see model.py of the package `contact`. Its carry are the impulses to start from.
 
     residual: largest speed [m/s or rad/s] by which one more sweep would change a row, (1,).
     """
+    dense = Dense(options, replace(setup, duration=SX.sym("h")))
     s = Symbols(setup)
-    free = free_motion(s, s.q, s.v, s.u, joint_friction=not options.joint_friction)
-    rows = constraint_rows(s, s.q, s.contacts(), setup.dt)
-    n = len(rows)
     b = ProgramBuilder("substep")
-    carry, args = substep_inputs(b, s, n if options.warms(setup) else 0)
-    if not rows:
-        return _without_rows(b, s, args, free.velocity, carry)
-    problem = make_problem(s, options, rows, free)
-    rest = [] if problem.rest is None else [problem.rest]
-    outputs = [free.velocity, _nonzeros(problem.W), problem.sweep.system, _bounds(rows), *rest, problem.c]
-    outputs += problem.more.values()
-    v_free, w, system, bounds, *found = s.call(b, "prepare", outputs, args)
-    sides = found[len(rest) :]
-    still = b.zeros(problem.sweep.carry_size)
-    starts = [_started(b, problem, carry, w) if carry.size else still, *(still for _ in sides[1:])]
-    ends = [
-        b.scan(problem.sweep.function, options.sweeps, start, shared=[system, c, bounds])[0][0]
-        for start, c in zip(starts, sides, strict=True)
-    ]
-    solved = [b.slice(end, 0, n) for end in ends]
-    x = b.trace(_finish(setup, problem), args[0], v_free, w, *solved, *found[: len(rest)])
-    (again,) = b.call(problem.sweep.function, ends[0], system, sides[0], bounds)
-    residual = b.trace(lambda x, y, system: ca.mmax(ca.fabs(y - x)[:n] / system[-n:]), ends[0], again, system)
-    return b.program(x, solved[0] if carry.size else carry, solved[0], residual)
+    carry, args = substep_inputs(b, s, dense.size if options.warms(setup) else 0)
+    if not dense.rows:
+        return _without_rows(b, s, args, carry, options)
+    x, _, _, impulses, residual, forces = dense.substep(b, args, carry)
+    ready = b.trace(lambda f: f * setup.dt, forces) if carry.size else carry
+    return b.program(x, ready, impulses, residual)
 
 
-def _without_rows(b: ProgramBuilder, s: Symbols, args: list[Var], velocity: SX, carry: Var) -> Program:
+def _without_rows(b: ProgramBuilder, s: Symbols, args: list[Var], carry: Var, options: PGS) -> Program:
+    velocity = free_motion(s, s.q, s.v, s.u, joint_friction=not options.joint_friction).velocity
     travelled = s.v if s.setup.method.travels_before else velocity
     after = advance(s.setup.scene.model, s.q, travelled, velocity, s.setup.dt)
     (x,) = s.call(b, "free", [after], args)
     return b.program(x, carry, b.zeros(1), b.zeros(1))
 
 
-def _started(b: ProgramBuilder, problem: Problem, start: Var, w: Var) -> Var:
-    """Return what the sweeps carry where they start from impulses."""
-    if problem.sweep.carry_size == start.size:
-        return start
-    pattern = problem.W.sparsity()
-    return b.trace(lambda impulse, w: ca.vertcat(impulse, SX(pattern, w) @ impulse), start, w)
+class Dense(Pieces):
+    """The stages of a substep whose rows are one system."""
+
+    def __init__(self, options: PGS, setup: Setup):
+        super().__init__(options, setup)
+        s = self.symbols = Symbols(setup)
+        self.rows = constraint_rows(s, s.q, s.contacts(), setup.h)
+        self.size = len(self.rows)
+        self.striking = [k for k, r in enumerate(self.rows) if r.kind in ("normal", "limit")]
+        self.hits = len(self.striking)
+        self.marks = SX.sym("marks", self.hits)
+        self.number = SX.sym("number")
+
+    @cached_property
+    def free(self) -> Free:
+        s = self.symbols
+        return free_motion(s, s.q, s.v, s.u, joint_friction=not self.options.joint_friction)
+
+    @cached_property
+    def J(self) -> SX:
+        return ca.vertcat(*(r.J for r in self.rows))
+
+    @cached_property
+    def W(self) -> SX:
+        """Changes of velocity by unit impulses M^-1 J^T, (nv, n)."""
+        return ca.sparsify(ca.horzcat(*(_sparse_solve(self.free.factor, r.J.T) for r in self.rows)))
+
+    @cached_property
+    def gap(self) -> SX:
+        return ca.vertcat(SX(0, 1), *(self.rows[k].gap for k in self.striking))
+
+    @cached_property
+    def references(self) -> SX:
+        """Mobility of the point of every row in all directions together, of mechanisms without their constraints, (n,)."""
+        factor = self.free.factor.free if isinstance(self.free.factor, Tied) else self.free.factor
+        own = [(r.J @ _sparse_solve(factor, r.J.T)) for r in self.rows]
+        whole = list(own)
+        for group in blocks(self.rows):
+            row = self.rows[group[0]]
+            if len(group) == 3:
+                total = sum((own[i] for i in group), SX(0))
+            else:
+                total = own[group[0]] if row.kind != "normal" else _mobility(factor, row)
+            for k in group:
+                whole[k] = total
+        return ca.vertcat(*whole)
+
+    @cached_property
+    def sweep(self) -> Sweep:
+        return make_sweep(self.rows, self.J, self.W, self.references, self.options)
+
+    # --- stages ---------------------------------------------------------------------------------------------------
+
+    def _call(self, scope: Scope, name: str, outputs: list[SX], x: Var | None = None) -> list[Var]:
+        """Add expressions of the state (or of another one) and of what the scope holds."""
+        rest = scope.pick([f"i{k}" for k in range(1, len(self.symbols.inputs))])
+        h, number = (scope.b.slice(scope["clock"], k, 1) for k in (0, 1))
+        more = {h: self.setup.duration, number: self.number, scope["marks"]: self.marks}
+        return self.symbols.call(scope.b, name, outputs, [scope["x"] if x is None else x, *rest], more)
+
+    def prepare(self, scope: Scope) -> None:
+        s, options = self.symbols, self.options
+        before, speed = self.J @ s.v, self.J @ self.free.velocity
+        last = self.number >= 2 * options.impacts
+        motion = Motion(self.setup.h, self.setup.dt, last)
+        touching = [self.gap[i] <= TOUCH for i in range(self.hits)]
+        closed = ca.vertcat(SX(0, 1), *(ca.logic_or(x, self.marks[i]) for i, x in enumerate(touching)))
+        ease = ca.diag(self.J @ self.W) / self.references
+        aims = [
+            target_of(self.gap[i], closed[i], (before[k], speed[k]), ease[k], motion, options)
+            for i, k in enumerate(self.striking)
+        ]
+        struck = [ca.logic_and(closed[i], before[k] < -options.restitution_speed) for i, k in enumerate(self.striking)]
+        outputs = {
+            "v_free": self.free.velocity,
+            "w": nonzeros(self.W),
+            "j": nonzeros(self.J),
+            "system": self.sweep.system,
+            "bounds": _bounds(self.rows),
+            "gap": self.gap,
+            "closed": closed,
+            "waits": ca.vertcat(SX(0, 1), *(aim.waits for aim in aims)),
+            "strikes": ca.logic_and(ca.mmax(ca.vertcat(0, *struck)), ca.logic_not(last)),
+            "restitution": s.contact_value("restitution"),
+        } | self._sides(before, speed, aims)
+        for name, value in zip(outputs, self._call(scope, "prepare", list(outputs.values())), strict=True):
+            scope[name] = value
+
+    def _sides(self, before: SX, speed: SX, aims: list[Target]) -> dict[str, SX]:
+        """Return the right-hand sides of the sweeps: speeds less targets `c`, `push` for split corrections, and `jump` for explicit
+        integration, whose positions move with the velocity of the start."""
+        sides = {"c": SX(speed)}
+        sides |= {"push": SX.zeros(self.size)} if self.options.correction == "split" else {}
+        sides |= {"jump": SX(before)} if self.setup.method.travels_before else {}
+        for k, aim in zip(self.striking, aims, strict=True):
+            for name, at in (("c", speed), ("jump", before)):
+                if name in sides:
+                    sides[name][k] = ca.if_else(aim.waits, FAR, at[k] - aim.speed)
+            if "push" in sides:
+                sides["push"][k] = -aim.undo
+        return sides
+
+    def solve(self, scope: Scope) -> tuple[Var, Var]:
+        b, n = scope.b, self.size
+        ends = {name: self._swept(scope, name) for name in ("c", "push", "jump") if name in scope.values}
+        solved = {name: b.slice(end, 0, n) for name, end in ends.items()}
+        (again,) = b.call(self.sweep.function, ends["c"], *scope.pick(("system", "c", "bounds")))
+        residual = b.trace(lambda x, y, s: ca.mmax(ca.fabs(y - x)[:n] / s[-n:]), ends["c"], again, scope["system"])
+        nq, explicit, pattern = self.setup.nq, "jump" in ends, self.W.sparsity()
+        J = self.J.sparsity()
+
+        def path(x: SX, clock: SX, v_free: SX, w: SX, j: SX, impulse: SX, *more: SX) -> list[SX]:
+            W, rows, v = SX(pattern, w), SX(J, j)[self.striking, :], x[nq:]
+            after = v_free + W @ impulse
+            base, slope = v, (after - v) / clock[0]
+            if explicit:
+                base, slope = v + W @ more[-1], SX.zeros(self.setup.nv)
+            if "push" in ends:
+                base = base + W @ more[0]
+            return [after, base, slope, rows @ base, rows @ slope]
+
+        values = scope.pick(("x", "clock", "v_free", "w", "j"))
+        found = b.trace(path, *values, *solved.values())
+        for name, value in zip(("after", "base", "slope", "base_speed", "slope_speed"), found, strict=True):
+            scope[name] = value
+        return solved["c"], residual
+
+    def _swept(self, scope: Scope, side: str) -> Var:
+        """Add the sweeps of a right-hand side."""
+        b, start = scope.b, scope.b.zeros(self.sweep.carry_size)
+        if side == "c" and scope["start"].size:
+            pattern, velocities = self.W.sparsity(), self.sweep.carry_size > self.size
+
+            def begun(forces: SX, clock: SX, w: SX) -> SX:
+                impulse = forces * clock[0]
+                return ca.vertcat(impulse, SX(pattern, w) @ impulse) if velocities else impulse
+
+            start = b.trace(begun, *scope.pick(("start", "clock", "w")))
+        shared = scope.pick(("system", side, "bounds"))
+        return b.scan(self.sweep.function, self.options.sweeps, start, shared=shared)[0][0]
+
+    def travel(self, scope: Scope, tau: Var) -> Var:
+        model, nq = self.setup.scene.model, self.setup.nq
+
+        def moved(x: SX, clock: SX, after: SX, base: SX, slope: SX, tau: SX) -> SX:
+            v = x[nq:] + tau / clock[0] * (after - x[nq:])
+            return advance(model, x[:nq], base + tau * slope, v, tau)
+
+        return scope.b.trace(moved, *scope.pick(("x", "clock", "after", "base", "slope")), tau)
+
+    def look(self, scope: Scope, tau: Var) -> tuple[Var, Var]:
+        model, nq = self.setup.scene.model, self.setup.nq
+
+        def ahead(x: SX, base: SX, slope: SX, tau: SX) -> SX:
+            return advance(model, x[:nq], base + tau * slope, base + 2 * tau * slope, tau)
+
+        x = scope.b.trace(ahead, *scope.pick(("x", "base", "slope")), tau)
+        gap, rate = self._call(scope, "look", [self.gap, self.J[self.striking, :] @ self.symbols.v], x)
+        return gap, rate
+
+    def impact(self, scope: Scope) -> tuple[Var, Var]:
+        return after_impact(self, scope)
 
 
-def make_problem(s: Symbols, options: PGS, rows: list[Row], free: Free) -> Problem:
-    """Return the problem of a step. Its `more` holds right-hand sides that are solved besides: "push" (split correction) and "jump"
-    (explicit integration)."""
-    J = ca.vertcat(*(r.J for r in rows))
-    W = ca.sparsify(ca.horzcat(*(_sparse_solve(free.factor, r.J.T) for r in rows)))
-    before = J @ s.v
-    c, push, rest = _offsets(s, options, rows, J @ free.velocity, before)
-    more = {"push": push} if options.correction == "split" else {}
-    if s.setup.method.travels_before:
-        # Positions move with the velocity before the step, so their impacts are those of that velocity.
-        more["jump"], _, rest = _offsets(s, options, rows, before, before)
-    return Problem(rows, make_sweep(rows, J, W, options), W, c, None if rest.is_constant() else rest, more)
+def _mobility(factor: Factor, row: Row) -> SX:
+    """Return how easily the point of a contact moves, summed over three directions."""
+    assert row.point is not None
+    each = [row.point[k, :] for k in range(3)]
+    return sum((x @ _sparse_solve(factor, x.T) for x in each), SX(0))
 
 
-def _offsets(s: Symbols, options: PGS, rows: list[Row], speed: SX, before: SX) -> tuple[SX, SX, SX]:
-    """Return speeds less targets, minus the speeds that undo overlap, and the parts of the step after the impacts, (n,) each."""
-    restitution = s.contact_value("restitution")
-    c, push, rest = [], [], []
-    for k, row in enumerate(rows):
-        target, undo, left = target_of(row, speed[k], before[k], restitution, options, s.setup.dt)
-        c.append(speed[k] - target)
-        push.append(-undo)
-        rest.append(left)
-    for k, row in enumerate(rows):  # friction acts as long as its contact does
-        if row.kind == "tangent":
-            rest[k] = rest[row.contact]
-    return ca.vertcat(*c), ca.vertcat(*push), ca.vertcat(*rest)
-
-
-def _sparse_solve(factor, column: SX) -> SX:
+def _sparse_solve(factor: Factor | Tied, column: SX) -> SX:
     return ca.sparsify(factor.solve(column))
-
-
-def _nonzeros(A: SX) -> SX:
-    return ca.vec(SX(A.nz[:]))  # of a row it is a row
 
 
 def _bounds(rows: list[Row]) -> SX:
     """Return friction coefficients and bounds, one per row (0 where there is none)."""
     return ca.vertcat(*(SX(0) if r.bound is None else r.bound for r in rows))
-
-
-def _finish(setup: Setup, problem: Problem) -> Callable[..., SX]:
-    """Return the function (x, v_free, w, impulses, solutions of `more`, [rest]) -> next state. It advances velocities by the
-    impulses, and positions by the time at which they came."""
-    nq = setup.nq
-
-    def finish(x: SX, v_free: SX, w: SX, impulse: SX, *given: SX) -> SX:
-        others, rest = dict(zip(problem.more, given, strict=False)), given[len(problem.more) :]
-        W = SX(problem.W.sparsity(), w)
-        start, jump = (x[nq:], others["jump"]) if "jump" in others else (v_free, impulse)
-        travelled = start + W @ (rest[0] * jump if rest else jump)
-        if "push" in others:
-            travelled = travelled + W @ others["push"]
-        return advance(setup.scene.model, x[:nq], travelled, v_free + W @ impulse, setup.dt)
-
-    return finish

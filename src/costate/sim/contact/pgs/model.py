@@ -15,7 +15,7 @@ from costate.sim.contact.pgs.pairwise.choice import is_pairwise, pairwise_gaps, 
 from costate.sim.contact.rows import constraint_rows
 from costate.sim.setup import Setup, Symbols
 
-CONES = ("pyramid", "cone")
+CONES = ("cone", "box", "pyramid")
 CORRECTIONS = ("baumgarte", "split", "none")
 
 
@@ -23,9 +23,9 @@ CORRECTIONS = ("baumgarte", "split", "none")
 class PGS(ContactModel):
     """Hard contact at the level of velocities, by projected Gauss-Seidel. Its adjoint is the reversed sweeps.
 
-    Bounces happen at their time within the step: the change their impulse makes counts for the rest of the step only. This gives
-    elastic impacts the right gradient. Without a bounce a shape may come as near as touching within a step, and stops in the
-    next (Stewart and Trinkle, 1996).
+    Impacts faster than `restitution_speed` happen at their time within the step, at the configuration and with the velocities of that
+    time (pieces.py), so that derivatives are those of the motion. What approaches more slowly may come as near as touching within a
+    step (Stewart and Trinkle, 1996).
     """
 
     sweeps: int = 50
@@ -35,9 +35,11 @@ class PGS(ContactModel):
     restitution: float = 0.0
     """Restitution of all contacts; 1 is elastic."""
     restitution_speed: float = 0.05
-    """Speed below which impacts do not bounce [m/s]."""
-    cone: str = "pyramid"
-    """Friction bound: "pyramid" (each direction by itself) or "cone" (round)."""
+    """Speed below which shapes that meet do not bounce, and their time of impact is not looked for [m/s or rad/s]."""
+    impacts: int = 16
+    """Number of impacts in a substep that are found at their time, one after the other. What meets after them does not bounce."""
+    cone: str = "cone"
+    """Friction bound: "cone" (round) or "box" (each direction by itself; "pyramid" is an older name of it)."""
     correction: str = "baumgarte"
     """Way to undo overlap: "baumgarte" (as velocity), "split" (as position only: adds no energy) or "none"."""
     erp: float = 0.2
@@ -72,6 +74,8 @@ class PGS(ContactModel):
         for name, value, allowed in (("cone", self.cone, CONES), ("correction", self.correction, CORRECTIONS)):
             if value not in allowed:
                 raise ValueError(f"unknown {name} '{value}' of PGS: use one of {', '.join(allowed)}")
+        if self.impacts < 0:
+            raise ValueError(f"PGS(impacts={self.impacts}): expected 0 or more impacts in a substep")
 
     def row_kinds(self, s: Symbols, contacts: list[Contact]) -> list[str]:
         if is_pairwise(self, s.setup):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import casadi as ca
 from casadi import SX
 
-from costate.sim.contact.pgs.sweep import blocks, projected
+from costate.sim.contact.pgs.pairwise.old_sweep import blocks, projected
 from costate.sim.contact.rows import Row
 
 if TYPE_CHECKING:
