@@ -10,7 +10,8 @@ motion solves for the velocity v' at the end of the time h that is left, as a su
 
     v(t) = v + t (v' - v) / h,     q(t) = q + t (base + t slope)
 
-up to the first time t at which a row that approaches fast closes. A subclass of `Pieces` adds the stages for its storage of rows
+up to the first time t at which a row that approaches fast closes. Where it has closed already, that time is zero or just before, and
+its derivative is the same. A subclass of `Pieces` adds the stages for its storage of rows
 and velocities (dense.py, pairwise/).
 """
 
@@ -38,8 +39,8 @@ CREEP = 1e-6
 END = 1e-9
 """Part of the substep before its end in which an impact is left to the next one."""
 CARRY = ("x", "clock", "marks", "sums", "residual", "start")
-"""Values that pieces hand on: state; time left [s] and number of pieces so far; rows that a motion has just closed; impulses so far;
-residual; forces of the last motion, to start from (of size 0 without warm start)."""
+"""Values that pieces hand on: state; time left [s] and number of pieces so far; rows that a motion has just closed; impulses so
+far; residual; forces of the last motion, to start from (of size 0 without warm start)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,8 +71,8 @@ class Scope:
 
 
 class Pieces(ABC):
-    """The stages of a substep. A scope has the values of CARRY, the further inputs of the step (i1, i2, ...), and what `prepare` and
-    `solve` add."""
+    """The stages of a substep. A scope has the values of CARRY, the further inputs of the step (i1, i2, ...), and what `prepare`
+    and `solve` add."""
 
     size: int
     """Number of impulses."""
@@ -116,7 +117,7 @@ class Pieces(ABC):
         body = self._piece(dict(zip(CARRY, (v.size for v in carry), strict=True)) | sizes)
         if not self.hits:
             return b.call(body, *carry, *rest)
-        found, _ = b.while_loop(lambda x, clock, *_: clock[0] > 0, body, self.options.impacts + 1, carry, rest)
+        found, _ = b.while_loop(lambda x, clock, *_: clock[0] > 0, body, 2 * self.options.impacts + 1, carry, rest)
         return found
 
     def _piece(self, sizes: Mapping[str, int]) -> Program:
@@ -196,7 +197,9 @@ class Pieces(ABC):
         h, times = clock[0], []
         for k in range(self.hits):
             meets = ca.logic_and(waits[k], rate[k] < -CREEP)
-            times.append(ca.if_else(meets, ca.fmax(tau - gap[k] / ca.if_else(meets, rate[k], -1), 0), 2 * h))
+            times.append(
+                ca.if_else(meets, ca.fmax(tau - gap[k] / ca.if_else(meets, rate[k], -1), -self.setup.dt), 2 * h)
+            )
         return [_least([h, *times]), ca.vertcat(*times)]
 
 

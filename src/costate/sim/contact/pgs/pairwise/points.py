@@ -17,8 +17,8 @@ from casadi import SX
 from costate.collision.narrow import POINT
 from costate.collision.pairs import tangents
 from costate.sim.contact.pgs.pairwise.bodies import INERTIA, NV, RECORD
-from costate.sim.contact.pgs.pairwise.visit import COUPLES, Visit
 from costate.sim.contact.pgs.pairwise.old_targets import target_of
+from costate.sim.contact.pgs.pairwise.visit import COUPLES, Visit
 from costate.sim.contact.rows import Row
 
 if TYPE_CHECKING:

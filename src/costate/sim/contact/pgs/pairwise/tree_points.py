@@ -19,11 +19,11 @@ from casadi import SX
 from costate.collision.narrow import POINT
 from costate.collision.pairs import tangents
 from costate.core.fork import cached_property
+from costate.sim.contact.pgs.pairwise.old_sweep import within
+from costate.sim.contact.pgs.pairwise.old_targets import target_of
 from costate.sim.contact.pgs.pairwise.points import Prepared
 from costate.sim.contact.pgs.pairwise.trees import Trees
 from costate.sim.contact.pgs.pairwise.visit import COUPLES, Visit
-from costate.sim.contact.pgs.pairwise.old_sweep import within
-from costate.sim.contact.pgs.pairwise.old_targets import target_of
 from costate.sim.contact.rows import Row
 from costate.sim.integrate.free import Free
 
