@@ -10,8 +10,8 @@ motion solves for the velocity v' at the end of the time h that is left, as a su
 
     v(t) = v + t (v' - v) / h,     q(t) = q + t (base + t slope)
 
-up to the first time t at which a row that approaches fast closes. Where it has closed already, that time is zero or just before, and
-its derivative is the same. A subclass of `Pieces` adds the stages for its storage of rows
+up to the first time t at which a row that approaches fast closes. Where it has closed already, that time is zero or just before,
+and its derivative is the same. A subclass of `Pieces` adds the stages for its storage of rows
 and velocities (dense.py, pairwise/).
 """
 
