@@ -1,4 +1,4 @@
-"""Sweeps of projected Gauss-Seidel: both forms against each other, against plain loops, and the choice between them."""
+"""Sweeps of projected Gauss-Seidel: both forms against each other and the law of contact, and the choice between them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from costate.sim import PGS
 from costate.sim.contact.pgs.sweep import make_sweep
 from costate.sim.contact.rows import Row
 
-SWEEPS, CFM = 50, 1e-8
+SWEEPS, CFM = 3000, 1e-12
 
 
 def contact_rows(contacts: int, limits: int) -> list[Row]:
@@ -29,45 +29,53 @@ def random_problem(n: int, nv: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]
     return J, np.linalg.solve(root @ root.T, J.T), random.normal(size=n) - 1
 
 
-def plain(rows: list[Row], J: np.ndarray, W: np.ndarray, c: np.ndarray, bounds: np.ndarray, cone: str) -> np.ndarray:
-    """Projected Gauss-Seidel as the textbooks have it; a cone moves both tangents at once, by the shorter of their steps."""
-    A = J @ W
-    x = np.zeros(len(rows))
-    steps = 1 / (np.diag(A) * (1 + CFM))
-    for _ in range(SWEEPS):
-        for k, row in enumerate(rows):
-            speed = c + A @ x + CFM * np.diag(A) * x
-            if row.kind == "tangent" and cone == "cone":
-                if k == row.contact + 1:
-                    both = slice(k, k + 2)
-                    x[both] -= steps[both].min() * speed[both]
-                    most, size = bounds[k] * x[row.contact], np.hypot(*x[both])
-                    x[both] *= most / size if size > most else 1.0
-                continue
-            x[k] -= steps[k] * speed[k]
-            most = bounds[k] * x[row.contact] if row.kind == "tangent" else bounds[k]
-            x[k] = max(x[k], 0.0) if row.kind in ("normal", "limit") else np.clip(x[k], -most, most)
-    return x
-
-
-@pytest.mark.parametrize("cone", ["pyramid", "cone"])
-@pytest.mark.parametrize("form", ["impulses", "velocities"])
-@pytest.mark.parametrize("contacts", [1, 4, 12])
-def test_against_plain_loops(contacts: int, form: str, cone: str) -> None:
+def solved(contacts: int, form: str, cone: str) -> tuple[list[Row], np.ndarray, np.ndarray, np.ndarray]:
+    """Rows, A, c and the impulses after many sweeps of a random problem."""
     rows = contact_rows(contacts, limits=2)
     n, nv = len(rows), 8
     J, W, c = random_problem(n, nv)
-    bounds = np.array([0.0 if r.bound is None else float(r.bound) for r in rows])
-    sweep = make_sweep(rows, SX(ca.sparsify(ca.DM(J))), SX(ca.DM(W)), PGS(cone=cone, cfm=CFM), form)
+    A = J @ W
+    sweep = make_sweep(
+        rows, SX(ca.sparsify(ca.DM(J))), SX(ca.DM(W)), SX(ca.DM(np.diag(A))), PGS(cone=cone, cfm=CFM), form
+    )
     system = ca.evalf(sweep.system)
     carry = np.zeros(sweep.carry_size)
     for _ in range(SWEEPS):
-        carry = np.asarray(sweep.function(carry, system, c, bounds)).ravel()
-    expected = plain(rows, J, W, c, bounds, cone)
-    assert np.abs(expected).max() > 0.1
-    np.testing.assert_allclose(carry[:n], expected, rtol=0, atol=1e-10 * np.abs(expected).max())
+        carry = np.asarray(sweep.function(carry, system, c, bounds_of(rows))).ravel()
     if form == "velocities":
-        np.testing.assert_allclose(carry[n:], W @ expected, rtol=0, atol=1e-9 * np.abs(expected).max())
+        np.testing.assert_allclose(carry[n:], W @ carry[:n], rtol=0, atol=1e-9 * np.abs(carry[:n]).max())
+    return rows, A, c, carry[:n]
+
+
+def bounds_of(rows: list[Row]) -> np.ndarray:
+    return np.array([0.0 if r.bound is None else float(r.bound) for r in rows])
+
+
+@pytest.mark.parametrize("cone", ["box", "cone"])
+@pytest.mark.parametrize("contacts", [1, 2, 4])
+def test_impulses_obey_the_law(contacts: int, cone: str) -> None:
+    """Contacts push or part; friction is within its bound, and at it points against the sliding. Both forms agree."""
+    rows, A, c, x = solved(contacts, "impulses", cone)
+    np.testing.assert_allclose(solved(contacts, "velocities", cone)[3], x, rtol=0, atol=1e-8 * np.abs(x).max())
+    u, bounds = c + A @ x, bounds_of(rows)
+    small = 1e-6 * np.abs(c).max()
+    pushing = [k for k, r in enumerate(rows) if r.kind in ("normal", "limit")]
+    assert x[pushing].max() > 0.1 and x[pushing].min() >= 0
+    assert u[pushing].min() > -small and np.abs(u[pushing] * x[pushing]).max() < small
+    for k, row in enumerate(rows):
+        if row.kind != "normal":
+            continue
+        most, rub, slip = bounds[k + 1] * x[k], x[k + 1 : k + 3], u[k + 1 : k + 3]
+        if cone == "cone":
+            assert np.hypot(*rub) < most + small
+            assert (
+                np.hypot(*slip) < small or most == 0 or np.abs(rub + most * slip / np.hypot(*slip)).max() < 1e-4 * most
+            )
+        else:
+            assert np.abs(rub).max() < most + small
+            assert all(abs(s) < small or abs(r + most * np.sign(s)) < small for r, s in zip(rub, slip, strict=True))
+    joint = len(rows) - 1
+    assert abs(u[joint]) < small or abs(x[joint] + 0.1 * np.sign(u[joint])) < small
 
 
 def test_many_rows_on_few_coordinates_sweep_over_velocities() -> None:
@@ -75,5 +83,5 @@ def test_many_rows_on_few_coordinates_sweep_over_velocities() -> None:
         rows = contact_rows(contacts, limits=2)
         n = len(rows)
         J, W, _ = random_problem(n, nv)
-        sweep = make_sweep(rows, SX(ca.DM(J)), SX(ca.DM(W)), PGS())
+        sweep = make_sweep(rows, SX(ca.DM(J)), SX(ca.DM(W)), SX(ca.DM(np.diag(J @ W))), PGS())
         assert sweep.carry_size == (n if form == "impulses" else n + nv)

@@ -50,29 +50,47 @@ def contact_law(u: SX, block: SX, old: SX, mu: SX, cone: str) -> SX:
     last visit, (3,)."""
     A, inverse, ease = _symmetric(block[:6]), _symmetric(block[6:12]), block[12]
     stick = -inverse @ u
-    inside = stick[1] ** 2 + stick[2] ** 2 <= (mu * stick[0]) ** 2
+    bound = mu * stick[0]
+    inside = stick[1] ** 2 + stick[2] ** 2 <= bound**2
     if cone != "cone":
-        inside = ca.logic_and(ca.fabs(stick[1]) <= mu * stick[0], ca.fabs(stick[2]) <= mu * stick[0])
+        inside = ca.logic_and(ca.fabs(stick[1]) <= bound, ca.fabs(stick[2]) <= bound)
     pressed = u[0] < 0
     sticks = ca.logic_and(ca.logic_and(pressed, stick[0] > 0), inside)
-    d, size = _against_sliding(u, A, old, mu, cone)
-    # The direction of friction is d / size: one division, p_n = -u_n / (A_nn + mu A_nt d / size).
-    coupled = ca.fmax(size * ease + mu * (A[0, 1] * d[0] + A[0, 2] * d[1]), LEAST_COUPLED * size * ease)
-    scale = ca.if_else(pressed, -u[0] / coupled, 0)
-    return ca.if_else(sticks, stick, scale * ca.vertcat(size, mu * d[0], mu * d[1]))
+    # The push of friction that would stop the sliding, as the last visit left it, times its mobility.
+    mobile = ca.fmax(ca.fmax(A[1, 1], A[2, 2]), UNMOVED * ca.trace(A) + 1e-30)
+    push = mobile * old[1:] - (u[1:] + A[1:, :] @ old)
+    slide = _slide(u, A, ease, mu, push) if cone == "cone" else _slide_in_box(u, A, ease, mu, push, mobile * old[0])
+    return ca.if_else(sticks, stick, ca.if_else(pressed, slide, 0))
 
 
-def _against_sliding(u: SX, A: SX, old: SX, mu: SX, cone: str) -> tuple[SX, SX]:
-    """Return the direction of friction at its bound, (2,), and its length (1 where there is no direction)."""
-    ease = ca.fmax(ca.fmax(A[1, 1], A[2, 2]), UNMOVED * ca.trace(A) + 1e-30)
-    push = ease * old[1:] - (u[1:] + A[1:, :] @ old)
-    if cone == "cone":
-        square = ca.sumsqr(push)
-        return push, ca.if_else(square > 0, ca.sqrt(square), 1)
-    most = ease * mu * old[0]
-    sign = ca.if_else(push > 0, 1, ca.if_else(push < 0, -1, 0))
-    part = push / ca.if_else(most > 0, most, 1)
-    return ca.if_else(ca.logic_and(most > 0, ca.fabs(push) < most), part, sign), SX(1)
+def _slide(u: SX, A: SX, ease: SX, mu: SX, push: SX) -> SX:
+    """Return the impulses of a contact that slides, with friction along push: p_n = -u_n / (A_nn + mu A_nt push / |push|)."""
+    square = ca.sumsqr(push)
+    size = ca.if_else(square > 0, ca.sqrt(square), 1)
+    coupled = size * ease + mu * (A[0, 1] * push[0] + A[0, 2] * push[1])
+    scale = -u[0] / ca.fmax(coupled, LEAST_COUPLED * size * ease)
+    return scale * ca.vertcat(size, mu * push)
+
+
+def _slide_in_box(u: SX, A: SX, ease: SX, mu: SX, push: SX, load: SX) -> SX:
+    """Return the impulses of a contact whose directions of friction are at their bound, or stick, each by itself."""
+    B, side = SX(A), SX(-u)
+    B[0, 0] = ease
+    for k in (1, 2):
+        slides = ca.fabs(push[k - 1]) >= mu * load
+        sign = ca.if_else(push[k - 1] > 0, 1, ca.if_else(push[k - 1] < 0, -1, 0))
+        # At its bound a tangent is mu sign p_n: it adds to the normal's own column, and has no speed to reach.
+        B[0, 0] += ca.if_else(slides, mu * sign * A[0, k], 0)
+        B[0, k] = ca.if_else(slides, 0, A[0, k])
+        for j in range(3):
+            held = -mu * sign * ease if j == 0 else (ease if j == k else SX(0))
+            B[k, j] = ca.if_else(slides, held, A[k, j] if j != k else A[k, k] + UNMOVED * ease)
+        other = 3 - k
+        B[other, 0] += ca.if_else(slides, mu * sign * A[other, k], 0)
+        B[other, k] = ca.if_else(slides, 0, B[other, k])
+        side[k] = ca.if_else(slides, 0, side[k])
+    B[0, 0] = ca.fmax(B[0, 0], LEAST_COUPLED * ease)
+    return _inverse(B) @ side
 
 
 def within(x: SX, most: SX) -> SX:
@@ -89,7 +107,7 @@ def _symmetric(x: SX) -> SX:
 
 
 def _inverse(A: SX) -> SX:
-    """Return the inverse of a symmetric matrix (3, 3)."""
+    """Return the inverse of a matrix (3, 3)."""
     rows = [A[:, k] for k in range(3)]
     sides = [ca.cross(rows[(k + 1) % 3], rows[(k + 2) % 3]) for k in range(3)]
     return ca.horzcat(*sides).T / ca.dot(rows[0], sides[0])
