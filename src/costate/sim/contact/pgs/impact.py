@@ -69,8 +69,13 @@ def _round(dense: Dense, scope: Scope):
         impulse = end[: dense.size]
         change = SX(dense.W.sparsity(), w) @ impulse
         work, twice = ca.dot(impulse, u), ca.dot(impulse, SX(dense.J.sparsity(), j) @ change)
-        gains = work + twice / 2 > 0
-        part = ca.if_else(gains, ca.fmax(-2 * work, 0) / ca.if_else(gains, twice, 1), 1)
+        part = lossless_part(work, twice)
         return [v + part * change, total + part * impulse]
 
     return b.program(*b.trace(after, *inner.pick(("v", "total", "j", "w")), u, end))
+
+
+def lossless_part(work: SX, twice: SX) -> SX:
+    """Return the part of some impulses that gains no energy. work: impulses . speeds before; twice: impulses . their changes."""
+    gains = work + twice / 2 > 0
+    return ca.if_else(gains, ca.fmax(-2 * work, 0) / ca.if_else(gains, twice, 1), 1)
