@@ -39,8 +39,8 @@ class Row:
 
 
 def constraint_rows(s: Symbols, q: SX, contacts: list[Contact], dt: float | SX) -> list[Row]:
-    """Return all rows at a configuration: a normal and two tangents per contact, then limits, then friction of joints. dt: duration of
-    the motion that they are rows of [s]."""
+    """Return all rows at a configuration: a normal and two tangents per contact, then limits, then friction of joints. dt:
+    duration of the motion that they are rows of [s]."""
     rows: list[Row] = []
     bodies = body_poses(s.tree, q)
     for t in contacts:

@@ -22,7 +22,7 @@ from costate.sim.contact.model import substep_inputs
 from costate.sim.contact.pgs.impact import after_impact
 from costate.sim.contact.pgs.pieces import Pieces, Scope, closing, least, meeting
 from costate.sim.contact.pgs.sweep import Sweep, blocks, make_sweep, nonzeros
-from costate.sim.contact.pgs.targets import FAR, TOUCH, Motion, Target, target_of
+from costate.sim.contact.pgs.targets import Motion, Target, target_of
 from costate.sim.contact.rows import Row, constraint_rows
 from costate.sim.forces.equality import Tied
 from costate.sim.integrate.advance import advance
@@ -119,16 +119,12 @@ class Dense(Pieces):
     def prepare(self, scope: Scope) -> None:
         s, options = self.symbols, self.options
         before, speed = self.J @ s.v, self.J @ self.free.velocity
-        last = self.number >= 2 * options.impacts
-        motion = Motion(self.setup.h, self.setup.dt, last)
-        touching = [self.gap[i] <= TOUCH for i in range(self.hits)]
-        closed = ca.vertcat(SX(0, 1), *(ca.logic_or(x, self.marks[i]) for i, x in enumerate(touching)))
+        motion = Motion(self.setup.h, self.setup.dt, self.number >= 2 * options.impacts)
         ease = ca.diag(self.J @ self.W) / self.references
         aims = [
-            target_of(self.gap[i], closed[i], (before[k], speed[k]), ease[k], motion, options)
+            target_of(self.gap[i], self.marks[i], (before[k], speed[k]), ease[k], motion, options)
             for i, k in enumerate(self.striking)
         ]
-        struck = [ca.logic_and(closed[i], before[k] < -options.restitution_speed) for i, k in enumerate(self.striking)]
         outputs = {
             "v_free": self.free.velocity,
             "w": nonzeros(self.W),
@@ -136,9 +132,9 @@ class Dense(Pieces):
             "system": self.sweep.system,
             "bounds": _bounds(self.rows),
             "gap": self.gap,
-            "closed": closed,
+            "touches": ca.vertcat(SX(0, 1), *(aim.touches for aim in aims)),
             "waits": ca.vertcat(SX(0, 1), *(aim.waits for aim in aims)),
-            "strikes": ca.logic_and(ca.mmax(ca.vertcat(0, *struck)), ca.logic_not(last)),
+            "strikes": ca.mmax(ca.vertcat(0, *(aim.strikes for aim in aims))),
             "restitution": s.contact_value("restitution"),
         } | self._sides(before, speed, aims)
         for name, value in zip(outputs, self._call(scope, "prepare", list(outputs.values())), strict=True):
@@ -153,7 +149,7 @@ class Dense(Pieces):
         for k, aim in zip(self.striking, aims, strict=True):
             for name, at in (("c", speed), ("jump", before)):
                 if name in sides:
-                    sides[name][k] = ca.if_else(aim.waits, FAR, at[k] - aim.speed)
+                    sides[name][k] = at[k] - aim.speed
             if "push" in sides:
                 sides["push"][k] = -aim.undo
         return sides
@@ -220,7 +216,7 @@ class Dense(Pieces):
             return advance(model, x[:nq], base + tau * slope, base + 2 * tau * slope, tau)
 
         def first(tau: SX, clock: SX, waits: SX, gap: SX, rate: SX) -> list[SX]:
-            times = [closing(tau, gap[k], rate[k], waits[k], clock[0]) for k in range(self.hits)]
+            times = [closing(tau, gap[k], rate[k], waits[k], clock[0], -self.setup.dt) for k in range(self.hits)]
             return [least([clock[0], *times]), ca.vertcat(*times)]
 
         x = scope.b.trace(ahead, *scope.pick(("x", "base", "slope", "tau")))

@@ -28,7 +28,7 @@ def after_impact(dense: Dense, scope: Scope) -> tuple[Var, Var]:
     """Add the rounds of an impact; return the state after it, and all impulses."""
     b, nq = scope.b, dense.setup.nq
     round_ = _round(dense, scope)
-    names = ("j", "w", "system", "bounds", "closed", "restitution")
+    names = ("j", "w", "system", "bounds", "touches", "restitution")
     start = [b.slice(scope["x"], nq, dense.setup.nv), b.zeros(dense.size)]
 
     def goes_on(v: SX, total: SX, j: SX, *more: SX) -> SX:
@@ -38,30 +38,30 @@ def after_impact(dense: Dense, scope: Scope) -> tuple[Var, Var]:
     return b.concat(b.slice(scope["x"], 0, nq), v), total
 
 
-def _approaching(dense: Dense, u: SX, closed: SX) -> SX:
+def _approaching(dense: Dense, u: SX, touches: SX) -> SX:
     """Return flags of the rows that touch and approach fast, (hits,)."""
     least = -dense.options.restitution_speed
-    return ca.vertcat(*(ca.logic_and(closed[i], u[k] < least) for i, k in enumerate(dense.striking)))
+    return ca.vertcat(*(ca.logic_and(touches[i], u[k] < least) for i, k in enumerate(dense.striking)))
 
 
 def _round(dense: Dense, scope: Scope):
-    """Return the program of one round: (v, total, j, w, system, bounds, closed, restitution) -> (v, total)."""
+    """Return the program of one round: (v, total, j, w, system, bounds, touches, restitution) -> (v, total)."""
     sizes = {"v": dense.setup.nv, "total": dense.size}
-    names = ("j", "w", "system", "bounds", "closed", "restitution")
+    names = ("j", "w", "system", "bounds", "touches", "restitution")
     inner = Scope.of("round", sizes | {k: scope[k].size for k in names})
     b, rows = inner.b, dense.rows
     rubs = [1.0 if r.kind == "tangent" else 0.0 for r in rows]
 
-    def aims(v: SX, j: SX, bounds: SX, closed: SX, restitution: SX) -> list[SX]:
+    def aims(v: SX, j: SX, bounds: SX, touches: SX, restitution: SX) -> list[SX]:
         u = SX(dense.J.sparsity(), j) @ v
-        fast, c = _approaching(dense, u, closed), SX(u)
+        fast, c = _approaching(dense, u, touches), SX(u)
         for i, k in enumerate(dense.striking):
             bounce = restitution if rows[k].bounces else SX(0)
-            strikes = ca.if_else(restitution > 0, fast[i], closed[i])
+            strikes = ca.if_else(restitution > 0, fast[i], touches[i])
             c[k] = ca.if_else(strikes, u[k] + bounce * ca.fmin(u[k], 0), FAR)
         return [u, c, bounds * ca.DM(rubs)]  # friction of joints has no impulse without duration
 
-    u, c, bounds = b.trace(aims, *inner.pick(("v", "j", "bounds", "closed", "restitution")))
+    u, c, bounds = b.trace(aims, *inner.pick(("v", "j", "bounds", "touches", "restitution")))
     start = b.zeros(dense.sweep.carry_size)
     end = b.scan(dense.sweep.function, dense.options.sweeps, start, shared=[inner["system"], c, bounds])[0][0]
 

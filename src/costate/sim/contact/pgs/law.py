@@ -13,8 +13,8 @@ import casadi as ca
 from casadi import SX
 
 BLOCK = 13
-"""Numbers of a contact that its law reads: A (nn, n1, n2, 11, 12, 22), then the inverse and the first entry of an A that is softened,
-in which rows that cannot move are heavy."""
+"""Numbers of a contact that its law reads: A (nn, n1, n2, 11, 12, 22), then the inverse and the first entry of a softened A, in which
+rows that cannot move are heavy."""
 UNMOVED = 1e-12
 """Part of the reference mobility below which nothing moves along a row: rounding, squared."""
 HEAVY = 1e9
@@ -48,31 +48,31 @@ def own_change(block: SX, impulse: SX) -> SX:
 def contact_law(u: SX, block: SX, old: SX, mu: SX, cone: str) -> SX:
     """Return the impulses (normal, two tangents) of a contact. u: its speeds without these impulses, (3,); old: the impulses of the
     last visit, (3,)."""
-    A, inverse, normal_mobility = _symmetric(block[:6]), _symmetric(block[6:12]), block[12]
+    A, inverse, ease = _symmetric(block[:6]), _symmetric(block[6:12]), block[12]
     stick = -inverse @ u
     inside = stick[1] ** 2 + stick[2] ** 2 <= (mu * stick[0]) ** 2
     if cone != "cone":
         inside = ca.logic_and(ca.fabs(stick[1]) <= mu * stick[0], ca.fabs(stick[2]) <= mu * stick[0])
     pressed = u[0] < 0
     sticks = ca.logic_and(ca.logic_and(pressed, stick[0] > 0), inside)
-    d = _against_sliding(u, A, old, mu, cone)
-    coupled = normal_mobility + mu * (A[0, 1] * d[0] + A[0, 2] * d[1])
-    coupled = ca.fmax(coupled, LEAST_COUPLED * normal_mobility)
-    normal = ca.if_else(pressed, -u[0] / coupled, 0)
-    slide = ca.vertcat(normal, mu * normal * d[0], mu * normal * d[1])
-    return ca.if_else(sticks, stick, slide)
+    d, size = _against_sliding(u, A, old, mu, cone)
+    # The direction of friction is d / size: one division, p_n = -u_n / (A_nn + mu A_nt d / size).
+    coupled = ca.fmax(size * ease + mu * (A[0, 1] * d[0] + A[0, 2] * d[1]), LEAST_COUPLED * size * ease)
+    scale = ca.if_else(pressed, -u[0] / coupled, 0)
+    return ca.if_else(sticks, stick, scale * ca.vertcat(size, mu * d[0], mu * d[1]))
 
 
-def _against_sliding(u: SX, A: SX, old: SX, mu: SX, cone: str) -> SX:
-    """Return the direction of friction at its bound, (2,)."""
+def _against_sliding(u: SX, A: SX, old: SX, mu: SX, cone: str) -> tuple[SX, SX]:
+    """Return the direction of friction at its bound, (2,), and its length (1 where there is no direction)."""
     ease = ca.fmax(ca.fmax(A[1, 1], A[2, 2]), UNMOVED * ca.trace(A) + 1e-30)
-    push = old[1:] - (u[1:] + A[1:, :] @ old) / ease
+    push = ease * old[1:] - (u[1:] + A[1:, :] @ old)
     if cone == "cone":
-        return push / _length(push)
-    most = mu * old[0]
-    part = push / ca.if_else(most > 0, most, 1)
+        square = ca.sumsqr(push)
+        return push, ca.if_else(square > 0, ca.sqrt(square), 1)
+    most = ease * mu * old[0]
     sign = ca.if_else(push > 0, 1, ca.if_else(push < 0, -1, 0))
-    return ca.if_else(ca.logic_and(most > 0, ca.fabs(part) < 1), part, sign)
+    part = push / ca.if_else(most > 0, most, 1)
+    return ca.if_else(ca.logic_and(most > 0, ca.fabs(push) < most), part, sign), SX(1)
 
 
 def within(x: SX, most: SX) -> SX:
@@ -81,12 +81,6 @@ def within(x: SX, most: SX) -> SX:
     arguments)."""
     free = ca.if_else(most > 0, x, 0)
     return ca.if_else(x > most, most, ca.if_else(x < -most, -most, free))
-
-
-def _length(x: SX) -> SX:
-    """Return the length of a vector, 1 of one without."""
-    square = ca.sumsqr(x)
-    return ca.sqrt(ca.if_else(square > 0, square, 1))
 
 
 def _symmetric(x: SX) -> SX:

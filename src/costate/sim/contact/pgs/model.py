@@ -23,9 +23,9 @@ CORRECTIONS = ("baumgarte", "split", "none")
 class PGS(ContactModel):
     """Hard contact at the level of velocities, by projected Gauss-Seidel. Its adjoint is the reversed sweeps.
 
-    Impacts faster than `restitution_speed` happen at their time within the step, at the configuration and with the velocities of that
-    time (pieces.py), so that derivatives are those of the motion. What approaches more slowly may come as near as touching within a
-    step (Stewart and Trinkle, 1996).
+    Impacts faster than `restitution_speed` happen at their time within the step, at the configuration and with the velocities of
+    that time (pieces.py), so that derivatives are those of the motion. What approaches more slowly may come as near as touching
+    within a step (Stewart and Trinkle, 1996).
     """
 
     sweeps: int = 50

@@ -10,7 +10,8 @@ motion solves for the velocity v' at the end of the time h that is left, as a su
 
     v(t) = v + t (v' - v) / h,     q(t) = q + t (base + t slope)
 
-up to the first time t at which a row that approaches fast closes. A subclass of `Pieces` adds the stages for its storage of rows
+up to the first time t at which a row that approaches fast closes. Where it has closed already, that time is zero or just before, and
+its derivative is the same. A subclass of `Pieces` adds the stages for its storage of rows
 and velocities (dense.py, pairwise/).
 """
 
@@ -38,8 +39,8 @@ CREEP = 1e-6
 END = 1e-9
 """Part of the substep before its end in which an impact is left to the next one."""
 CARRY = ("x", "clock", "marks", "sums", "residual", "start")
-"""Values that pieces hand on: state; time left [s] and number of pieces so far; rows that a motion has just closed; impulses so far;
-residual; forces of the last motion, to start from (of size 0 without warm start)."""
+"""Values that pieces hand on: state; time left [s] and number of pieces so far; rows that a motion has just closed; impulses so
+far; residual; forces of the last motion, to start from (of size 0 without warm start)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,8 +71,8 @@ class Scope:
 
 
 class Pieces(ABC):
-    """The stages of a substep. A scope has the values of CARRY, the further inputs of the step (i1, i2, ...), and what `prepare` and
-    `solve` add."""
+    """The stages of a substep. A scope has the values of CARRY, the further inputs of the step (i1, i2, ...), and what `prepare`
+    and `solve` add."""
 
     size: int
     """Number of impulses."""
@@ -87,9 +88,7 @@ class Pieces(ABC):
         """Add what is the same for all pieces, with names for it. args: values of Symbols.inputs."""
         return {}
 
-    def each(
-        self, b: ProgramBuilder, fn: Callable[..., SX], vectors: Sequence[Var], shared: Sequence[Var] = ()
-    ) -> Var:
+    def each(self, b: ProgramBuilder, fn: Callable[..., SX], vectors: Sequence[Var], shared: Sequence[Var] = ()) -> Var:
         """Add a function of every element of some vectors, which are as long as all impulses or all rows that can strike, and of what
         all elements share."""
         return b.trace(fn, *vectors, *shared)
@@ -216,10 +215,10 @@ def meeting(gap: SX, base: SX, slope: SX, waits: SX, h: SX) -> SX:
     return ca.if_else(meets, 2 * gap / ca.if_else(meets, below, 1), h)
 
 
-def closing(tau: SX, gap: SX, rate: SX, waits: SX, h: SX) -> SX:
+def closing(tau: SX, gap: SX, rate: SX, waits: SX, h: SX, earliest: float) -> SX:
     """Return when a row closes, by one of Newton's steps from the time tau; 2 h where it does not."""
     meets = ca.logic_and(waits, rate < -CREEP)
-    return ca.if_else(meets, ca.fmax(tau - gap / ca.if_else(meets, rate, -1), 0), 2 * h)
+    return ca.if_else(meets, ca.fmax(tau - gap / ca.if_else(meets, rate, -1), earliest), 2 * h)
 
 
 def least(values: list[SX]) -> SX:

@@ -38,9 +38,7 @@ class Sweep:
         return self.function.numel_in(0)
 
 
-def make_sweep(
-    rows: Sequence[Row], J: SX, W: SX, references: SX, options: PGS, form: str | None = None
-) -> Sweep:
+def make_sweep(rows: Sequence[Row], J: SX, W: SX, references: SX, options: PGS, form: str | None = None) -> Sweep:
     """Return the sweep of a problem. form: "impulses" or "velocities"; None: the one of fewer operations. J (n, nv), W = M^-1 J^T
     (nv, n); references: how easily the point of every row moves in any direction (see `mobility`), (n,)."""
     A = J @ W
@@ -108,7 +106,7 @@ def _over_velocities(
     for group in groups:
         old = [impulse[i] for i in group]
         u = [c[k] + _tree_sum(rows_J[k, :], v) for k in group]
-        u = _without(u, block[at[group] : at[group] + BLOCK], step, group, old, options)
+        u = _without(u, at[group], block, step, group, old, options)
         for i, new in zip(group, solve(group, u, old), strict=True):
             v = v + columns_W[:, i] * (new - impulse[i])
             impulse[i] = new
@@ -120,11 +118,11 @@ def _over_velocities(
     return Sweep(function, ca.vertcat(nonzeros(J), nonzeros(W), *numbers))
 
 
-def _without(u: list[SX], block: SX, step: SX, group: Block, old: list[SX], options: PGS) -> list[SX]:
+def _without(u: list[SX], at: int, block: SX, step: SX, group: Block, old: list[SX], options: PGS) -> list[SX]:
     """Return speeds without what the impulses of the own group have changed of them."""
     if len(group) == 1:  # A[k, k] step[k] = 1 / (1 + cfm)
         return [u[0] - old[0] / (step[group[0]] * (1 + options.cfm))]
-    return ca.vertsplit(ca.vertcat(*u) - own_change(block, ca.vertcat(*old)))
+    return ca.vertsplit(ca.vertcat(*u) - own_change(block[at : at + BLOCK], ca.vertcat(*old)))
 
 
 def _solver(
@@ -137,9 +135,7 @@ def _solver(
         k = group[0]
         if len(group) == 3:
             numbers = block[at[group] : at[group] + BLOCK]
-            return ca.vertsplit(
-                contact_law(ca.vertcat(*u), numbers, ca.vertcat(*old), bounds[group[1]], options.cone)
-            )
+            return ca.vertsplit(contact_law(ca.vertcat(*u), numbers, ca.vertcat(*old), bounds[group[1]], options.cone))
         aim = -u[0] * step[k]
         return [within(aim, bounds[k]) if rows[k].kind == "friction" else ca.if_else(u[0] < 0, aim, 0)]
 
@@ -149,7 +145,7 @@ def _solver(
 def _places(groups: list[Block]) -> dict[Block, int]:
     """Return where the BLOCK numbers of each group begin, of groups that are contacts with friction."""
     contacts = [g for g in groups if len(g) == 3]
-    return {g: 0 for g in groups} | {g: BLOCK * k for k, g in enumerate(contacts)}
+    return dict.fromkeys(groups, 0) | {g: BLOCK * k for k, g in enumerate(contacts)}
 
 
 def _submatrix(A: SX, block: Block) -> SX:

@@ -18,7 +18,7 @@ TOUCH = 1e-7
 HARDLY = 0.05
 """Part of a contact point's mobility below which a row is said to hardly move it."""
 FAR = 1e9
-"""Speed less target of rows that are left out [m/s or rad/s]."""
+"""Speed that no row has [m/s or rad/s]: rows that are left out may approach as fast."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,28 +35,45 @@ class Motion:
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """The aim of a row."""
+    """The part of a row in what comes next, and its aim in a motion."""
 
-    speed: SX
-    """Speed to be reached at least [m/s or rad/s]."""
-    undo: SX
-    """Speed that undoes overlap, or may be used up by it where there is none yet."""
+    touches: SX
+    """1 where the shapes touch."""
     waits: SX
-    """1 where the row does not take part before its impact."""
+    """1 where the row takes no part in the motion before its impact."""
+    strikes: SX
+    """1 where its impact is now."""
+    speed: SX
+    """Speed to be reached at least at the end of a motion [m/s or rad/s]."""
+    undo: SX
+    """Speed that undoes overlap; of shapes that are apart, the one at which they would just touch."""
 
 
-def target_of(gap: SX, closed: SX, speeds: tuple[SX, SX], ease: SX, motion: Motion, options: PGS) -> Target:
+def target_of(gap: SX, marked: SX, speeds: tuple[SX, SX], ease: SX, motion: Motion, options: PGS) -> Target:
     """Return the target of a normal or limit row.
 
-    closed: whether it touches; speeds: at the start, and at the end without impulses; ease: A[k, k] over the mobility of its point
-    in any direction. What is apart may come as near as touching. If it comes fast, that is an impact to be found.
+    marked: whether the motion before has brought it to touch; speeds: at the start, and at the end without impulses; ease: A[k, k]
+    over the mobility of its point in any direction. What is apart may come as near as touching. If it comes fast, that is an
+    impact, whose time is looked for even where shapes touch already: it may be now, or somewhat earlier, but it depends on the
+    state, and so do velocities after it.
     """
-    nearer = -gap / motion.h
+    before, after = speeds
+    least = -options.restitution_speed
+    near = gap <= TOUCH
+    strikes = ca.logic_and(ca.logic_or(near, marked), before < least)
+    fast = ca.if_else(near, ca.logic_and(before < least, gap > before * motion.dt), ca.fmin(before, after) < least)
+    waits = ca.logic_and(ca.logic_and(fast, ca.logic_not(marked)), ca.logic_not(motion.last))
+    touches = ca.logic_or(near, marked)
     # A row that hardly moves its point would need much energy for the same speed: it gets as much as an easy one.
     gentle = ca.sqrt(ca.fmin(ca.fmax(ease / HARDLY, UNMOVED), 1))
     undo = gentle * ca.fmin(ca.fmax(-gap - options.slop, 0) * (options.erp / motion.dt), options.max_correction)
     undo = SX(0) if options.correction == "none" else undo
-    fast = ca.fmin(*speeds) < -options.restitution_speed
-    waits = ca.logic_and(ca.logic_and(ca.logic_not(closed), fast), ca.logic_not(motion.last))
+    nearer = -gap / motion.h
     speed = SX(0) if options.correction == "split" else undo
-    return Target(ca.if_else(closed, speed, nearer), ca.if_else(closed, undo, nearer), waits)
+    return Target(
+        touches,
+        waits,
+        ca.logic_and(strikes, ca.logic_not(ca.logic_or(waits, motion.last))),
+        ca.if_else(waits, -FAR, ca.if_else(touches, speed, nearer)),
+        ca.if_else(touches, undo, nearer),
+    )

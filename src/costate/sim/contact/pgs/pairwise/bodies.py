@@ -103,9 +103,7 @@ class OneBody:
 
     def _function(self, name: str, more: Sequence[SX], outputs: Sequence[SX]) -> ca.Function:
         """Return a function of the state, the constants, and more."""
-        return ca.Function(
-            name, [self.symbols.x, ca.vertcat(*self.constants), *more], [ca.densify(x) for x in outputs]
-        )
+        return ca.Function(name, [self.symbols.x, ca.vertcat(*self.constants), *more], [ca.densify(x) for x in outputs])
 
     def _twist(self, v: SX) -> SX:
         """Return the world velocity of the centre of mass, and angular velocity."""

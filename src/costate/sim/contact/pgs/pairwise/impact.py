@@ -22,15 +22,19 @@ def after_impact(step: PairwiseStep, scope: Scope) -> tuple[Var, Var]:
     carry = {"now": scope["now"], "total": b.zeros(step.size), "strikes": scope["strikes"]}
     inner = Scope.of("round", {k: v.size for k, v in (carry | shared).items()})
     (now, total, _), _ = b.while_loop(
-        lambda now, total, strikes, *_: strikes > 0, _round(step, inner), ROUNDS, list(carry.values()), list(shared.values())
+        lambda now, total, strikes, *_: strikes > 0,
+        _round(step, inner),
+        ROUNDS,
+        list(carry.values()),
+        list(shared.values()),
     )
     return now, total
 
 
 def _round(step: PairwiseStep, scope: Scope) -> Program:
     b, visit, flags = scope.b, step.visit, scope["touching"]
-    closed, system = step.own(scope["closed"]), step.made(scope["system"])
-    reads = [step.moved(scope["now"]), closed, step.shared(scope["restitution"]), system]
+    touches, system = step.own(scope["touches"]), step.made(scope["system"])
+    reads = [step.moved(scope["now"]), touches, step.shared(scope["restitution"]), system]
     _, _, (u, c) = step.walk(scope, visit.strike(), flags, [], reads)
     change, impulses = step.sweeps(scope, flags, c, (step.still(b), b.zeros(step.size)), impact=True)
     reads = [step.moved(change), step.own(impulses), step.own(u), system]
@@ -42,6 +46,6 @@ def _round(step: PairwiseStep, scope: Scope) -> Program:
 
     now = step.over_carriers(b, grown, [scope["now"], change], part)
     total = step.each(b, grown, [scope["total"], impulses], [part])
-    reads = [step.moved(now), closed, system]
+    reads = [step.moved(now), touches, system]
     _, (fast,), _ = step.walk(scope, visit.still_strikes(), flags, [], reads, sums=step.sums())
     return b.program(now, total, b.trace(lambda n: ca.fmin(n, 1), fast))

@@ -119,12 +119,17 @@ class PairwiseStep(Pieces):
     def numbers(self) -> dict[str, SX]:
         """Return numbers that may depend on parameters, but not on the state."""
         local, sizes, boxes = self.pairs.shape_constants()
-        friction, restitution = self.frictions(self.count - self.pairs.count)[0], self.symbols.contact_value("restitution")
+        friction, restitution = (
+            self.frictions(self.count - self.pairs.count)[0],
+            self.symbols.contact_value("restitution"),
+        )
         return {"local": local, "sizes": sizes, "boxes": boxes, "friction": friction, "restitution": restitution}
 
     def shapes_at(self, b: ProgramBuilder, args: Sequence[Var]) -> list[Var]:
         """Add poses and sizes of all shapes. args: values of Symbols.inputs."""
-        values = {"x": args[0], "clock": b.constant([self.setup.dt, 0])} | {f"i{k}": v for k, v in enumerate(args[1:], 1)}
+        values = {"x": args[0], "clock": b.constant([self.setup.dt, 0])} | {
+            f"i{k}": v for k, v in enumerate(args[1:], 1)
+        }
         scope = Scope(b, values | self.constants(b, args))
         self.place(scope)
         return scope.pick(("poses", "sizes"))
@@ -140,9 +145,7 @@ class PairwiseStep(Pieces):
     def hits(self) -> int:  # type: ignore[override]
         return self.pairs.together * self.count
 
-    def each(
-        self, b: ProgramBuilder, fn: Callable[..., SX], vectors: Sequence[Var], shared: Sequence[Var] = ()
-    ) -> Var:
+    def each(self, b: ProgramBuilder, fn: Callable[..., SX], vectors: Sequence[Var], shared: Sequence[Var] = ()) -> Var:
         reads = [self.own(v) for v in vectors] + [(v, same_for_all(self.count, v.size)) for v in shared]
         return b.map(fn, reads, [None])[0]
 
@@ -193,11 +196,17 @@ class PairwiseStep(Pieces):
         scope["flags"], (scope["system"], scope["gap"]) = self._points(scope)
         b, visit = scope.b, self.visit
         states = [self.own(b.zeros(self.hits)), self.own(b.zeros(self.count))]
-        reads = [self.moved(scope["now"]), self.made(scope["gap"]), self.own(scope["marks"]), self.made(scope["system"])]
-        found = self.walk(scope, visit.touch(), scope["flags"], states, reads, sums=self.sums())
-        (scope["closed"], scope["touching"]), (fast,), _ = found
-        least = 2 * self.options.impacts
-        scope["strikes"] = b.trace(lambda n, clock: ca.logic_and(n > 0, clock[1] < least), fast, scope["clock"])
+        reads = [
+            self.moved(scope["now"]),
+            self.made(scope["gap"]),
+            self.own(scope["marks"]),
+            self.shared(scope["clock"]),
+        ]
+        reads += [self.made(scope["system"])]
+        touch = visit.touch(self.setup.dt)
+        found = self.walk(scope, touch, scope["flags"], states, reads, sums=self.sums())
+        (scope["touches"], scope["touching"]), (number,), _ = found
+        scope["strikes"] = b.trace(lambda n: n > 0, number)
 
     def reach(self, scope: Scope, faster: float = 1) -> Var:
         """Add the distance within which shapes may meet in the time left [m]."""
@@ -246,8 +255,11 @@ class PairwiseStep(Pieces):
         self.prepare(scope)
         scope["now"], impulses = after_impact(self, scope)
         scope["x"], scope["sums"] = self.with_velocity(scope, scope["now"]), b.add(scope["sums"], impulses)
-        count = b.trace(lambda clock, strikes: ca.vertcat(clock[0], clock[1] + strikes), *scope.pick(("clock", "strikes")))
-        scope["clock"] = count
+        scope["marks"] = self.each(
+            b, lambda x, strikes: ca.if_else(strikes, 0, x), [scope["marks"]], [scope["strikes"]]
+        )
+        counted = scope.pick(("clock", "strikes"))
+        scope["clock"] = b.trace(lambda clock, strikes: clock + ca.vertcat(0, strikes), *counted)
         return b.program(*self.motion(scope))
 
     def impact(self, scope: Scope) -> tuple[Var, Var]:
@@ -259,7 +271,7 @@ class PairwiseStep(Pieces):
         self.free(scope)
         split = self.options.correction == "split"
         states = [self.own(b.zeros(self.hits)), self.own(b.zeros(n)), self.own(b.zeros(n))]
-        reads = [self.moved(scope["now"]), self.moved(scope["free"]), self.made(scope["gap"]), self.own(scope["closed"])]
+        reads = [self.moved(scope["now"]), self.moved(scope["free"]), self.made(scope["gap"]), self.own(scope["marks"])]
         reads += [self.shared(scope["clock"]), self.shared(self.reach(scope)), self.made(scope["system"])]
         aims = self.visit.aims(self.setup.dt, split, explicit)
         (waits, near, waiting), _, (c, *sides) = self.walk(scope, aims, scope["flags"], states, reads)
@@ -283,9 +295,7 @@ class PairwiseStep(Pieces):
         friction = scope["friction"], self.frictions(self.count - self.pairs.count)[1][:, None]
         return [self.made(scope["system"]), self.own(c), friction]
 
-    def sweeps(
-        self, scope: Scope, flags: Var, c: Var, start: tuple[Var, Var], impact: bool = False
-    ) -> tuple[Var, Var]:
+    def sweeps(self, scope: Scope, flags: Var, c: Var, start: tuple[Var, Var], impact: bool = False) -> tuple[Var, Var]:
         """Add the sweeps: changes of velocity, and impulses."""
         states = [self.moved(start[0]), self.own(start[1])]
         body, rounds = self.visit.sweep(impact=impact), self.options.sweeps
@@ -315,7 +325,12 @@ class PairwiseStep(Pieces):
         b = scope.b
         for k, kind in enumerate(self.pairs.kinds):
             scope[f"waiting{k}"] = b.map(ca.mmax, [(scope["waits"], self._hits_of(kind))], [None])[0]
-        reads = [self.moved(scope["base"]), self.moved(scope["slope"]), self.made(scope["gap"]), self.own(scope["waits"])]
+        reads = [
+            self.moved(scope["base"]),
+            self.moved(scope["slope"]),
+            self.made(scope["gap"]),
+            self.own(scope["waits"]),
+        ]
         reads += [self.shared(scope["clock"]), self.made(scope["system"])]
         states = [self.shared(b.slice(scope["clock"], 0, 1))]
         return self.walk(scope, self.visit.first_meeting(), scope["waiting"], states, reads)[0][0]
@@ -332,38 +347,42 @@ class PairwiseStep(Pieces):
         for k, kind in enumerate(self.pairs.kinds):
             function, reads = self.rates(scope, kind)
             n, hits = len(kind.members), self._hits_of(kind)
-            reads = [(scope["waits"], hits), *((scope[x], same_for_all(n, scope[x].size)) for x in ("tau", "clock")), *reads]
+            reads = [
+                (scope["waits"], hits),
+                *((scope[x], same_for_all(n, scope[x].size)) for x in ("tau", "clock")),
+                *reads,
+            ]
             geometry = self.pairs.geometry(kind, *scope.pick(("poses", "sizes")))
             states = [(first, same_for_all(n, 1)), (times, hits)]
-            program = _closing(kind, function, [table.shape[1] for _, table in reads])
+            program = self._closing(kind, function, [table.shape[1] for _, table in reads])
             first, times = b.walk(program, scope[f"waiting{k}"], states, [*geometry, *reads])[0]
         joints = self.joint_rates(scope)
         if joints is not None:
             start = self.pairs.together * self.pairs.count
             waits = b.slice(scope["waits"], start, self.hits - start)
-            first, found = b.trace(_earliest, first, *scope.pick(("tau", "clock")), waits, *joints)
+            first, found = b.trace(self._earliest, first, *scope.pick(("tau", "clock")), waits, *joints)
             times = b.concat(b.slice(times, 0, start), found)
         return first, times
 
+    def _closing(self, kind: Kind, function: Callable[..., SX], widths: Sequence[int]) -> Program:
+        """Build (first, times, geometry, waits, tau, clock, reads) -> (first, times) of a kind."""
+        b = ProgramBuilder("closing")
+        first, _ = b.inputs(1, kind.points)
+        geometry, more = b.like(kind.program), b.inputs(*widths)
 
-def _closing(kind: Kind, function: Callable[..., SX], widths: Sequence[int]) -> Program:
-    """Build (first, times, geometry, waits, tau, clock, reads) -> (first, times) of a kind."""
-    b = ProgramBuilder("closing")
-    first, _ = b.inputs(1, kind.points)
-    geometry, more = b.like(kind.program), b.inputs(*widths)
+        def times(first: SX, points: SX, waits: SX, tau: SX, clock: SX, *given: SX) -> list[SX]:
+            rates = [function(point, *given) for point in ca.vertsplit(points, POINT)]
+            return self._earliest(first, tau, clock, waits, points[0::POINT], ca.vertcat(*rates))
 
-    def times(first: SX, points: SX, waits: SX, tau: SX, clock: SX, *given: SX) -> list[SX]:
-        each = ca.vertsplit(points, POINT)
-        return _earliest(first, tau, clock, waits, points[0::POINT], ca.vertcat(*(function(p, *given) for p in each)))
+        return b.program(*b.trace(times, first, *b.call(kind.program, *geometry), *more))
 
-    return b.program(*b.trace(times, first, *b.call(kind.program, *geometry), *more))
-
-
-def _earliest(first: SX, tau: SX, clock: SX, waits: SX, gap: SX, rate: SX) -> list[SX]:
-    times = [closing(tau, gap[k], rate[k], waits[k], clock[0]) for k in range(gap.numel())]
-    for time in times:
-        first = ca.fmin(first, time)
-    return [first, ca.vertcat(*times)]
+    def _earliest(self, first: SX, tau: SX, clock: SX, waits: SX, gap: SX, rate: SX) -> list[SX]:
+        """Return the earliest time at which some rows close, if it is before the first so far, and the times of all."""
+        n, earliest = gap.numel(), -self.setup.dt
+        times = [closing(tau, gap[k], rate[k], waits[k], clock[0], earliest) for k in range(n)]
+        for time in times:
+            first = ca.fmin(first, time)
+        return [first, ca.vertcat(*times)]
 
 
 def rows_of(count: int, width: int) -> np.ndarray:

@@ -16,7 +16,7 @@ from casadi import SX
 
 from costate.sim.contact.pgs.law import contact_law, mobility, own_change
 from costate.sim.contact.pgs.pieces import meeting
-from costate.sim.contact.pgs.targets import FAR, TOUCH, Motion, target_of
+from costate.sim.contact.pgs.targets import FAR, Motion, target_of
 
 if TYPE_CHECKING:
     from costate.sim.contact.pgs.model import PGS
@@ -34,7 +34,7 @@ class Visit(ABC):
         self.moved, self.impulse = SX.sym("moved", 2 * width), SX.sym("lambda", 3 * points)
         self.system, self.c = SX.sym("system", system * points), SX.sym("c", 3 * points)
         self.bound = SX.sym("mu")
-        self.gap, self.closed = SX.sym("gap", points), SX.sym("closed", points)
+        self.gap, self.marks, self.touches = (SX.sym(name, points) for name in ("gap", "marks", "touches"))
         self.clock = SX.sym("clock", 2)
 
     # --- what depends on the storage ------------------------------------------------------------------------------
@@ -113,32 +113,34 @@ class Visit(ABC):
     # --- motions --------------------------------------------------------------------------------------------------
 
     def aims(self, dt: float, split: bool, explicit: bool) -> ca.Function:
-        """Return (waits, near, waiting, now, free, gap, closed, clock, reach, system) -> (waits, near, waiting, c, [push], [jump]):
+        """Return (waits, near, waiting, now, free, gap, marks, clock, reach, system) -> (waits, near, waiting, c, [push], [jump]):
         right-hand sides of the sweeps of a motion; points that wait for an impact; whether the group is within reach, and waits.
 
         now, free: velocities of both carriers at the start, and at the end without impulses; split: add the side of split corrections;
         explicit: add that of positions which move with the velocity of the start.
         """
         now, free, reach = SX.sym("now", 2 * self.width), SX.sym("free", 2 * self.width), SX.sym("reach")
-        motion = Motion(self.clock[0], dt, self.clock[1] >= 2 * self.options.impacts)
+        motion = self._motion(dt)
         columns: list[list[SX]] = [[] for _ in range(4)]
         for k in range(self.points):
             before, speed = self.speeds(k, now), self.speeds(k, free)
-            aim = target_of(self.gap[k], self.closed[k], (before[0], speed[0]), self.ease(k), motion, self.options)
+            aim = target_of(self.gap[k], self.marks[k], (before[0], speed[0]), self.ease(k), motion, self.options)
             waits, target = self.of_hits(k, aim.waits), self.of_hits(k, aim.speed)
-            sides = [ca.vertcat(ca.if_else(waits, FAR, u[0] - target), u[1:]) for u in (speed, before)]
+            sides = [ca.vertcat(u[0] - target, u[1:]) for u in (speed, before)]
             push = ca.vertcat(-self.of_hits(k, aim.undo), 0, 0)
             for column, value in zip(columns, (waits, sides[0], push, sides[1]), strict=True):
                 column.append(value)
         waits, c, push, jump = (ca.vertcat(*column) for column in columns)
         rows = [c, *([push] if split else []), *([jump] if explicit else [])]
         old = [SX.sym("waits", self.points), SX.sym("near"), SX.sym("waiting")]
-        inputs = [*old, now, free, self.gap, self.closed, self.clock, reach, self.system]
+        inputs = [*old, now, free, self.gap, self.marks, self.clock, reach, self.system]
         return self._function(inputs, [waits, ca.mmin(self.gap) < reach, ca.mmax(waits), *rows])
 
     def first_meeting(self) -> ca.Function:
         """Return (tau, base, slope, gap, waits, clock, system) -> tau: the earliest time at which a point closes, if it is earlier."""
-        base, slope, waits = (SX.sym(n, m) for n, m in (("b", 2 * self.width), ("s", 2 * self.width), ("w", self.points)))
+        base, slope, waits = (
+            SX.sym(n, m) for n, m in (("b", 2 * self.width), ("s", 2 * self.width), ("w", self.points))
+        )
         given = tau = SX.sym("tau")
         for k in range(self.points):
             u, a = self.speeds(k, base)[0], self.speeds(k, slope)[0]
@@ -147,31 +149,37 @@ class Visit(ABC):
 
     # --- impacts --------------------------------------------------------------------------------------------------
 
-    def touch(self) -> ca.Function:
-        """Return (closed, flag, now, gap, marks, system) -> (closed, flag, number that strike): which points touch, whether some do, and
-        how many of them approach fast."""
-        now, marks = SX.sym("now", 2 * self.width), SX.sym("marks", self.points)
-        closed = [self.of_hits(k, ca.logic_or(self.gap[k] <= TOUCH, marks[k])) for k in range(self.points)]
-        fast = sum((self._fast(k, x, self.speeds(k, now)) for k, x in enumerate(closed)), SX(0))
-        found = ca.vertcat(*closed)
-        inputs = [self.closed, SX.sym("flag"), now, self.gap, marks, self.system]
-        return self._function(inputs, [found, ca.mmax(found), fast])
+    def touch(self, dt: float) -> ca.Function:
+        """Return (touches, flag, now, gap, marks, clock, system) -> (touches, flag, number that strike): which points touch, whether
+        some do, and of how many the impact is now."""
+        now, touches, number = SX.sym("now", 2 * self.width), [], SX(0)
+        for k in range(self.points):
+            u = self.speeds(k, now)[0]
+            aim = target_of(self.gap[k], self.marks[k], (u, u), self.ease(k), self._motion(dt), self.options)
+            touches.append(self.of_hits(k, aim.touches))
+            number += self.of_hits(k, aim.strikes)
+        found = ca.vertcat(*touches)
+        inputs = [self.touches, SX.sym("flag"), now, self.gap, self.marks, self.clock, self.system]
+        return self._function(inputs, [found, ca.mmax(found), number])
+
+    def _motion(self, dt: float) -> Motion:
+        return Motion(self.clock[0], dt, self.clock[1] >= 2 * self.options.impacts)
 
     def still_strikes(self) -> ca.Function:
-        """Return (now, closed, system) -> number of points that touch and approach fast."""
-        fast = [self._fast(k, self.closed[k], self.speeds(k, self.moved)) for k in range(self.points)]
-        return self._function([self.moved, self.closed, self.system], [sum(fast, SX(0))])
+        """Return (now, touches, system) -> number of points that touch and approach fast."""
+        fast = [self._fast(self.touches[k], self.speeds(k, self.moved)) for k in range(self.points)]
+        return self._function([self.moved, self.touches, self.system], [sum(fast, SX(0))])
 
     def strike(self) -> ca.Function:
-        """Return (now, closed, restitution, system) -> (speeds, c): the right-hand side of the sweeps of a round (see impact.py)."""
+        """Return (now, touches, restitution, system) -> (speeds, c): the right-hand side of the sweeps of a round (see impact.py)."""
         restitution, speeds, sides = SX.sym("restitution"), [], []
         for k in range(self.points):
             u = self.speeds(k, self.moved)
-            strikes = ca.if_else(restitution > 0, self._fast(k, self.closed[k], u), self.closed[k])
+            strikes = ca.if_else(restitution > 0, self._fast(self.touches[k], u), self.touches[k])
             bounced = u[0] + self.bounce(k, restitution) * ca.fmin(u[0], 0)
             speeds.append(u)
             sides.append(ca.vertcat(ca.if_else(strikes, bounced, FAR), u[1:]))
-        inputs = [self.moved, self.closed, restitution, self.system]
+        inputs = [self.moved, self.touches, restitution, self.system]
         return self._function(inputs, [ca.vertcat(*speeds), ca.vertcat(*sides)])
 
     def work(self) -> ca.Function:
@@ -181,5 +189,5 @@ class Visit(ABC):
             total += ca.vertcat(ca.dot(p, before), ca.dot(p, self.speeds(k, self.moved)))
         return self._function([self.moved, self.impulse, u, self.system], [total])
 
-    def _fast(self, k: int, closed: SX, u: SX) -> SX:
-        return ca.logic_and(closed, u[0] < -self.options.restitution_speed)
+    def _fast(self, touches: SX, u: SX) -> SX:
+        return ca.logic_and(touches, u[0] < -self.options.restitution_speed)
