@@ -13,8 +13,8 @@ import casadi as ca
 from casadi import SX
 
 BLOCK = 13
-"""Numbers of a contact that its law reads: A (nn, n1, n2, 11, 12, 22), then the inverse and the first entry of a softened A, in which
-rows that cannot move are heavy."""
+"""Numbers of a contact that its law reads: A (nn, n1, n2, 11, 12, 22), then the inverse and the first entry of a softened A, in
+which rows that cannot move are heavy."""
 UNMOVED = 1e-12
 """Part of the reference mobility below which nothing moves along a row: rounding, squared."""
 HEAVY = 1e9

@@ -10,9 +10,8 @@ motion solves for the velocity v' at the end of the time h that is left, as a su
 
     v(t) = v + t (v' - v) / h,     q(t) = q + t (base + t slope)
 
-up to the first time t at which a row that approaches fast closes. Where it has closed already, that time is zero or just before, and
-its derivative is the same. A subclass of `Pieces` adds the stages for its storage of rows
-and velocities (dense.py, pairwise/).
+up to the first time t at which a row that approaches fast closes. Where it has closed already, that time is zero or just before,
+and its derivative is the same. A subclass of `Pieces` adds the stages for its storage of rows and velocities (dense.py, pairwise/).
 """
 
 from __future__ import annotations
@@ -89,8 +88,8 @@ class Pieces(ABC):
         return {}
 
     def each(self, b: ProgramBuilder, fn: Callable[..., SX], vectors: Sequence[Var], shared: Sequence[Var] = ()) -> Var:
-        """Add a function of every element of some vectors, which are as long as all impulses or all rows that can strike, and of what
-        all elements share."""
+        """Add a function of every element of some vectors, which are as long as all impulses or all rows that can strike, and of
+        what all elements share."""
         return b.trace(fn, *vectors, *shared)
 
     @abstractmethod

@@ -38,7 +38,7 @@ def _round(step: PairwiseStep, scope: Scope) -> Program:
     _, _, (u, c) = step.walk(scope, visit.strike(), flags, [], reads)
     change, impulses = step.sweeps(scope, flags, c, (step.still(b), b.zeros(step.size)), impact=True)
     reads = [step.moved(change), step.own(impulses), step.own(u), system]
-    _, (work,), _ = step.walk(scope, visit.work(), flags, [], reads, sums=step.sums(2))
+    _, (work,), _ = step.walk(scope, visit.work(), flags, [], reads, sums=[step.total(2)])
     part = b.trace(lambda x: lossless_part(x[0], x[1]), work)
 
     def grown(x: SX, more: SX, part: SX) -> SX:
@@ -47,5 +47,5 @@ def _round(step: PairwiseStep, scope: Scope) -> Program:
     now = step.over_carriers(b, grown, [scope["now"], change], part)
     total = step.each(b, grown, [scope["total"], impulses], [part])
     reads = [step.moved(now), touches, system]
-    _, (fast,), _ = step.walk(scope, visit.still_strikes(), flags, [], reads, sums=step.sums())
+    _, (fast,), _ = step.walk(scope, visit.still_strikes(), flags, [], reads, sums=[step.total(1)])
     return b.program(now, total, b.trace(lambda n: ca.fmin(n, 1), fast))

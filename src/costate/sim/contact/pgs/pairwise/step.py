@@ -10,8 +10,8 @@ until:    the time of the next impact                              walks over wh
 travel:   positions and velocities                                 body_step.py, tree_step.py
 
 The code is as long as that of one pair of each kind and one visit; memory is a few numbers per contact point. Pairs that are far
-apart cost a look at their boxes. A piece (see pieces.py) is an impact, if there is one, and the motion after it: so both use the same
-contact points. What carries contacts (free bodies or trees of links) is a storage of its own: a subclass of `PairwiseStep` here.
+apart cost a look at their boxes. A piece (see pieces.py) is an impact, if there is one, and the motion after it: so both use the
+same contact points. What carries contacts (free bodies or trees of links) is a storage of its own: a subclass of `PairwiseStep`.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class PairwiseStep(Pieces):
 
     @abstractmethod
     def preparation(self, scope: Scope, kind: Kind) -> tuple[Callable[..., SX], list[Read]]:
-        """Return the function (point, reads) -> numbers that visits read of a contact point, and the reads for the pairs of a kind."""
+        """Return the function (point, reads) -> numbers that visits read of a contact point, and its reads for pairs of a kind."""
 
     @abstractmethod
     def with_velocity(self, scope: Scope, now: Var) -> Var:
@@ -184,9 +184,14 @@ class PairwiseStep(Pieces):
         """Add a walk over groups: final states, sums and rows."""
         return scope.b.walk(body, flags, states, [*reads, *self.more(scope)], **more)
 
-    def sums(self, size: int = 1) -> list[tuple[int, np.ndarray]]:
+    def total(self, size: int) -> tuple[int, np.ndarray]:
         """Return the table of a sum over all groups."""
-        return [(size, same_for_all(self.count, size))]
+        return size, same_for_all(self.count, size)
+
+    def sum_of(self, size: int) -> tuple[int, np.ndarray]:
+        """Return the table of numbers of each group, which are 0 where a group is left out. Flags are such sums, which need no
+        derivative."""
+        return size, rows_of(self.count, size // self.count)
 
     # --- contact points -------------------------------------------------------------------------------------------
 
@@ -194,19 +199,13 @@ class PairwiseStep(Pieces):
         self.place(scope)
         scope["reach"] = self.reach(scope, FASTER)
         scope["flags"], (scope["system"], scope["gap"]) = self._points(scope)
-        b, visit = scope.b, self.visit
-        states = [self.own(b.zeros(self.hits)), self.own(b.zeros(self.count))]
-        reads = [
-            self.moved(scope["now"]),
-            self.made(scope["gap"]),
-            self.own(scope["marks"]),
-            self.shared(scope["clock"]),
-        ]
-        reads += [self.made(scope["system"])]
-        touch = visit.touch(self.setup.dt)
-        found = self.walk(scope, touch, scope["flags"], states, reads, sums=self.sums())
-        (scope["touches"], scope["touching"]), (number,), _ = found
-        scope["strikes"] = b.trace(lambda n: n > 0, number)
+        reads = [self.moved(scope["now"]), self.made(scope["gap"]), self.own(scope["marks"])]
+        reads += [self.shared(scope["clock"]), self.made(scope["system"])]
+        sums = [self.sum_of(self.hits), self.sum_of(self.count), self.total(1)]
+        touch = self.visit.touch(self.setup.dt)
+        _, found, _ = self.walk(scope, touch, scope["flags"], [], reads, sums=sums)
+        scope["touches"], scope["touching"], number = found
+        scope["strikes"] = scope.b.trace(lambda n: n > 0, number)
 
     def reach(self, scope: Scope, faster: float = 1) -> Var:
         """Add the distance within which shapes may meet in the time left [m]."""
@@ -270,11 +269,11 @@ class PairwiseStep(Pieces):
         b, n, explicit = scope.b, self.count, self.setup.method.travels_before
         self.free(scope)
         split = self.options.correction == "split"
-        states = [self.own(b.zeros(self.hits)), self.own(b.zeros(n)), self.own(b.zeros(n))]
+        sums = [self.sum_of(self.hits), self.sum_of(n), self.sum_of(n)]
         reads = [self.moved(scope["now"]), self.moved(scope["free"]), self.made(scope["gap"]), self.own(scope["marks"])]
         reads += [self.shared(scope["clock"]), self.shared(self.reach(scope)), self.made(scope["system"])]
         aims = self.visit.aims(self.setup.dt, split, explicit)
-        (waits, near, waiting), _, (c, *sides) = self.walk(scope, aims, scope["flags"], states, reads)
+        _, (waits, near, waiting), (c, *sides) = self.walk(scope, aims, scope["flags"], [], reads, sums=sums)
         scope["waits"], scope["waiting"] = waits, waiting
         end = self.sweeps(scope, near, c, self._start(scope, near))
         others = [self.sweeps(scope, near, side, (self.still(b), b.zeros(self.size)))[0] for side in sides]

@@ -1,8 +1,8 @@
 """The visits of walks to the contact points of one group, for any storage of velocities.
 
-The two sides of a group are carriers: free bodies, or trees of links. A visit reads velocities of both (`moved`): as they are now, or
-how they have changed so far. A visit of a sweep solves the contact points of the group in turn, each by its law, and changes `moved`
-by the new impulses.
+The two sides of a group are carriers: free bodies, or trees of links. A visit reads velocities of both: as they are, or how they
+have changed so far (`moved`). A visit of a sweep solves the contact points of the group in turn, each by its law, and changes
+`moved` by the new impulses.
 """
 
 from __future__ import annotations
@@ -113,11 +113,11 @@ class Visit(ABC):
     # --- motions --------------------------------------------------------------------------------------------------
 
     def aims(self, dt: float, split: bool, explicit: bool) -> ca.Function:
-        """Return (waits, near, waiting, now, free, gap, marks, clock, reach, system) -> (waits, near, waiting, c, [push], [jump]):
-        right-hand sides of the sweeps of a motion; points that wait for an impact; whether the group is within reach, and waits.
+        """Return (now, free, gap, marks, clock, reach, system) -> (waits, near, waiting, c, [push], [jump]): points that wait for
+        an impact; whether the group is within reach, and waits; right-hand sides of the sweeps of a motion.
 
-        now, free: velocities of both carriers at the start, and at the end without impulses; split: add the side of split corrections;
-        explicit: add that of positions which move with the velocity of the start.
+        now, free: velocities of both carriers at the start, and at the end without impulses; split: add the side of split
+        corrections; explicit: add that of positions which move with the velocity of the start.
         """
         now, free, reach = SX.sym("now", 2 * self.width), SX.sym("free", 2 * self.width), SX.sym("reach")
         motion = self._motion(dt)
@@ -132,12 +132,11 @@ class Visit(ABC):
                 column.append(value)
         waits, c, push, jump = (ca.vertcat(*column) for column in columns)
         rows = [c, *([push] if split else []), *([jump] if explicit else [])]
-        old = [SX.sym("waits", self.points), SX.sym("near"), SX.sym("waiting")]
-        inputs = [*old, now, free, self.gap, self.marks, self.clock, reach, self.system]
+        inputs = [now, free, self.gap, self.marks, self.clock, reach, self.system]
         return self._function(inputs, [waits, ca.mmin(self.gap) < reach, ca.mmax(waits), *rows])
 
     def first_meeting(self) -> ca.Function:
-        """Return (tau, base, slope, gap, waits, clock, system) -> tau: the earliest time at which a point closes, if it is earlier."""
+        """Return (tau, base, slope, gap, waits, clock, system) -> tau, or an earlier time at which a point closes."""
         base, slope, waits = (
             SX.sym(n, m) for n, m in (("b", 2 * self.width), ("s", 2 * self.width), ("w", self.points))
         )
@@ -150,8 +149,8 @@ class Visit(ABC):
     # --- impacts --------------------------------------------------------------------------------------------------
 
     def touch(self, dt: float) -> ca.Function:
-        """Return (touches, flag, now, gap, marks, clock, system) -> (touches, flag, number that strike): which points touch, whether
-        some do, and of how many the impact is now."""
+        """Return (now, gap, marks, clock, system) -> (touches, flag, number that strike): which points touch, whether some do, and
+        of how many the impact is now."""
         now, touches, number = SX.sym("now", 2 * self.width), [], SX(0)
         for k in range(self.points):
             u = self.speeds(k, now)[0]
@@ -159,7 +158,7 @@ class Visit(ABC):
             touches.append(self.of_hits(k, aim.touches))
             number += self.of_hits(k, aim.strikes)
         found = ca.vertcat(*touches)
-        inputs = [self.touches, SX.sym("flag"), now, self.gap, self.marks, self.clock, self.system]
+        inputs = [now, self.gap, self.marks, self.clock, self.system]
         return self._function(inputs, [found, ca.mmax(found), number])
 
     def _motion(self, dt: float) -> Motion:
@@ -171,7 +170,7 @@ class Visit(ABC):
         return self._function([self.moved, self.touches, self.system], [sum(fast, SX(0))])
 
     def strike(self) -> ca.Function:
-        """Return (now, touches, restitution, system) -> (speeds, c): the right-hand side of the sweeps of a round (see impact.py)."""
+        """Return (now, touches, restitution, system) -> (speeds, c): the right-hand side of the sweeps of a round."""
         restitution, speeds, sides = SX.sym("restitution"), [], []
         for k in range(self.points):
             u = self.speeds(k, self.moved)
