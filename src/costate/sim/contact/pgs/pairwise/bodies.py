@@ -129,7 +129,7 @@ class OneBody:
     def free(self) -> ca.Function:
         """Return (state, constants, gravity, clock) -> (twist without contact, largest speed of its points at both ends)."""
         s, clock = self.symbols, SX.sym("clock", 2)
-        velocity = ca.substitute(free_motion(s, s.q, s.v, s.u).velocity, s.setup.duration, clock[0])
+        velocity = ca.substitute(free_motion(s, s.q, s.v, s.u).velocity, SX(s.setup.h), clock[0])
         twist = self._twist(velocity)
         speed = ca.fmax(self._speed(twist), self._speed(self._twist(s.v)))
         return self._function("free", [s.given["gravity"], clock], [twist, speed])
