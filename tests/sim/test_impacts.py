@@ -1,7 +1,7 @@
 """Impacts whose motion is known: values and derivatives of whole roll-outs approach those of the motion as steps get shorter.
 
-Every scene is compared with an independent computation, event by event, at steps of 10, 1 and 0.1 ms. Agreement with the program's own
-small differences would not be enough: a time stepper that lets impacts begin with its steps is wrong at any step length, and its
+Every scene is compared with an independent computation, event by event, at steps of 10, 1 and 0.1 ms. Agreement with the program's
+own small differences would not be enough: a time stepper that lets impacts begin with its steps is wrong at any step length, and its
 differences with it.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -50,9 +51,7 @@ def slopes(motion: Callable[[np.ndarray], np.ndarray], at: list[float], step: fl
 
 def falls(errors: list[float], floor: float = 1e-9) -> bool:
     """Whether errors fall in proportion to the steps, each ten times shorter (within a factor of four), or are rounding."""
-    return all(b < max(0.4 * a, floor) for a, b in zip(errors, errors[1:], strict=False)) and errors[-1] < max(
-        0.025 * errors[0], floor
-    )
+    return all(b < max(0.4 * a, floor) for a, b in pairwise(errors)) and errors[-1] < max(0.025 * errors[0], floor)
 
 
 # --- one ball -----------------------------------------------------------------------------------------------------------

@@ -154,8 +154,19 @@ class Program:
             values.update(zip(s.outputs, results, strict=True))
         return [values[v] for v in self.outputs]
 
+    @cached_property
+    def _dependencies(self) -> dict[tuple[bool, ...], list[bool]]:
+        """Answers of `depends_on` so far."""
+        return {}
+
     def depends_on(self, outputs: Sequence[bool]) -> list[bool]:
         """Return which inputs the chosen outputs may depend on."""
+        key = tuple(map(bool, outputs))
+        if key not in self._dependencies:
+            self._dependencies[key] = self._depends_on(key)
+        return list(self._dependencies[key])
+
+    def _depends_on(self, outputs: Sequence[bool]) -> list[bool]:
         live = {v for v, o in zip(self.outputs, outputs, strict=True) if o}
         for s in reversed(self.stages):
             used = [v in live for v in s.outputs]

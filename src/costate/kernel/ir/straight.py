@@ -9,6 +9,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from costate.core.fork import cached_property
 from costate.kernel.ir.casadi_ops import check_ops
 from costate.kernel.ir.program import Array, Builder, Op, Program, Var
 
@@ -70,13 +71,24 @@ class Straight(Op):
                 result[k] = v
         return result
 
+    @cached_property
+    def _restrictions(self) -> dict[tuple[bool, ...], tuple[Op, list[int], list[int]]]:
+        """Restrictions so far: programs inside programs ask for the same ones again and again."""
+        return {}
+
     def restrict(self, used: Sequence[bool]) -> tuple[Op, list[int], list[int]]:
+        key = tuple(map(bool, used))
+        if key not in self._restrictions:
+            self._restrictions[key] = self._restrict(key)
+        return self._restrictions[key]
+
+    def _restrict(self, used: Sequence[bool]) -> tuple[Op, list[int], list[int]]:
         x = self.symbols()
         outs = [k for k, u in enumerate(used) if u]
         every = self.call(x)
         y = [every[k] for k in outs]
-        names = {str(s) for s in ca.symvar(ca.veccat(ca.SX(), *y))}
-        ins = [k for k, s in enumerate(x) if any(str(e) in names for e in ca.symvar(s))]
+        known = {s.element_hash() for s in ca.symvar(ca.veccat(ca.SX(), *y))}
+        ins = [k for k, s in enumerate(x) if any(e.element_hash() in known for e in ca.symvar(s))]
         if len(outs) == len(self.out_sizes) and len(ins) == len(self.in_sizes):
             return self, ins, outs
         return Straight.of(self.fn.name(), [x[k] for k in ins], y), ins, outs

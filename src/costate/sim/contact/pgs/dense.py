@@ -20,7 +20,7 @@ from costate.kernel.ir.program import Program, Var
 from costate.physics.algebra.ltl import Factor
 from costate.sim.contact.model import substep_inputs
 from costate.sim.contact.pgs.impact import after_impact
-from costate.sim.contact.pgs.pieces import Pieces, Scope
+from costate.sim.contact.pgs.pieces import Pieces, Scope, closing, least, meeting
 from costate.sim.contact.pgs.sweep import Sweep, blocks, make_sweep, nonzeros
 from costate.sim.contact.pgs.targets import Motion, Target, target_of
 from costate.sim.contact.rows import Row, constraint_rows
@@ -44,8 +44,7 @@ def dense_substep(options: PGS, setup: Setup) -> Program:
     carry, args = substep_inputs(b, s, dense.size if options.warms(setup) else 0)
     if not dense.rows:
         return _without_rows(b, s, args, carry, options)
-    x, _, _, impulses, residual, forces = dense.substep(b, args, carry)
-    ready = b.trace(lambda f: f * setup.dt, forces) if carry.size else carry
+    x, impulses, residual, ready = dense.substep(b, args, carry)
     return b.program(x, ready, impulses, residual)
 
 
@@ -120,7 +119,7 @@ class Dense(Pieces):
     def prepare(self, scope: Scope) -> None:
         s, options = self.symbols, self.options
         before, speed = self.J @ s.v, self.J @ self.free.velocity
-        motion = Motion(self.setup.h, self.setup.dt, self.number >= 2 * options.impacts)
+        motion = Motion(self.setup.h, self.setup.dt, self.number >= 2 * (options.impacts or 0))
         ease = ca.diag(self.J @ self.W) / self.references
         aims = [
             target_of(self.gap[i], self.marks[i], (before[k], speed[k]), ease[k], motion, options)
@@ -203,15 +202,27 @@ class Dense(Pieces):
 
         return scope.b.trace(moved, *scope.pick(("x", "clock", "after", "base", "slope")), tau)
 
-    def look(self, scope: Scope, tau: Var) -> tuple[Var, Var]:
+    def estimate(self, scope: Scope) -> Var:
+        def first(clock: SX, gap: SX, waits: SX, base: SX, slope: SX) -> SX:
+            h = clock[0]
+            return least([h, *(meeting(gap[k], base[k], slope[k], waits[k], h) for k in range(self.hits))])
+
+        return scope.b.trace(first, *scope.pick(("clock", "gap", "waits", "base_speed", "slope_speed")))
+
+    def closer(self, scope: Scope) -> tuple[Var, Var]:
         model, nq = self.setup.scene.model, self.setup.nq
 
         def ahead(x: SX, base: SX, slope: SX, tau: SX) -> SX:
             return advance(model, x[:nq], base + tau * slope, base + 2 * tau * slope, tau)
 
-        x = scope.b.trace(ahead, *scope.pick(("x", "base", "slope")), tau)
-        gap, rate = self._call(scope, "look", [self.gap, self.J[self.striking, :] @ self.symbols.v], x)
-        return gap, rate
+        def first(tau: SX, clock: SX, waits: SX, gap: SX, rate: SX) -> list[SX]:
+            times = [closing(tau, gap[k], rate[k], waits[k], clock[0], -self.setup.dt) for k in range(self.hits)]
+            return [least([clock[0], *times]), ca.vertcat(*times)]
+
+        x = scope.b.trace(ahead, *scope.pick(("x", "base", "slope", "tau")))
+        gaps = self._call(scope, "look", [self.gap, self.J[self.striking, :] @ self.symbols.v], x)
+        tau, times = scope.b.trace(first, *scope.pick(("tau", "clock", "waits")), *gaps)
+        return tau, times
 
     def impact(self, scope: Scope) -> tuple[Var, Var]:
         return after_impact(self, scope)

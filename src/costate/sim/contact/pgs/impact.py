@@ -2,8 +2,8 @@
 
 In every round the rows that touch and approach fast strike together: each one must leave with its restitution, by the same sweeps
 with the same friction as a motion. What they push may approach in turn, and strikes in the next round: so balls in a row that touch
-pass the blow on. Without restitution all rows that touch take part at once. A round that would gain energy (friction with levers
-can) is made smaller until it gains none.
+pass the blow on. Without restitution all rows that touch take part in the only round there is. A round that would gain energy
+(friction with levers can) is made smaller until it gains none.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ def after_impact(dense: Dense, scope: Scope) -> tuple[Var, Var]:
     start = [b.slice(scope["x"], nq, dense.setup.nv), b.zeros(dense.size)]
 
     def goes_on(v: SX, total: SX, j: SX, *more: SX) -> SX:
-        return ca.mmax(_approaching(dense, SX(dense.J.sparsity(), j) @ v, more[3]))
+        touches, restitution = more[3:]
+        again = ca.logic_or(restitution > 0, ca.norm_1(total) == 0)
+        return ca.logic_and(again, ca.mmax(_approaching(dense, SX(dense.J.sparsity(), j) @ v, touches)))
 
     (v, total), _ = b.while_loop(goes_on, round_, ROUNDS, start, shared=scope.pick(names))
     return b.concat(b.slice(scope["x"], 0, nq), v), total
@@ -69,8 +71,13 @@ def _round(dense: Dense, scope: Scope):
         impulse = end[: dense.size]
         change = SX(dense.W.sparsity(), w) @ impulse
         work, twice = ca.dot(impulse, u), ca.dot(impulse, SX(dense.J.sparsity(), j) @ change)
-        gains = work + twice / 2 > 0
-        part = ca.if_else(gains, ca.fmax(-2 * work, 0) / ca.if_else(gains, twice, 1), 1)
+        part = lossless_part(work, twice)
         return [v + part * change, total + part * impulse]
 
     return b.program(*b.trace(after, *inner.pick(("v", "total", "j", "w")), u, end))
+
+
+def lossless_part(work: SX, twice: SX) -> SX:
+    """Return the part of some impulses that gains no energy. work: impulses . speeds before; twice: impulses . their changes."""
+    gains = work + twice / 2 > 0
+    return ca.if_else(gains, ca.fmax(-2 * work, 0) / ca.if_else(gains, twice, 1), 1)

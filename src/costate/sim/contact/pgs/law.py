@@ -17,6 +17,8 @@ BLOCK = 13
 which rows that cannot move are heavy."""
 UNMOVED = 1e-12
 """Part of the reference mobility below which nothing moves along a row: rounding, squared."""
+ALONG = 1e-6
+"""Part of a row's mobility below which it only moves along with others: above the rounding of float32."""
 HEAVY = 1e9
 """Inverse mobility given to a row that cannot move, in units of the reference: its impulses are too small to see."""
 LEAST_COUPLED = 0.05
@@ -32,12 +34,28 @@ def mobility(own: SX, reference: SX, cfm: float) -> SX:
 
 def block_numbers(A: SX, cfm: float) -> SX:
     """Return the BLOCK numbers of a contact from its A (3, 3)."""
-    reference = ca.trace(A)
-    soft = SX(A)
-    for k in range(3):
-        soft[k, k] = mobility(A[k, k], reference, cfm)
-    inverse = _inverse(soft)
-    return ca.vertcat(*(A[i, j] for i, j in ENTRIES), *(inverse[i, j] for i, j in ENTRIES), soft[0, 0])
+    ease = mobility(A[0, 0], ca.trace(A), cfm)
+    inverse = _stopping(A, ease, cfm)
+    return ca.vertcat(*(A[i, j] for i, j in ENTRIES), *(inverse[i, j] for i, j in ENTRIES), ease)
+
+
+def _stopping(A: SX, ease: SX, cfm: float) -> SX:
+    """Return the inverse of a contact's A, (3, 3), eliminated row after row. A row that only moves along with those before it is left
+    out (one hinge moves a point of its link along a line): stopping those stops it, too."""
+    first = 1 / ease
+    l1, l2 = A[0, 1] * first, A[0, 2] * first
+    s11, s12, s22 = A[1, 1] - A[0, 1] * l1, A[1, 2] - A[0, 1] * l2, A[2, 2] - A[0, 2] * l2
+    second = _one_over(s11, A[1, 1], cfm)
+    m = s12 * second
+    third = _one_over(s22 - s12 * m, A[2, 2], cfm)
+    L = ca.vertcat(ca.horzcat(1, 0, 0), ca.horzcat(-l1, 1, 0), ca.horzcat(m * l1 - l2, -m, 1))
+    return L.T @ ca.diag(ca.vertcat(first, second, third)) @ L
+
+
+def _one_over(left: SX, own: SX, cfm: float) -> SX:
+    """Return the inverse of what is left of a row's mobility, 0 where that is rounding."""
+    moves = left > ALONG * own + 1e-30
+    return ca.if_else(moves, 1 / ca.if_else(moves, left * (1 + cfm), 1), 0)
 
 
 def own_change(block: SX, impulse: SX) -> SX:

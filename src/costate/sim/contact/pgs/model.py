@@ -16,6 +16,8 @@ from costate.sim.contact.rows import constraint_rows
 from costate.sim.setup import Setup, Symbols
 
 CONES = ("cone", "box", "pyramid")
+IMPACTS = 16
+"""Number of impacts in a substep where none is given."""
 CORRECTIONS = ("baumgarte", "split", "none")
 
 
@@ -36,8 +38,10 @@ class PGS(ContactModel):
     """Restitution of all contacts; 1 is elastic."""
     restitution_speed: float = 0.05
     """Speed below which shapes that meet do not bounce, and their time of impact is not looked for [m/s or rad/s]."""
-    impacts: int = 16
-    """Number of impacts in a substep that are found at their time, one after the other. What meets after them does not bounce."""
+    impacts: int | None = None
+    """Number of impacts in a substep that are found at their time, one after the other. What meets after them does not bounce.
+    None: 16, but 0 in worlds that are solved pair by pair by themselves (see `mapped`) and have no restitution: piles have too
+    many."""
     cone: str = "cone"
     """Friction bound: "cone" (round) or "box" (each direction by itself; "pyramid" is an older name of it)."""
     correction: str = "baumgarte"
@@ -74,8 +78,8 @@ class PGS(ContactModel):
         for name, value, allowed in (("cone", self.cone, CONES), ("correction", self.correction, CORRECTIONS)):
             if value not in allowed:
                 raise ValueError(f"unknown {name} '{value}' of PGS: use one of {', '.join(allowed)}")
-        if self.impacts < 0:
-            raise ValueError(f"PGS(impacts={self.impacts}): expected 0 or more impacts in a substep")
+        if self.impacts is not None and self.impacts < 0:
+            raise ValueError(f"PGS(impacts={self.impacts}): expected 0 or more impacts in a substep, or None")
 
     def row_kinds(self, s: Symbols, contacts: list[Contact]) -> list[str]:
         if is_pairwise(self, s.setup):
@@ -93,6 +97,13 @@ class PGS(ContactModel):
         if is_pairwise(self, setup):
             return pairwise_seen(self, setup, b, args, impulses)
         return super().seen(b, setup, args, impulses)
+
+    def impacts_of(self, setup: Setup) -> int:
+        """Return the number of impacts in a substep that are found at their time."""
+        if self.impacts is not None:
+            return self.impacts
+        bounces = self.restitution > 0 or "restitution" in setup.parameters
+        return 0 if self.mapped is None and not bounces and is_pairwise(self, setup) else IMPACTS
 
     def warms(self, setup: Setup) -> bool:
         """Return whether substeps hand on impulses: their carry."""

@@ -11,15 +11,14 @@ motion solves for the velocity v' at the end of the time h that is left, as a su
     v(t) = v + t (v' - v) / h,     q(t) = q + t (base + t slope)
 
 up to the first time t at which a row that approaches fast closes. Where it has closed already, that time is zero or just before,
-and its derivative is the same. A subclass of `Pieces` adds the stages for its storage of rows
-and velocities (dense.py, pairwise/).
+and its derivative is the same. A subclass of `Pieces` adds the stages for its storage of rows and velocities (dense.py, pairwise/).
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import casadi as ca
@@ -27,6 +26,7 @@ from casadi import SX
 
 from costate.kernel import ProgramBuilder
 from costate.kernel.ir.program import Program, Var
+from costate.sim.contact.pgs.targets import STRUCK
 from costate.sim.setup import Setup
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ CREEP = 1e-6
 END = 1e-9
 """Part of the substep before its end in which an impact is left to the next one."""
 CARRY = ("x", "clock", "marks", "sums", "residual", "start")
-"""Values that pieces hand on: state; time left [s] and number of pieces so far; rows that a motion has just closed; impulses so
+"""Values that pieces hand on: state; time left [s] and number of pieces so far; marks of rows (targets.py); impulses so
 far; residual; forces of the last motion, to start from (of size 0 without warm start)."""
 
 
@@ -80,13 +80,23 @@ class Pieces(ABC):
     """Number of rows that can strike: normals and limits."""
 
     def __init__(self, options: PGS, setup: Setup):
-        self.options, self.setup = options, setup
+        self.options, self.setup = replace(options, impacts=options.impacts_of(setup)), setup
 
     # --- what depends on the storage ------------------------------------------------------------------------------
 
+    def constants(self, b: ProgramBuilder, args: Sequence[Var]) -> dict[str, Var]:
+        """Add what is the same for all pieces, with names for it. args: values of Symbols.inputs."""
+        return {}
+
+    def each(self, b: ProgramBuilder, fn: Callable[..., SX], vectors: Sequence[Var], shared: Sequence[Var] = ()) -> Var:
+        """Add a function of every element of some vectors, which are as long as all impulses or all rows that can strike, and of
+        what all elements share."""
+        return b.trace(fn, *vectors, *shared)
+
     @abstractmethod
     def prepare(self, scope: Scope) -> None:
-        """Set what the methods below read, among it `gap` and `waits` (hits,) and `strikes` (1,): see targets.py."""
+        """Set what the methods below read, among it `gap`, `touches` and `waits` (hits,) and `strikes` (1,): see
+        targets.py."""
 
     @abstractmethod
     def impact(self, scope: Scope) -> tuple[Var, Var]:
@@ -94,62 +104,74 @@ class Pieces(ABC):
 
     @abstractmethod
     def solve(self, scope: Scope) -> tuple[Var, Var]:
-        """Add the sweeps of a motion over all the time that is left; return impulses (size,) and residual. Set `base_speed` and
-        `slope_speed`: speeds of the rows that can strike along base and slope, (hits,)."""
+        """Add the sweeps of a motion over all the time that is left; return impulses (size,) and residual."""
 
     @abstractmethod
     def travel(self, scope: Scope, tau: Var) -> Var:
         """Add the state after a time tau of a motion that was solved."""
 
     @abstractmethod
-    def look(self, scope: Scope, tau: Var) -> tuple[Var, Var]:
-        """Add gaps and their rates of change after a time tau of a motion that was solved, (hits,) each."""
+    def estimate(self, scope: Scope) -> Var:
+        """Add the earliest time at which a row that waits closes in a motion that was solved, with the levers of its start; the end
+        of the motion where none does."""
+
+    @abstractmethod
+    def closer(self, scope: Scope) -> tuple[Var, Var]:
+        """Add one of Newton's steps for that time from an earlier result `tau`: return the time, and those of all rows, (hits,)."""
 
     # --- the loop -------------------------------------------------------------------------------------------------
 
-    def substep(self, b: ProgramBuilder, args: Sequence[Var], start: Var) -> list[Var]:
-        """Add a substep; return the values of CARRY after it. start: impulses to start from, if any."""
+    def substep(self, b: ProgramBuilder, args: Sequence[Var], start: Var) -> tuple[Var, Var, Var, Var]:
+        """Add a substep; return the state, impulses and residual after it, and impulses to start the next one from. start: impulses
+        to start from, if any."""
         x, *rest = args
-        clock = b.constant([self.setup.dt, 0])
-        forces = b.trace(lambda p: p / self.setup.dt, start) if start.size else start
+        clock, dt = b.constant([self.setup.dt, 0]), self.setup.dt
+        forces = self.each(b, lambda p: p / dt, [start]) if start.size else start
         carry = [x, clock, b.zeros(self.hits), b.zeros(self.size), b.zeros(1), forces]
-        sizes = {f"i{k}": v.size for k, v in enumerate(rest, 1)}
-        body = self._piece(dict(zip(CARRY, (v.size for v in carry), strict=True)) | sizes)
-        if not self.hits:
-            return b.call(body, *carry, *rest)
-        found, _ = b.while_loop(lambda x, clock, *_: clock[0] > 0, body, 2 * self.options.impacts + 1, carry, rest)
-        return found
+        shared = {f"i{k}": v for k, v in enumerate(rest, 1)} | self.constants(b, args)
+        sizes = dict(zip(CARRY, carry, strict=True)) | shared
+        body = self.piece(Scope.of("piece", {k: v.size for k, v in sizes.items()}))
+        if self.hits:
+            limit = 2 * (self.options.impacts or 0) + 1
+            carry, _ = b.while_loop(lambda x, clock, *_: clock[0] > 0, body, limit, carry, list(shared.values()))
+        else:
+            carry = b.call(body, *carry, *shared.values())
+        x, _, _, impulses, residual, forces = carry
+        return x, impulses, residual, self.each(b, lambda f: f * dt, [forces]) if start.size else start
 
-    def _piece(self, sizes: Mapping[str, int]) -> Program:
-        scope = Scope.of("piece", sizes)
+    def piece(self, scope: Scope) -> Program:
+        """Return the program of a piece: CARRY and what all pieces share -> CARRY."""
         self.prepare(scope)
         if not self.hits:
-            return scope.b.program(*self._motion(scope))
+            return scope.b.program(*self.motion(scope))
         inside = scope.inside("impact"), scope.inside("motion")
-        branches = inside[0].b.program(*self._impact(inside[0])), inside[1].b.program(*self._motion(inside[1]))
+        branches = inside[0].b.program(*self._impact(inside[0])), inside[1].b.program(*self.motion(inside[1]))
         return scope.b.program(*scope.b.cond(scope["strikes"], *branches, *scope.values.values()))
 
     def _impact(self, scope: Scope) -> list[Var]:
         b = scope.b
         x, impulses = self.impact(scope)
         clock = b.trace(lambda c: ca.vertcat(c[0], c[1] + 1), scope["clock"])
-        sums = b.add(scope["sums"], impulses)
-        return [x, clock, b.zeros(self.hits), sums, *scope.pick(("residual", "start"))]
+        marks = self.each(b, lambda touches: STRUCK * touches, [scope["touches"]])
+        return [x, clock, marks, b.add(scope["sums"], impulses), *scope.pick(("residual", "start"))]
 
-    def _motion(self, scope: Scope) -> list[Var]:
-        b = scope.b
+    def motion(self, scope: Scope) -> list[Var]:
+        """Add a motion; return the values of CARRY after it."""
+        b, clock = scope.b, scope["clock"]
         impulses, residual = self.solve(scope)
         tau, marks = self._until(scope)
         x = self.travel(scope, tau)
 
-        def after(clock: SX, tau: SX, sums: SX, impulses: SX, old: SX, residual: SX) -> list[SX]:
-            h = clock[0]
-            left = ca.if_else(tau < h, h - tau, 0)
-            return [ca.vertcat(left, clock[1] + 1), sums + impulses * (tau / h), ca.fmax(old, residual), impulses / h]
+        def after(clock: SX, tau: SX, old: SX, residual: SX) -> list[SX]:
+            left = ca.if_else(tau < clock[0], clock[0] - tau, 0)
+            return [ca.vertcat(left, clock[1] + 1), ca.fmax(old, residual)]
 
-        values = scope["clock"], tau, scope["sums"], impulses, scope["residual"], residual
-        clock, sums, worst, forces = b.trace(after, *values)
-        return [x, clock, marks, sums, worst, forces if scope["start"].size else scope["start"]]
+        sums = self.each(b, lambda p, new, tau, c: p + new * (tau / c[0]), [scope["sums"], impulses], [tau, clock])
+        start = scope["start"]
+        if start.size:
+            start = self.each(b, lambda p, clock: p / clock[0], [impulses], [clock])
+        later, worst = b.trace(after, clock, tau, scope["residual"], residual)
+        return [x, later, marks, sums, worst, start]
 
     # --- the time of the next impact ------------------------------------------------------------------------------
 
@@ -158,52 +180,49 @@ class Pieces(ABC):
         b = scope.b
         if not self.hits:
             return b.slice(scope["clock"], 0, 1), b.zeros(0)
-        names = "clock", "gap", "waits", "base_speed", "slope_speed"
-        scope["tau"], sooner = b.trace(self._estimate, *scope.pick(names))
+        scope["tau"] = self.estimate(scope)
+        sooner = b.trace(lambda tau, clock: tau < clock[0], *scope.pick(("tau", "clock")))
         inside = scope.inside("refine"), scope.inside("keep")
         refined = inside[0].b.program(*self._refined(inside[0]))
         kept = inside[1].b.program(inside[1]["tau"], inside[1].b.zeros(self.hits))
         tau, marks = b.cond(sooner, refined, kept, *scope.values.values())
         return tau, marks
 
-    def _estimate(self, clock: SX, gap: SX, waits: SX, base: SX, slope: SX) -> list[SX]:
-        """Return the earliest time at which gap + t base + t^2 slope = 0, and whether that is before the end."""
-        h, times = clock[0], []
-        for k in range(self.hits):
-            square = base[k] ** 2 - 4 * slope[k] * gap[k]
-            below = -base[k] + ca.sqrt(ca.if_else(square > 0, square, 1))
-            meets = ca.logic_and(ca.logic_and(waits[k], square > 0), below > CREEP)
-            times.append(ca.if_else(meets, 2 * gap[k] / ca.if_else(meets, below, 1), h))
-        first = _least([h, *times])
-        return [first, first < h]
-
     def _refined(self, scope: Scope) -> list[Var]:
         """Add Newton's steps: every row that waits says when it would close, and the earliest one counts."""
         b = scope.b
         shared = {k: v.size for k, v in scope.values.items() if k != "tau"}
         body = Scope.of("newton", {"tau": 1, "times": self.hits} | shared)
-        found = body.b.trace(self._closer, *body.pick(("tau", "clock", "waits")), *self.look(body, body["tau"]))
+        found = self.closer(body)
         start = [scope["tau"], b.zeros(self.hits)]
         (tau, times), _, _ = b.scan(body.b.program(*found), NEWTON, start, shared=scope.pick(list(shared)))
 
-        def end(tau: SX, times: SX, clock: SX) -> list[SX]:
-            sooner = tau < clock[0] - END * self.setup.dt
-            return [ca.if_else(sooner, tau, clock[0]), ca.if_else(sooner, times <= tau, 0)]
+        def is_sooner(tau: SX, clock: SX) -> SX:
+            return tau < clock[0] - END * self.setup.dt
 
-        return list(b.trace(end, tau, times, scope["clock"]))
+        def mark(times: SX, waits: SX, tau: SX, clock: SX) -> SX:
+            return ca.logic_and(ca.logic_and(waits, times <= tau), is_sooner(tau, clock))
 
-    def _closer(self, tau: SX, clock: SX, waits: SX, gap: SX, rate: SX) -> list[SX]:
-        """Return the earliest time at which a row closes, no later than the end, and the times of all rows."""
-        h, times = clock[0], []
-        for k in range(self.hits):
-            meets = ca.logic_and(waits[k], rate[k] < -CREEP)
-            times.append(
-                ca.if_else(meets, ca.fmax(tau - gap[k] / ca.if_else(meets, rate[k], -1), -self.setup.dt), 2 * h)
-            )
-        return [_least([h, *times]), ca.vertcat(*times)]
+        marks = self.each(b, mark, [times, scope["waits"]], [tau, scope["clock"]])
+        end = b.trace(lambda tau, clock: ca.if_else(is_sooner(tau, clock), tau, clock[0]), tau, scope["clock"])
+        return [end, marks]
 
 
-def _least(values: list[SX]) -> SX:
+def meeting(gap: SX, base: SX, slope: SX, waits: SX, h: SX) -> SX:
+    """Return the first time at which gap + t base + t^2 slope = 0, or h where a row does not wait or they do not meet."""
+    square = base**2 - 4 * slope * gap
+    below = -base + ca.sqrt(ca.if_else(square > 0, square, 1))
+    meets = ca.logic_and(ca.logic_and(waits, square > 0), below > CREEP)
+    return ca.if_else(meets, 2 * gap / ca.if_else(meets, below, 1), h)
+
+
+def closing(tau: SX, gap: SX, rate: SX, waits: SX, h: SX, earliest: float) -> SX:
+    """Return when a row closes, by one of Newton's steps from the time tau; 2 h where it does not."""
+    meets = ca.logic_and(waits, rate < -CREEP)
+    return ca.if_else(meets, ca.fmax(tau - gap / ca.if_else(meets, rate, -1), earliest), 2 * h)
+
+
+def least(values: list[SX]) -> SX:
     """Return the least of some values, compared in pairs: a short chain of dependent operations."""
     while len(values) > 1:
         values = [ca.fmin(*values[i : i + 2]) if values[i + 1 :] else values[i] for i in range(0, len(values), 2)]

@@ -17,6 +17,8 @@ TOUCH = 1e-7
 """Distance at which shapes touch [m or rad]."""
 HARDLY = 0.05
 """Part of a contact point's mobility below which a row is said to hardly move it."""
+CLOSED, STRUCK = 1.0, 2.0
+"""Marks of rows: the motion before has closed it; it has had its part in the impact just now."""
 FAR = 1e9
 """Speed that no row has [m/s or rad/s]: rows that are left out may approach as fast."""
 
@@ -52,7 +54,7 @@ class Target:
 def target_of(gap: SX, marked: SX, speeds: tuple[SX, SX], ease: SX, motion: Motion, options: PGS) -> Target:
     """Return the target of a normal or limit row.
 
-    marked: whether the motion before has brought it to touch; speeds: at the start, and at the end without impulses; ease: A[k, k]
+    marked: CLOSED, STRUCK or 0; speeds: at the start, and at the end without impulses; ease: A[k, k]
     over the mobility of its point in any direction. What is apart may come as near as touching. If it comes fast, that is an
     impact, whose time is looked for even where shapes touch already: it may be now, or somewhat earlier, but it depends on the
     state, and so do velocities after it.
@@ -60,10 +62,10 @@ def target_of(gap: SX, marked: SX, speeds: tuple[SX, SX], ease: SX, motion: Moti
     before, after = speeds
     least = -options.restitution_speed
     near = gap <= TOUCH
-    strikes = ca.logic_and(ca.logic_or(near, marked), before < least)
+    touches = ca.logic_or(near, marked > 0)
+    strikes = ca.logic_and(ca.logic_and(touches, before < least), marked < STRUCK)
     fast = ca.if_else(near, ca.logic_and(before < least, gap > before * motion.dt), ca.fmin(before, after) < least)
-    waits = ca.logic_and(ca.logic_and(fast, ca.logic_not(marked)), ca.logic_not(motion.last))
-    touches = ca.logic_or(near, marked)
+    waits = ca.logic_and(ca.logic_and(fast, marked == 0), ca.logic_not(motion.last))
     # A row that hardly moves its point would need much energy for the same speed: it gets as much as an easy one.
     gentle = ca.sqrt(ca.fmin(ca.fmax(ease / HARDLY, UNMOVED), 1))
     undo = gentle * ca.fmin(ca.fmax(-gap - options.slop, 0) * (options.erp / motion.dt), options.max_correction)

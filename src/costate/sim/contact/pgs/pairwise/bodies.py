@@ -7,7 +7,7 @@ axes at the centre of mass, where the mass matrix falls into a mass and an inert
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import casadi as ca
 import numpy as np
@@ -31,8 +31,8 @@ CONSTANTS = 32
 """Numbers of a body: those of its link and its joint, its wrench (6), its radius about the centre of mass (1)."""
 INERTIA = 7
 """Numbers of a body's inertia: inverse mass, and the inverse inertia in world axes: xx, xy, xz, yy, yz, zz."""
-RECORD = 3 + INERTIA + 2 * NV
-"""Centre of mass; INERTIA; its velocity and the angular velocity without contact; the same before the step. World axes."""
+RECORD = 3 + INERTIA
+"""Numbers of a body that its contact points read: centre of mass, INERTIA. World axes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +90,10 @@ class OneBody:
         scene = make_scene({}, {}, [body], [], (0.0, 0.0, 0.0), False, None)
         link, joint = scene.model.joints[0].child, scene.model.joints[0].name
         names = [f"{kind}:{link}" for kind in LINK_NUMBERS] + [f"{kind}:{joint}" for kind in JOINT_NUMBERS]
-        one = Setup(scene, (), setup.contact, "semi_implicit", setup.dt, 1, (*names, "gravity"), (link,))
+        one = replace(
+            Setup(scene, (), setup.contact, "semi_implicit", setup.dt, 1, (*names, "gravity"), (link,)),
+            duration=SX.sym("h"),
+        )
         s = self.symbols = Symbols(one)
         self.link = link
         self.com = s.given[f"com:{link}"]
@@ -99,40 +102,47 @@ class OneBody:
         self.R, self.p = link_pose(s.tree, body_poses(s.tree, s.q), link)
 
     def _function(self, name: str, more: Sequence[SX], outputs: Sequence[SX]) -> ca.Function:
-        """Return a function of the state, the constants and gravity, and more."""
-        s = self.symbols
-        return ca.Function(
-            name,
-            [s.x, ca.vertcat(*self.constants), s.given["gravity"], *more],
-            [ca.densify(x) for x in outputs],
-        )
+        """Return a function of the state, the constants, and more."""
+        return ca.Function(name, [self.symbols.x, ca.vertcat(*self.constants), *more], [ca.densify(x) for x in outputs])
 
     def _twist(self, v: SX) -> SX:
         """Return the world velocity of the centre of mass, and angular velocity."""
         return ca.vertcat(self.R @ (v[:3] + ca.cross(v[3:], self.com)), self.R @ v[3:])
 
-    def free(self) -> ca.Function:
-        """Return (state, constants, gravity) -> (velocity without contact, POSE, RECORD, largest speed of its points)."""
+    def _speed(self, twist: SX) -> SX:
+        """Return a bound of the speed of all points of the body."""
+        return _length(twist[:3]) + _length(twist[3:]) * self.radius
+
+    def place(self) -> ca.Function:
+        """Return (state, constants) -> (POSE, RECORD, twist)."""
         s = self.symbols
-        velocity = free_motion(s, s.q, s.v, s.u).velocity
         I = self.R @ _inverse(s.params["inertia", self.link]) @ self.R.T
         inertia = ca.vertcat(1 / s.params["mass", self.link], *(I[i, j] for i in range(3) for j in range(i, 3)))
-        twist = self._twist(velocity)
-        record = ca.vertcat(self.p + self.R @ self.com, inertia, twist, self._twist(s.v))
-        speed = _length(twist[:3]) + _length(twist[3:]) * self.radius
-        return self._function("free", [], [velocity, ca.vertcat(ca.vec(self.R), self.p), record, speed])
+        record = ca.vertcat(self.p + self.R @ self.com, inertia)
+        return self._function("place", [], [ca.vertcat(ca.vec(self.R), self.p), record, self._twist(s.v)])
 
-    def finish(self) -> ca.Function:
-        """Return (state, constants, gravity, velocity without contact, changes of the twist at the end and on the mean) -> next
-        state."""
+    def with_velocity(self) -> ca.Function:
+        """Return (state, constants, twist) -> state."""
+        twist = SX.sym("twist", NV)
+        return self._function("turn", [twist], [ca.vertcat(self.symbols.q, self._local(twist))])
+
+    def free(self) -> ca.Function:
+        """Return (state, constants, gravity, clock) -> (twist without contact, largest speed of its points at both ends)."""
+        s, clock = self.symbols, SX.sym("clock", 2)
+        velocity = ca.substitute(free_motion(s, s.q, s.v, s.u).velocity, SX(s.setup.h), clock[0])
+        twist = self._twist(velocity)
+        speed = ca.fmax(self._speed(twist), self._speed(self._twist(s.v)))
+        return self._function("free", [s.given["gravity"], clock], [twist, speed])
+
+    def travel(self) -> ca.Function:
+        """Return (state, constants, mean twist of a motion, twist at its end, its duration) -> state."""
+        mean, end, tau = SX.sym("mean", NV), SX.sym("end", NV), SX.sym("tau")
         s = self.symbols
-        velocity, change, mean = SX.sym("v", NV), SX.sym("change", NV), SX.sym("mean", NV)
-        after, travelled = (velocity + self._local(x) for x in (change, mean))
-        x = advance(s.setup.scene.model, s.q, travelled, after, s.setup.dt)
-        return self._function("finish", [velocity, change, mean], [x])
+        x = advance(s.setup.scene.model, s.q, self._local(mean), self._local(end), tau)
+        return self._function("travel", [mean, end, tau], [x])
 
     def _local(self, twist: SX) -> SX:
-        """Return a change of the twist as one of the body's velocity."""
+        """Return a twist as the body's velocity."""
         turn = self.R.T @ twist[3:]
         return ca.vertcat(self.R.T @ twist[:3] - ca.cross(turn, self.com), turn)
 

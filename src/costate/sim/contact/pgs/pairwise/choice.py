@@ -14,9 +14,9 @@ from costate.kernel import ProgramBuilder
 from costate.kernel.ir.program import Program, Var
 from costate.sim.contact.model import substep_inputs
 from costate.sim.contact.pgs.pairwise.body_step import BodyStep
-from costate.sim.contact.pgs.pairwise.step import PairwiseStep, rows_of, solved
+from costate.sim.contact.pgs.pairwise.step import PairwiseStep, rows_of
 from costate.sim.contact.pgs.pairwise.tree_step import TreeStep
-from costate.sim.setup import SHAPE_PARAMETERS, Setup, Symbols
+from costate.sim.setup import SHAPE_PARAMETERS, Setup
 
 if TYPE_CHECKING:
     from costate.sim.contact.pgs.model import PGS
@@ -64,19 +64,17 @@ def why_not(setup: Setup) -> str | None:
     return None
 
 
-def _step(options: PGS, setup: Setup, b: ProgramBuilder, args: Sequence[Var]) -> PairwiseStep:
-    return (BodyStep if only_bodies(setup) else TreeStep)(options, setup, b, args)
+def _step(options: PGS, setup: Setup) -> PairwiseStep:
+    return (BodyStep if only_bodies(setup) else TreeStep)(options, setup)
 
 
 def pairwise_substep(options: PGS, setup: Setup) -> Program:
     """Build the program of one substep: see model.py of the package `contact`. Its carry are the impulses to start from."""
-    b = ProgramBuilder("sizes")
-    given = b.inputs(*(x.numel() for x in Symbols(setup).inputs))
-    size = _step(options, setup, b, given).size if options.warms(setup) else 0
+    step = _step(options, setup)
     b = ProgramBuilder("substep")
-    carry, args = substep_inputs(b, Symbols(setup), size)
-    x, impulses, residual = solved(_step(options, setup, b, args), carry)
-    return b.program(x, impulses if carry.size else carry, impulses, residual)
+    carry, args = substep_inputs(b, step.symbols, step.size if options.warms(setup) else 0)
+    x, impulses, residual, ready = step.substep(b, args, carry)
+    return b.program(x, ready, impulses, residual)
 
 
 def pairwise_gaps(options: PGS, setup: Setup, b: ProgramBuilder, args: Sequence[Var]) -> Var:
@@ -100,5 +98,5 @@ def pairwise_seen(options: PGS, setup: Setup, b: ProgramBuilder, args: Sequence[
 
 
 def _all_points(options: PGS, setup: Setup, b: ProgramBuilder, args: Sequence[Var]) -> Var:
-    step = _step(options, setup, b, args)
-    return step.pairs.all_points(b, step.poses, step.sizes)
+    step = _step(options, setup)
+    return step.pairs.all_points(b, *step.shapes_at(b, args))

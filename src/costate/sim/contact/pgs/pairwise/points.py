@@ -3,7 +3,7 @@
     relative velocity at a point:  u = v_a + w_a x r_a - v_b - w_b x r_b
     an impulse p on a, -p on b:    v_a += p / m_a,  w_a += I_a^-1 (r_a x p),  and the opposite on b
 
-The rows of a contact point (normal, two tangents) are the columns of D; D^T (M_a^-1 + M_b^-1) D couples them.
+The rows of a contact point (normal, two tangents) are the columns of D; A = D^T (M_a^-1 + M_b^-1) D couples them.
 """
 
 from __future__ import annotations
@@ -16,16 +16,15 @@ from casadi import SX
 
 from costate.collision.narrow import POINT
 from costate.collision.pairs import tangents
-from costate.sim.contact.pgs.pairwise.bodies import INERTIA, NV, RECORD
-from costate.sim.contact.pgs.pairwise.old_targets import target_of
-from costate.sim.contact.pgs.pairwise.visit import COUPLES, Visit
-from costate.sim.contact.rows import Row
+from costate.sim.contact.pgs.law import BLOCK, block_numbers
+from costate.sim.contact.pgs.pairwise.bodies import INERTIA, NV
+from costate.sim.contact.pgs.pairwise.visit import Visit
 
 if TYPE_CHECKING:
     from costate.sim.contact.pgs.model import PGS
 
-SYSTEM = 21
-"""Numbers of a contact point: D (9), r_a (3), r_b (3), couplings 01, 02, 12 of the rows, their steps (3)."""
+SYSTEM = 15 + BLOCK
+"""Numbers of a contact point: D (9), r_a (3), r_b (3), BLOCK."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,39 +55,29 @@ class Side:
         return twist[:3] + ca.cross(twist[3:], self.arm)
 
 
-@dataclass(frozen=True, eq=False)
-class Prepared:
-    """A contact point of a step, as the solver reads it."""
-
-    system: SX
-    c: SX
-    """Speeds less targets J v_free - target, (3,)."""
-    push: SX
-    """Minus the speed that undoes overlap, (3,)."""
-    rest: SX
-    """Part of the step that is left after the impact."""
-    gap: SX
-    jump: SX | None = None
-    """Speeds less targets at the velocity before the step, (3,), for explicit integration."""
-
-
-def prepare(point: SX, a: SX, b: SX, restitution: SX, options: PGS, dt: float) -> Prepared:
-    """Return the numbers of a contact point. point (POINT,): gap, point, normal; a, b (RECORD,): the bodies."""
+def surfaces(point: SX) -> tuple[SX, SX, SX]:
+    """Return the normal of a contact point (POINT,), and the places of both surfaces, (3,) each."""
     gap, at, normal = ca.vertsplit(point, [0, 1, 4, POINT])
+    return normal, at + normal * (gap / 2), at - normal * (gap / 2)
+
+
+def system_of(point: SX, a: SX, b: SX, cfm: float) -> SX:
+    """Return the SYSTEM numbers of a contact point. a, b: centre of mass and INERTIA of the bodies."""
+    normal, *places = surfaces(point)
     D = [normal, *tangents(normal)]
-    sides, free, before = [], SX.zeros(3), SX.zeros(3)
-    for record, sign in ((a, 1), (b, -1)):
-        com, inertia, twist, old = ca.vertsplit(record, [0, 3, 3 + INERTIA, 3 + INERTIA + NV, RECORD])
-        side = Side(inertia, at + normal * (sign * gap / 2) - com)
-        sides.append(side)
-        free, before = free + sign * side.speed(twist), before + sign * side.speed(old)
-    steps = [1 / (sum((s.coupling(d, d) for s in sides), SX(0)) * (1 + options.cfm) + 1e-30) for d in D]
-    coupled = [sum((s.coupling(D[i], D[j]) for s in sides), SX(0)) for i, j in COUPLES]
-    row = Row("normal", SX(0), gap, bounces=True)
-    speed = [ca.dot(d, free) for d in D]
-    target, undo, rest = target_of(row, speed[0], ca.dot(normal, before), restitution, options, dt)
-    system = ca.vertcat(*D, sides[0].arm, sides[1].arm, *coupled, *steps)
-    return Prepared(system, ca.vertcat(speed[0] - target, *speed[1:]), ca.vertcat(-undo, 0, 0), rest, gap)
+    sides = [Side(body[3:], at - body[:3]) for body, at in zip((a, b), places, strict=True)]
+    A = SX(3, 3)
+    for i in range(3):
+        for j in range(i, 3):
+            A[i, j] = A[j, i] = sum((s.coupling(D[i], D[j]) for s in sides), SX(0))
+    return ca.vertcat(*D, sides[0].arm, sides[1].arm, block_numbers(A, cfm))
+
+
+def rate_of(point: SX, a: SX, b: SX, twists: tuple[SX, SX]) -> SX:
+    """Return the speed at which a contact point opens. a, b: centres of mass."""
+    normal, *places = surfaces(point)
+    u, v = (Side(SX(0), at - com).speed(x) for at, com, x in zip(places, (a, b), twists, strict=True))
+    return ca.dot(normal, u - v)
 
 
 class BodyVisit(Visit):
@@ -114,8 +103,5 @@ class BodyVisit(Visit):
         change = [ca.vertcat(side.inertia[0] * p, side.turned(p)) for side in self._sides(k)]
         return moved + ca.vertcat(change[0], -change[1])
 
-    def couplings(self, k: int) -> SX:
-        return self.part(k)[15:18]
-
-    def steps(self, k: int) -> SX:
-        return self.part(k)[18:]
+    def block(self, k: int) -> SX:
+        return self.part(k)[15:]

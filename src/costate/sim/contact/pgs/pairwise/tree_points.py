@@ -16,27 +16,27 @@ import casadi as ca
 import numpy as np
 from casadi import SX
 
-from costate.collision.narrow import POINT
 from costate.collision.pairs import tangents
 from costate.core.fork import cached_property
-from costate.sim.contact.pgs.pairwise.old_sweep import within
-from costate.sim.contact.pgs.pairwise.old_targets import target_of
-from costate.sim.contact.pgs.pairwise.points import Prepared
+from costate.sim.contact.pgs.law import BLOCK, block_numbers, mobility, within
+from costate.sim.contact.pgs.pairwise.points import surfaces
 from costate.sim.contact.pgs.pairwise.trees import Trees
-from costate.sim.contact.pgs.pairwise.visit import COUPLES, Visit
+from costate.sim.contact.pgs.pairwise.visit import Visit
 from costate.sim.contact.rows import Row
+from costate.sim.forces.equality import Tied
 from costate.sim.integrate.free import Free
 
 if TYPE_CHECKING:
     from costate.sim.contact.pgs.model import PGS
 
-ONE_SIDED = -1.0
-"""Bound of a first row that only pushes."""
+CONTACT, LIMIT = -1.0, -2.0
+"""What stands for the bound of the first row of contact points, and of limits, which do not bounce; those of friction are not
+negative."""
 
 
 def system_size(width: int) -> int:
-    """Return the numbers of a contact point: J (3, 2 width), W (2 width, 3), couplings, steps, and the bound of the first row."""
-    return 12 * width + 7
+    """Return the numbers of a contact point: J (3, 2 width), W (2 width, 3), BLOCK, ease, and the bound of the first row."""
+    return 12 * width + BLOCK + 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +45,7 @@ class Carrier:
 
     width: int
     link: SX
-    tree: SX
+    tree: SX | None = None
 
     def jacobian(self, point: SX) -> SX:
         """Return how a point of the link moves, (3, width)."""
@@ -54,40 +54,29 @@ class Carrier:
         arm, A, B = point - origin, ca.reshape(linear, 3, n), ca.reshape(angular, 3, n)
         return A + ca.horzcat(*(ca.cross(B[:, k], arm) for k in range(n)))
 
-    @property
-    def inverse(self) -> SX:
-        return ca.reshape(self.tree[: self.width**2], self.width, self.width)
-
-    @property
-    def free(self) -> SX:
-        return self.tree[self.width**2 : self.width**2 + self.width]
-
-    @property
-    def before(self) -> SX:
-        return self.tree[self.width**2 + self.width :]
+    def inverse(self, tied: bool) -> SX:
+        """Return M^-1 with or without constraints, (width, width)."""
+        assert self.tree is not None
+        n = self.width**2
+        return ca.reshape(self.tree[:n] if tied else self.tree[n:], self.width, self.width)
 
 
-def prepare(
-    point: SX, a: Carrier, b: Carrier, same: SX, restitution: SX, options: PGS, dt: float, explicit: bool
-) -> Prepared:
-    """Return the numbers of a contact point. same: 1 where one tree moves both links; b then has a tree of zeros."""
-    gap, at, normal = ca.vertsplit(point, [0, 1, 4, POINT])
+def rows_at(point: SX, a: Carrier, b: Carrier, same: SX) -> SX:
+    """Return J of a contact point, (3, 2 width). same: 1 where one tree moves both links; b then has a tree of zeros."""
+    normal, *places = surfaces(point)
     D = ca.horzcat(normal, *tangents(normal)).T
-    Ja, Jb = (D @ c.jacobian(at + normal * (sign * gap / 2)) for c, sign in ((a, 1), (b, -1)))
-    J = ca.horzcat(Ja - same * Jb, -Jb)
-    W = ca.vertcat(a.inverse @ J[:, : a.width].T, b.inverse @ J[:, a.width :].T)
+    Ja, Jb = (D @ c.jacobian(at) for c, at in zip((a, b), places, strict=True))
+    return ca.horzcat(Ja - same * Jb, -Jb)
+
+
+def system_of(point: SX, a: Carrier, b: Carrier, same: SX, options: PGS) -> SX:
+    """Return the numbers of a contact point."""
+    J, n = rows_at(point, a, b, same), a.width
+    parts = J[:, :n], J[:, n:]
+    W = ca.vertcat(*(c.inverse(True) @ part.T for c, part in zip((a, b), parts, strict=True)))
     A = J @ W
-    steps = [1 / (A[k, k] * (1 + options.cfm) + 1e-30) for k in range(3)]
-    free, before = J @ ca.vertcat(a.free, b.free), J @ ca.vertcat(a.before, b.before)
-    row = Row("normal", SX(0), gap, bounces=True)
-    target, undo, rest = target_of(row, free[0], before[0], restitution, options, dt)
-    c, jump = ca.vertcat(free[0] - target, free[1:]), None
-    if explicit:  # positions move with the velocity before the step, so their impacts are those of that velocity
-        target, _, rest = target_of(row, before[0], before[0], restitution, options, dt)
-        jump = ca.vertcat(before[0] - target, before[1:])
-    couplings = [A[i, j] for i, j in COUPLES]
-    system = ca.vertcat(ca.vec(J), ca.vec(W), *couplings, *steps, ONE_SIDED)
-    return Prepared(system, c, ca.vertcat(-undo, 0, 0), rest, gap, jump)
+    reference = sum((ca.trace(x @ c.inverse(False) @ x.T) for c, x in zip((a, b), parts, strict=True)), SX(0))
+    return ca.vertcat(ca.vec(J), ca.vec(W), block_numbers(A, options.cfm), A[0, 0] / reference, CONTACT)
 
 
 class TreeVisit(Visit):
@@ -104,18 +93,22 @@ class TreeVisit(Visit):
         n = 6 * self.width
         return moved + ca.reshape(self.part(k)[n : 2 * n], 2 * self.width, 3) @ impulse
 
-    def couplings(self, k: int) -> SX:
-        return self.part(k)[-7:-4]
+    def block(self, k: int) -> SX:
+        return self.part(k)[-BLOCK - 2 : -2]
 
-    def steps(self, k: int) -> SX:
-        return self.part(k)[-4:-1]
+    def ease(self, k: int) -> SX:
+        return self.part(k)[-2]
 
-    def project(self, k: int, block: tuple[int, ...], aims: list[SX], now: list[SX]) -> list[SX]:
-        found = super().project(k, block, aims, now)
-        if block != (0,):
-            return found
-        most = self.part(k)[-1]
-        return [ca.if_else(most < 0, found[0], within(aims[0], ca.fmax(most, 0)))]
+    def of_hits(self, k: int, x: SX) -> SX:
+        return ca.if_else(self.part(k)[-1] < 0, x, 0)
+
+    def bounce(self, k: int, restitution: SX) -> SX:
+        return ca.if_else(self.part(k)[-1] > (CONTACT + LIMIT) / 2, restitution, 0)
+
+    def law(self, k: int, u: SX, old: SX, impact: bool) -> SX:
+        found, most = super().law(k, u, old, impact), self.part(k)[-1]
+        rub = SX(0) if impact else within(-u[0] / self.block(k)[-1], ca.fmax(most, 0))
+        return ca.if_else(most < 0, found, ca.vertcat(rub, 0, 0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,45 +141,35 @@ class JointGroups:
         first = [self.trees.tree_of_row(group[0].J) for group in self.groups]
         return np.array(first, int), np.full(self.count, self.trees.count)
 
-    def prepared(self, free: Free, restitution: SX, options: PGS, dt: float, explicit: bool) -> list[SX]:
-        """Return system, c, push, rest and, for explicit integration, jump of all groups."""
-        points = []
-        for group in self.groups:
-            found = [self._point(row, free, restitution, options, dt, explicit) for row in group]
-            points += found + [self._empty(explicit)] * (self.together - len(group))
-        columns = [
-            [p.system for p in points],
-            [p.c for p in points],
-            [p.push for p in points],
-            [p.rest for p in points],
-        ]
-        columns += [[p.jump for p in points]] if explicit else []
-        return [ca.densify(ca.vertcat(SX(0, 1), *column)) for column in columns]
+    def _points(self) -> list[Row | None]:
+        """Return the rows of all groups, None where a group has fewer than others."""
+        return [row for group in self.groups for row in (*group, *([None] * (self.together - len(group))))]
 
-    def _point(self, row: Row, free: Free, restitution: SX, options: PGS, dt: float, explicit: bool) -> Prepared:
-        trees, v = self.trees, self.trees.symbols.v
-        tree = trees.tree_of_row(row.J)
-        change = free.factor.solve(row.J.T)
-        step = 1 / ((row.J @ change) * (1 + options.cfm) + 1e-30)
-        speed, before = row.J @ free.velocity, row.J @ v
-        target, undo, rest = target_of(row, speed, before, restitution, options, dt)
-        c, jump = speed - target, None
-        if explicit:
-            target, _, rest = target_of(row, before, before, restitution, options, dt)
-            jump = ca.vertcat(before - target, 0, 0)
-        bound = SX(ONE_SIDED) if row.bound is None else row.bound
-        J = ca.vertcat(trees.padded(row.J.T, tree).T, SX(2, trees.width))
-        W = ca.horzcat(trees.padded(change, tree), SX(trees.width, 2))
-        return Prepared(
-            self._system(J, W, step, bound), ca.vertcat(c, 0, 0), ca.vertcat(-undo, 0, 0), rest, row.gap, jump
-        )
+    def systems(self, free: Free, cfm: float) -> SX:
+        """Return the numbers that visits read of all points."""
+        return ca.densify(ca.vertcat(SX(0, 1), *(self._system(row, free, cfm) for row in self._points())))
 
-    def _empty(self, explicit: bool) -> Prepared:
-        n, none = self.trees.width, SX.zeros(3)
-        system = self._system(SX(3, n), SX(n, 3), SX(1), SX(ONE_SIDED))
-        return Prepared(system, none, none, SX(1), SX(0), none if explicit else None)
+    def gaps(self) -> SX:
+        """Return the gaps of all points."""
+        return ca.vertcat(SX(0, 1), *(SX(1) if row is None else row.gap for row in self._points()))
 
-    def _system(self, J: SX, W: SX, step: SX, bound: SX) -> SX:
-        n = self.trees.width
-        J, W = ca.horzcat(J, SX(3, n)), ca.vertcat(W, SX(n, 3))
-        return ca.vertcat(ca.vec(ca.densify(J)), ca.vec(ca.densify(W)), 0, 0, 0, step, 1, 1, bound)
+    def rates(self, v: SX) -> SX:
+        """Return how fast the gaps open, at a velocity (nv,)."""
+        return ca.vertcat(SX(0, 1), *(SX(0) if row is None else row.J @ v for row in self._points()))
+
+    def _system(self, row: Row | None, free: Free, cfm: float) -> SX:
+        width = self.trees.width
+        if row is None:
+            return ca.vertcat(SX.zeros(12 * width), self._block(SX(0), SX(1)), 1, LIMIT)
+        tree = self.trees.tree_of_row(row.J)
+        untied = free.factor.free if isinstance(free.factor, Tied) else free.factor
+        change, own = free.factor.solve(row.J.T), row.J @ untied.solve(row.J.T)
+        J = ca.horzcat(ca.vertcat(self.trees.padded(row.J.T, tree).T, SX(2, width)), SX(3, width))
+        W = ca.vertcat(ca.horzcat(self.trees.padded(change, tree), SX(width, 2)), SX(width, 3))
+        block = self._block(row.J @ change, mobility(row.J @ change, own, cfm))
+        bound = SX(LIMIT) if row.bound is None else row.bound
+        return ca.vertcat(ca.vec(ca.densify(J)), ca.vec(ca.densify(W)), block, row.J @ change / own, bound)
+
+    def _block(self, own: SX, soft: SX) -> SX:
+        """Return the numbers of a law without friction: see `block_numbers`."""
+        return ca.vertcat(own, SX.zeros(5), 1 / soft, SX.zeros(5), soft)

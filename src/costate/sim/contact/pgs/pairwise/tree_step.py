@@ -6,74 +6,113 @@ do not make it longer. Limits and friction of joints are groups of their own, vi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import casadi as ca
 import numpy as np
 from casadi import SX
 
-from costate.collision.narrow import POINT
-from costate.kernel import ProgramBuilder
-from costate.kernel.ir.program import Program, Var
+from costate.core.fork import cached_property
+from costate.kernel.ir.program import Var
 from costate.sim.contact.pair_kinds import Kind, Read, pose_numbers
-from costate.sim.contact.pgs.pairwise.body_step import prepared_columns
-from costate.sim.contact.pgs.pairwise.step import PairwiseStep, same_for_all
-from costate.sim.contact.pgs.pairwise.tree_points import Carrier, JointGroups, TreeVisit, prepare
+from costate.sim.contact.pgs.pairwise.step import PairwiseStep
+from costate.sim.contact.pgs.pairwise.tree_points import Carrier, JointGroups, TreeVisit, rows_at, system_of
 from costate.sim.contact.pgs.pairwise.trees import Trees
+from costate.sim.contact.pgs.pieces import Scope
 from costate.sim.contact.rows import constraint_rows
 from costate.sim.integrate.advance import advance
-from costate.sim.integrate.free import free_motion
+from costate.sim.integrate.free import Free, free_motion
 from costate.sim.setup import Setup
 
 if TYPE_CHECKING:
     from costate.sim.contact.pgs.model import PGS
 
-REACH = 4
-"""Reach in units of the way of the fastest shape: two may come towards each other, and impulses may make links faster."""
+LEVERS = 2
+"""How many times faster than without them impulses may make links in a motion."""
 
 
 class TreeStep(PairwiseStep):
-    """The stages of a substep of trees."""
+    """The stages of a substep of trees. Velocities of carriers are those of their coordinates."""
 
-    def __init__(self, options: PGS, setup: Setup, b: ProgramBuilder, args: Sequence[Var]):
-        super().__init__(options, setup, b)
+    def __init__(self, options: PGS, setup: Setup):
+        super().__init__(options, setup)
         s = self.symbols
-        self.args, self.explicit = args, setup.method.travels_before
         self.trees = Trees(s)
-        self.joints = JointGroups(self.trees, constraint_rows(s, s.q, [], setup.dt), self.pairs.together)
+        self.joints = JointGroups(self.trees, constraint_rows(s, s.q, [], self.setup.h), self.pairs.together)
         self.carriers, self.count = self.trees.count, self.pairs.count + self.joints.count
-        self.visit = TreeVisit(self.pairs.together, options, self.trees.width)
+        self.visit = TreeVisit(self.pairs.together, self.options, self.trees.width)
         self.links = list(dict.fromkeys(self.pairs.links()))
-        self._free()
 
-    def _free(self) -> None:
-        s, options = self.symbols, self.options
-        free = free_motion(s, s.q, s.v, s.u, joint_friction=not options.joint_friction)
-        speeds = [free.velocity, s.v] if self.explicit else [free.velocity]
-        frictions, restitution = self.frictions(self.joints.count), self.bounce()
-        _, sizes, boxes = self.pairs.shape_constants()
-        placed = s.detection.placed
-        numbers = {
-            "velocity": free.velocity,
+    # --- states ---------------------------------------------------------------------------------------------------
+
+    def _set(self, scope: Scope, numbers: dict[str, SX], x: Var) -> None:
+        """Set expressions of the symbols of a step, at a state."""
+        s, b = self.symbols, scope.b
+        rest = scope.pick([f"i{k}" for k in range(1, len(s.inputs))])
+        inputs = [*s.inputs, ca.vertcat(self.setup.h, SX.sym("number"))]
+        function = ca.Function("stage", inputs, [ca.densify(x) for x in numbers.values()])
+        for name, value in zip(numbers, b.call(function, x, *rest, scope["clock"]), strict=True):
+            scope[name] = value
+
+    def _places(self) -> dict[str, SX]:
+        placed, v = self.symbols.detection.placed, self.symbols.v
+        return {
             "poses": ca.vertcat(*(ca.densify(pose_numbers(placed[k])) for k in self.pairs.placed)),
-            "sizes": sizes,
-            "boxes": boxes,
-            "friction": frictions,
-            "restitution": restitution,
-            "reach": REACH * self.setup.dt * (self.trees.fastest(self.links, speeds) + self.correction_speed),
-            "trees": self.trees.records(free),
+            "now": self.trees.velocities(v),
             "link_records": self.trees.link_records(self.links),
+            "joint_gaps": self.joints.gaps(),
         }
-        joints = self.joints.prepared(free, restitution, options, self.setup.dt, self.explicit)
-        outputs = [ca.densify(x) for x in (*numbers.values(), *joints)]
-        found = self.b.call(ca.Function("free", s.inputs, outputs), *self.args)
-        self.velocity, self.poses, self.sizes, self.boxes, self.friction, self.restitution, self.reach = found[:7]
-        self.tree_records, self.link_records = found[7:9]
-        self._joint_numbers = found[9:]
 
-    def joint_groups(self) -> list[Var]:
-        return self._joint_numbers if self.joints.count else []
+    def _free(self) -> dict[str, SX]:
+        s = self.symbols
+        velocity = self._free_motion.velocity
+        fastest = LEVERS * self.trees.fastest(self.links, [velocity, s.v])
+        return {"free": self.trees.velocities(velocity), "fastest": fastest}
+
+    @cached_property
+    def _free_motion(self) -> Free:
+        s = self.symbols
+        return free_motion(s, s.q, s.v, s.u, joint_friction=not self.options.joint_friction)
+
+    def place(self, scope: Scope) -> None:
+        free = self._free_motion
+        systems = {"trees": self.trees.records(free), "joint_systems": self.joints.systems(free, self.options.cfm)}
+        self._set(scope, self._places() | self._free() | systems, scope["x"])
+
+    def free(self, scope: Scope) -> None:
+        self._set(scope, self._free(), scope["x"])
+
+    def with_velocity(self, scope: Scope, now: Var) -> Var:
+        nq, slots = self.setup.nq, self.trees.slots
+        return scope.b.trace(lambda x, now: ca.vertcat(x[:nq], now[slots]), scope["x"], now)
+
+    def travel(self, scope: Scope, tau: Var) -> Var:
+        model, nq, slots = self.setup.scene.model, self.setup.nq, self.trees.slots
+
+        def reached(x: SX, clock: SX, base: SX, slope: SX, after: SX, tau: SX) -> SX:
+            v = x[nq:] + tau / clock[0] * (after[slots] - x[nq:])
+            return advance(model, x[:nq], (base + tau * slope)[slots], v, tau)
+
+        return scope.b.trace(reached, *scope.pick(("x", "clock", "base", "slope", "after")), tau)
+
+    def ahead(self, scope: Scope) -> None:
+        model, nq, slots = self.setup.scene.model, self.setup.nq, self.trees.slots
+
+        def reached(x: SX, base: SX, slope: SX, tau: SX) -> SX:
+            u, a = base[slots], slope[slots]
+            return advance(model, x[:nq], u + tau * a, u + 2 * tau * a, tau)
+
+        x = scope.b.trace(reached, *scope.pick(("x", "base", "slope", "tau")))
+        self._set(scope, self._places() | {"joint_rates": self.joints.rates(self.symbols.v)}, x)
+
+    # --- contact points -------------------------------------------------------------------------------------------
+
+    def joint_groups(self, scope: Scope) -> list[Var]:
+        return scope.pick(("joint_systems", "joint_gaps")) if self.joints.count else []
+
+    def joint_rates(self, scope: Scope) -> tuple[Var, Var] | None:
+        return (scope["joint_gaps"], scope["joint_rates"]) if self.joints.count else None
 
     def _pair_trees(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the trees of both sides of every pair, and whether they are one: the second is the tree of zeros then."""
@@ -87,39 +126,31 @@ class TreeStep(PairwiseStep):
         owner = self.pairs.owner
         return np.concatenate([a[owner], more[0]]), np.concatenate([b[owner], more[1]])
 
-    def preparation(self, kind: Kind) -> tuple[Program, list[Read]]:
-        members, n = list(kind.members), len(kind.members)
+    def _reads_of(self, scope: Scope, kind: Kind, trees: str, width: int) -> list[Read]:
+        """Return links, numbers of the trees, and whether the trees are one, of the pairs of a kind."""
+        members, link_width = list(kind.members), self.trees.link_record
         a, b, same = self._pair_trees()
-        width, link_width = self.trees.record, self.trees.link_record
         reads: list[Read] = []
         for links in self.pairs.sides():
             numbers = np.array([self.links.index(links[m]) for m in members])
-            reads.append((self.link_records, numbers[:, None] * link_width + np.arange(link_width)))
-        reads += [(self.tree_records, side[members][:, None] * width + np.arange(width)) for side in (a, b)]
-        reads += [(self.b.constant(same), np.array(members)[:, None])]
-        reads += [(self.restitution, same_for_all(n, 1)), (self.reach, same_for_all(n, 1))]
-        return self._program(kind), reads
+            reads.append((scope["link_records"], numbers[:, None] * link_width + np.arange(link_width)))
+        reads += [(scope[trees], side[members][:, None] * width + np.arange(width)) for side in (a, b)]
+        return [*reads, (scope.b.constant(same), np.array(members)[:, None])]
 
-    def _program(self, kind: Kind) -> Program:
-        """Build (geometry, links, trees, same, restitution, reach) -> (flags, system, c, push, rest, [jump])."""
-        b, trees = ProgramBuilder("points"), self.trees
+    def preparation(self, scope: Scope, kind: Kind) -> tuple[Callable[..., SX], list[Read]]:
+        width = self.trees.width
 
-        def ready(points: SX, *given: SX) -> list[SX]:
-            link_a, link_b, tree_a, tree_b, same, restitution, reach = given
-            sides = Carrier(trees.width, link_a, tree_a), Carrier(trees.width, link_b, tree_b)
-            more = same, restitution if self.bounces else SX(0), self.options, self.setup.dt, self.explicit
-            found = [prepare(point, *sides, *more) for point in ca.vertsplit(points, POINT)]
-            return prepared_columns(found, self.pairs.together, reach)
+        def system(point: SX, link_a: SX, link_b: SX, tree_a: SX, tree_b: SX, same: SX) -> SX:
+            sides = Carrier(width, link_a, tree_a), Carrier(width, link_b, tree_b)
+            return system_of(point, *sides, same, self.options)
 
-        geometry = b.like(kind.program)
-        numbers = b.inputs(*[trees.link_record] * 2, *[trees.record] * 2, 1, 1, 1)
-        return b.program(*b.trace(ready, *b.call(kind.program, *geometry), *numbers))
+        return system, self._reads_of(scope, kind, "trees", self.trees.record)
 
-    def finish(self, change: Var, mean: Var) -> Var:
-        model, nq, dt, slots = self.setup.scene.model, self.setup.nq, self.setup.dt, self.trees.slots
+    def rates(self, scope: Scope, kind: Kind) -> tuple[Callable[..., SX], list[Read]]:
+        width = self.trees.width
 
-        def after(x: SX, free: SX, change: SX, mean: SX) -> SX:
-            travelled = (x[nq:] if self.explicit else free) + mean[slots]
-            return advance(model, x[:nq], travelled, free + change[slots], dt)
+        def rate(point: SX, link_a: SX, link_b: SX, v: SX, w: SX, same: SX) -> SX:
+            J = rows_at(point, Carrier(width, link_a), Carrier(width, link_b), same)
+            return J[0, :] @ ca.vertcat(v, w)
 
-        return self.b.trace(after, self.args[0], self.velocity, change, mean)
+        return rate, self._reads_of(scope, kind, "now", width)

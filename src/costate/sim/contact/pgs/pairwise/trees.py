@@ -19,10 +19,11 @@ from casadi import SX
 from costate.collision.bounds import bound
 from costate.collision.shapes import length
 from costate.core.fork import cached_property
+from costate.physics.algebra.ltl import Factor
 from costate.physics.jacobian import point_jacobian
 from costate.physics.kinematics import body_poses
 from costate.physics.tree import ROOT
-from costate.sim.forces.equality import equations
+from costate.sim.forces.equality import Tied, equations
 from costate.sim.integrate.free import Free
 from costate.sim.setup import Symbols
 
@@ -74,8 +75,8 @@ class Trees:
 
     @property
     def record(self) -> int:
-        """Numbers of a tree: M^-1 (width^2), velocity without contact, and before the step."""
-        return self.width**2 + 2 * self.width
+        """Numbers of a tree: M^-1 (width^2), with and without its constraints."""
+        return 2 * self.width**2
 
     @property
     def link_record(self) -> int:
@@ -108,13 +109,19 @@ class Trees:
 
     def records(self, free: Free) -> SX:
         """Return the numbers of all trees, and of the tree of zeros."""
-        nv = self.symbols.setup.nv
-        rows = []
-        for n, own in enumerate(self.members):
-            columns = [self.padded(free.factor.solve(SX(ca.DM(np.eye(nv)[:, k]))), n) for k in own]
-            inverse = ca.horzcat(*columns, SX(self.width, self.width - len(own)))
-            rows += [ca.vec(ca.densify(inverse)), self.padded(free.velocity, n), self.padded(self.symbols.v, n)]
+        untied = free.factor.free if isinstance(free.factor, Tied) else free.factor
+        rows = [self._inverse(factor, n) for n in range(self.count) for factor in (free.factor, untied)]
         return ca.densify(ca.vertcat(*rows, SX(self.record, 1)))
+
+    def _inverse(self, factor: Factor | Tied, tree: int) -> SX:
+        own, nv = self.members[tree], self.symbols.setup.nv
+        columns = [self.padded(factor.solve(SX(ca.DM(np.eye(nv)[:, k]))), tree) for k in own]
+        return ca.vec(ca.densify(ca.horzcat(*columns, SX(self.width, self.width - len(own)))))
+
+    def velocities(self, v: SX) -> SX:
+        """Return the velocities (nv,) of all trees, each padded, and of the tree of zeros."""
+        rows = [self.padded(v, n) for n in range(self.count)]
+        return ca.densify(ca.vertcat(*rows, SX(self.width, 1)))
 
     def link_records(self, links: Sequence[str]) -> SX:
         """Return the numbers of some links."""
