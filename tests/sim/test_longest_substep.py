@@ -53,7 +53,7 @@ def test_a_bar_on_its_ends(dt: str, settles: bool) -> None:
         assert not settles
         return
     gained = float((world.energy(states) - start).max())
-    assert (gained < 0.01) == settles
+    assert (gained < 0.02) == settles  # the springs of the contacts hold 0.01 J at the start
 
 
 def test_friction_of_a_rolling_ball() -> None:
