@@ -6,13 +6,14 @@ redoing the differentiation. `build` does the work when it is not there.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from costate.core.fork import cached_property
 from costate.kernel.ir.derive import jvp, vjp
-from costate.kernel.ir.program import Program, digest, ops_of
+from costate.kernel.ir.program import DYNAMIC, Builder, Program, Var, digest, ops_of
+from costate.kernel.ir.prune import prune
 from costate.kernel.ops.custom import Custom
 from costate.kernel.ops.scan import Scan
 from costate.kernel.passes.jacobian import jacobian
@@ -57,6 +58,8 @@ class Derived:
     """The kernel of another one's gradients ("vjp"), tangents ("jvp") or Jacobian ("jacobian").
 
     "vjp_given" is a "vjp" that takes what its parent calls `given` as further inputs, from a forward pass that has them.
+    A loop of dynamic length cannot keep its states to itself: "states" is a kernel that returns those of its parent, and
+    "vjp_states" a "vjp" that takes them as further inputs.
     """
 
     parent: Recipe
@@ -82,7 +85,9 @@ class Derived:
         if self.kind == "jacobian":
             (x,), (y,) = [p.inputs[k] for k in self.wrt], [p.outputs[k] for k in self.of]
             return Signature(f"{p.name}.jacobian", p.inputs, (Spec("jacobian", (y.size, x.size)),))
-        given = [p.outputs[k] for k in self._given]
+        if self.kind == "states":
+            return Signature(f"{p.name}.states", p.inputs, self._remembering[1])
+        given = self._remembering[1] if self.kind == "vjp_states" else [p.outputs[k] for k in self._given]
         bars = [Spec(f"{p.outputs[k].name}_bar", p.outputs[k].shape) for k in self.of]
         outputs = [Spec(f"{p.inputs[k].name}_bar", p.inputs[k].shape) for k in self.wrt]
         return Signature(f"{p.name}.vjp", (*p.inputs, *given, *bars), tuple(outputs))
@@ -98,11 +103,40 @@ class Derived:
             return jvp(self.parent.build(), self.wrt)
         if self.kind == "jacobian":
             return jacobian(self.parent.build(), self.of[0], self.wrt[0])
-        return vjp(self.parent.build(), self.wrt, self.of, self._given)
+        if self.kind == "states":
+            program, states = self._remembering
+            return prune(replace(program, outputs=program.outputs[len(program.outputs) - len(states) :]))
+        program = self._remembering[0] if self.kind == "vjp_states" else self.parent.build()
+        return vjp(program, self.wrt, self.of, self._given)
 
-    @property
+    @cached_property
     def _given(self) -> tuple[int, ...]:
+        if self.kind == "vjp_states":
+            program, states = self._remembering
+            return tuple(range(len(program.outputs) - len(states), len(program.outputs)))
         return self.parent.given if self.kind == "vjp_given" else ()
+
+    @cached_property
+    def _remembering(self) -> tuple[Program, tuple[Spec, ...]]:
+        """The parent's program with the states of its dynamic loops as further outputs, and what these are."""
+        return with_states(self.parent.build())
+
+
+def with_states(program: Program) -> tuple[Program, tuple[Spec, ...]]:
+    """Return a program that also gives the states of its loops of dynamic length, and what these are."""
+    b = Builder()
+    values: dict[Var, Var] = {v: b.input(v.size) for v in program.inputs}
+    states: list[Var] = []
+    for s in program.stages:
+        op = s.op.with_states() if isinstance(s.op, Scan) and s.op.steps == DYNAMIC else s.op
+        found = b.stage(op, *(values[v] for v in s.inputs))
+        if isinstance(op, Scan) and isinstance(s.op, Scan) and op is not s.op:
+            finals, results, every = op.split_out(found)
+            states += every
+            found = [*finals, *results, *(x for x, kept in zip(every, s.op.keep, strict=True) if kept)]
+        values.update(zip(s.outputs, found, strict=True))
+    specs = [Spec(f"states{k}", (DYNAMIC + 1, v.size // (DYNAMIC + 1))) for k, v in enumerate(states)]
+    return b.finish(*(values[v] for v in program.outputs), *states), tuple(specs)
 
 
 Recipe = Primal | Derived

@@ -13,7 +13,7 @@ import torch
 from torch._C._functorch import unwrap_if_dead
 from torch.autograd import forward_ad
 
-from costate.kernel.transpose import is_vjp, pushed_seeds
+from costate.kernel.transpose import forgets_states, is_vjp, pushed_seeds
 
 if TYPE_CHECKING:
     from costate.kernel.kernel import Kernel
@@ -71,7 +71,10 @@ class _KernelOp(torch.autograd.Function):
                 every = run(push, inputs, tuple(leads.get(k) for k in range(len(push.signature.outputs))))
                 found = [every[k] for k in which]
             else:
-                found = run(kernel.derivative("vjp_given", wrt, of), [*tensors, *given, *seeds], batches)
+                kind = "vjp_given"
+                if forgets_states(kernel):
+                    kind, given = "vjp_states", run(kernel.derivative("states", (), ()), tensors)
+                found = run(kernel.derivative(kind, wrt, of), [*tensors, *given, *seeds], batches)
             for k, g in zip(wrt, found, strict=True):
                 grads[k] = g
         return None, None, *grads

@@ -18,7 +18,13 @@ if TYPE_CHECKING:
 
 
 def is_vjp(kernel: Kernel) -> bool:
-    return isinstance(kernel._recipe, Derived) and kernel._recipe.kind in ("vjp", "vjp_given")
+    return isinstance(kernel._recipe, Derived) and kernel._recipe.kind in ("vjp", "vjp_given", "vjp_states")
+
+
+def forgets_states(kernel: Kernel) -> bool:
+    """Return whether a kernel has loops of dynamic length whose states are not among its outputs: they are computed again for its
+    gradients."""
+    return isinstance(kernel._recipe, Derived) and kernel._base is not None
 
 
 def pushed_seeds(

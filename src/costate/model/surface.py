@@ -94,7 +94,7 @@ def mix(a: Surface, b: Surface) -> Surface:
 
 
 def _mixed(a: Surface, b: Surface) -> Softness:
-    part = _part(a.solmix, b.solmix)
+    part = mixing_part(a.solmix, b.solmix)
     pairs = zip(a.softness.solimp, b.softness.solimp, strict=True)
     solimp = tuple(part * x + (1 - part) * y for x, y in pairs)
     refs = list(zip(a.softness.solref, b.softness.solref, strict=True))
@@ -105,8 +105,8 @@ def _mixed(a: Surface, b: Surface) -> Softness:
     return Softness(solref, solimp)  # type: ignore[arg-type]
 
 
-def _part(a: float, b: float) -> float:
-    """Return the weight of the first of two."""
+def mixing_part(a: float, b: float) -> float:
+    """Return the weight of the first of two surfaces in a mixture, by their solmix."""
     tiny = 1e-15
     if a >= tiny and b >= tiny:
         return a / (a + b)

@@ -5,6 +5,7 @@ from costate.model.tendon import FixedTendon
 from costate.sim.contact.builtin import PGS, Compliant, ContactModel, Newton, SmoothContact
 from costate.sim.forces.actuators import Affine, DCMotor, Motor, PositionServo, Torque, VelocityServo
 from costate.sim.forces.delays import Lag, Latency
+from costate.sim.longest_substep import longest_substep
 from costate.sim.scene import shapes
 from costate.sim.scene.scene import Body, Static
 from costate.sim.world import Contacts, SimulationError, World
@@ -33,5 +34,6 @@ __all__ = [
     "VelocityServo",
     "Weld",
     "World",
+    "longest_substep",
     "shapes",
 ]

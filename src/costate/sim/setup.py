@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import casadi as ca
@@ -22,8 +22,9 @@ from costate.physics.algebra.quaternion import exp, to_rotation
 from costate.physics.params import KINDS, Key
 from costate.physics.tree import Tree
 from costate.sim.contact.detect import Contact, Detection
-from costate.sim.forces.actuators import Actuator
+from costate.sim.forces.actuators import Actuator, is_zero
 from costate.sim.forces.tendons import Length, Tendon
+from costate.sim.forces.tuning import PREFIX, owned, tuned
 from costate.sim.integrate.table import INTEGRATORS, Integrator
 from costate.sim.scene.scene import Collider, Scene
 
@@ -114,7 +115,11 @@ class Setup:
         """Return the value of a parameter that is not given, flat. Raises an error for unknown names."""
         kind, _, owner = parameter.partition(":")
         if parameter in self.contact.parameters:
-            return np.array([getattr(self.contact, parameter)], float)
+            return self.contact.number(self, parameter)
+        if kind.startswith(PREFIX):
+            return np.concatenate(list(owned(self.drives, parameter).values()))
+        if owner and kind in self.contact.own_parameters:
+            return self.contact.own_number(self, kind, owner)
         collider = self.collider(owner)
         if kind in SHAPE_PARAMETERS and collider is not None:
             return _of_shape(collider, kind, self.contact)
@@ -126,8 +131,8 @@ class Setup:
         shapes = ", ".join(c.name for c in self.scene.colliders) or "none"
         raise ValueError(
             f"unknown parameter '{parameter}': use {', '.join((*self.contact.parameters, ''))}"
-            f"{', '.join(f'{k}:SHAPE' for k in SHAPE_PARAMETERS)} (shapes: {shapes}), or a physical one such as 'mass:LINK', "
-            f"'damping:JOINT' ({', '.join(KINDS)})"
+            f"{', '.join(f'{k}:SHAPE' for k in SHAPE_PARAMETERS)} (shapes: {shapes}), a number of actuators such as "
+            f"'{PREFIX}limit', or a physical one such as 'mass:LINK', 'damping:JOINT' ({', '.join(KINDS)})"
         )
 
     def collider(self, name: str) -> Collider | None:
@@ -156,11 +161,13 @@ class Symbols:
     """The inputs of a step as symbols, and what follows from the configuration."""
 
     def __init__(self, setup: Setup):
-        self.setup = setup
         self.x = SX.sym("x", setup.nx)
         self.u = SX.sym("u", setup.nu)
         self.q, self.v = self.x[: setup.nq], self.x[setup.nq :]
         self.given = {p: SX.sym(p.replace(":", "_"), setup.default(p).size) for p in setup.parameters}
+        acts = any(p.startswith(PREFIX) for p in setup.parameters)
+        self.plain = setup
+        self.setup = replace(setup, drives=tuned(setup.drives, self.given)) if acts else setup
         self.wrenches = {link: SX.sym(f"w{k}", 6) for k, link in enumerate(setup.wrenches)}
         self.of_shape: dict[tuple[str, str], SX] = {}
         for name, symbol in self.given.items():
@@ -183,7 +190,19 @@ class Symbols:
             if kind in KINDS and name not in self.setup.contact.parameters and id(symbol) not in shapes:
                 rows, columns = KINDS[kind][1]
                 physical[kind, owner] = ca.reshape(symbol, columns, rows).T
-        return Parameters.of(self.setup.scene.model).replace(physical)
+        return Parameters.of(self.setup.scene.model).replace({**self._rotors(), **physical})
+
+    def _rotors(self) -> dict[Key, SX]:
+        """Return the armature of joints whose motors have symbols in place of numbers."""
+        found: dict[Key, SX] = {}
+        if self.setup is self.plain:
+            return found
+        model = Parameters.of(self.setup.scene.model)
+        for plain, d in zip(self.plain.drives, self.setup.drives, strict=True):
+            if isinstance(d.actuator.rotor, SX) and not is_zero(d.actuator.rotor):
+                own = model.number(("armature", d.joint)) - plain.actuator.rotor
+                found["armature", d.joint] = found.get(("armature", d.joint), SX(own)) + d.actuator.rotor
+        return found
 
     def contact_value(self, name: str) -> SX:
         """Return a number of the contact model, or its symbol where it is a parameter."""

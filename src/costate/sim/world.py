@@ -71,7 +71,7 @@ class World:
         collide: Rule (link, link) -> whether they may touch, or the pairs of names that may, and no others.
         constraints: Weld, Connect, Couple, Distance: equality constraints, in addition to those of the robots' files.
         tendons: FixedTendon: lengths over joints, in addition to those of the robots' files.
-        parameters: Further inputs of every step, given as params=: "friction", "restitution", "mass:LINK", "size:SHAPE", ...
+        parameters: Further inputs of every step, given as params=: "friction", "mass:LINK", "size:SHAPE", "actuator_gain", ...
         check: Raise an error when a state is not finite or diverges.
     """
 

@@ -108,6 +108,38 @@ def test_transforms(dynamic: Kernel) -> None:
     torch.testing.assert_close(*forward, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize("length", [1, 5])
+def test_gradients_of_gradients(dynamic: Kernel, length: int) -> None:
+    """Up to the third order, in all inputs, with one input shared by the batch: as torch differentiates the same loop."""
+    found = []
+    for f in (positional(dynamic.sized(length)), rollout_torch):
+        x, u, a = inputs_of(length, 3)
+        leaves = [t.requires_grad_() for t in (x, u, a[0].clone())]
+        total = torch.stack([(y * y).sum() for y in f(*leaves)]).sum()
+        orders = []
+        for _ in range(3):
+            grads = torch.autograd.grad(total, leaves, create_graph=True)
+            orders += [g.detach() for g in grads]
+            total = torch.stack([(g * g.detach().cos()).sum() + (g * g).sum() for g in grads]).sum()
+        found.append(orders)
+    torch.testing.assert_close(*found, rtol=1e-10, atol=1e-10)
+
+
+def test_second_order_transforms(dynamic: Kernel) -> None:
+    """Hessians by reverse over reverse, forward over reverse and reverse over forward."""
+    x, u, a = inputs_of(4, 1)
+
+    def energy(f, x: Tensor) -> Tensor:
+        return f(x, u[0], a[0])[2].square().sum()
+
+    func = torch.func
+    ways = [(func.jacrev, func.jacrev), (func.jacfwd, func.jacrev), (func.jacrev, func.jacfwd)]
+    expected = func.hessian(lambda x: energy(rollout_torch, x))(x[0])
+    for outer, inner in ways:
+        hessian = outer(inner(lambda x: energy(positional(dynamic.sized(4)), x)))(x[0])
+        torch.testing.assert_close(hessian, expected, rtol=1e-10, atol=1e-12)
+
+
 def test_where_a_dynamic_length_is_not_possible() -> None:
     """Inside another loop, or where the sequence would have to be held in the workspace."""
     x, u = ca.SX.sym("x", 1), ca.SX.sym("u", 1)

@@ -236,6 +236,27 @@ class Emitter:
         address, lanes = self.row_address(rows, index), self.lanes(rows.tensor)
         self.line(f"call void @{name}(ptr {source}, ptr {address}, ptr {lanes}, i64 %count, i64 {mode})")
 
+    def row_count(self, size: int, rows: Rows) -> str:
+        """Return how many rows of a tensor hold `size` numbers."""
+        count = size // max(rows.row_size, 1)
+        return self.new(f"add i64 {self.length()}, {count - DYNAMIC}") if count >= DYNAMIC // 2 else str(count)
+
+    def move(self, source: Slot, target: Slot, size: int) -> None:
+        """Copy `size` numbers from one slot to another: row by row from and to tensors."""
+        if isinstance(target, Memory):
+            self.copy(self.pointer(target), self.pointer(self.materialize(source, size)), size)
+            return
+        if isinstance(source, Rows) and source.row_size == target.row_size and size >= DYNAMIC // 2:
+            with self.scratch():
+                buffer = self.hold(target.row_size)
+                with self.loop(self.row_count(size, target)) as row:
+                    self.read_row(source, row, buffer)
+                    self.write_row(target, row, buffer)
+            return
+        pointer = self.pointer(self.materialize(source, size))
+        with self.loop(self.row_count(size, target)) as row:
+            self.write_row(target, row, self.element(pointer, row, target.row_size))
+
     def materialize(self, slot: Slot, size: int) -> Memory:
         """Bring rows of a tensor into the workspace."""
         if isinstance(slot, Memory):

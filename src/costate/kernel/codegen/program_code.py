@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 from costate.kernel.codegen.emit import Emitter
 from costate.kernel.codegen.slots import Memory, Rows, Slot, shifted
-from costate.kernel.ir.program import Program, Stage, Var
-from costate.kernel.ir.vector_ops import Join, Slice
+from costate.kernel.ir.program import DYNAMIC, Program, Stage, Var
+from costate.kernel.ir.vector_ops import Join, Parts, Slice
 
 
 def write_program(e: Emitter, program: Program, ins: Sequence[Slot], outs: Sequence[Slot]) -> None:
@@ -45,18 +45,27 @@ class _ProgramWriter:
         if isinstance(s.op, Slice):
             self.slots[s.outputs[0]] = shifted(ins[0], s.op.start)
             return
+        if isinstance(s.op, Parts):
+            self.slots.update(zip(s.outputs, (shifted(ins[0], start) for start in s.op.starts()), strict=True))
+            return
         for k, v in enumerate(s.outputs):
             if v not in self.slots:  # a join is reserved when its first part is made
-                self.slots[v] = self._part(v) if v in self.parts else self._whole(s, k, v)
+                self.slots[v] = self._part(s, k, v) if v in self.parts else self._whole(s, k, v)
         self.e.unit.writers[type(s.op)](self.e, s.op, ins, [self.slots[v] for v in s.outputs])
 
-    def _part(self, v: Var) -> Slot:
-        """Return the slot of a value inside the join it is a part of."""
+    def _part(self, s: Stage, k: int, v: Var) -> Slot:
+        """Return the slot of output k of a stage inside the join it is a part of, if the stage can write there."""
         whole, start = self.parts[v]
         if whole not in self.slots:
             target = self.targets.get(whole)
-            self.slots[whole] = target if isinstance(target, Memory) else self.e.reserve(whole.size)
-        return shifted(self.slots[whole], start)
+            streamed = isinstance(target, Rows) and whole.size >= DYNAMIC // 2
+            self.slots[whole] = (
+                target if target and (streamed or isinstance(target, Memory)) else self.e.reserve(whole.size)
+            )
+        place = shifted(self.slots[whole], start)
+        if isinstance(place, Rows) and not s.op.writes_rows(k, place.row_size):
+            return self.e.reserve(v.size)
+        return place
 
     def _whole(self, s: Stage, k: int, v: Var) -> Slot:
         """Return the slot of output k of a stage: where it is wanted in the end, if the stage can write there."""
@@ -74,13 +83,7 @@ class _ProgramWriter:
 
     def _deliver(self, slot: Slot, out: Slot, size: int) -> None:
         """Copy a result to where it is wanted."""
-        e = self.e
-        source = e.pointer(e.materialize(slot, size))
-        if isinstance(out, Memory):
-            e.copy(e.pointer(out), source, size)
-            return
-        with e.loop(str(size // max(out.row_size, 1))) as row:
-            e.write_row(out, row, e.element(source, row, out.row_size))
+        self.e.move(slot, out, size)
 
 
 def _direct_targets(program: Program, outs: Sequence[Slot]) -> dict[Var, Slot]:
@@ -96,7 +99,7 @@ def _direct_targets(program: Program, outs: Sequence[Slot]) -> dict[Var, Slot]:
 
 def _parts(program: Program) -> dict[Var, tuple[Var, int]]:
     """Map a value to the join it is a part of, and where in it: such values are made where they will be."""
-    free = {v for s in program.stages if not isinstance(s.op, Slice | Join) for v in s.outputs}
+    free = {v for s in program.stages if not isinstance(s.op, Slice | Parts | Join) for v in s.outputs}
     free -= set(program.outputs)
     found: dict[Var, tuple[Var, int]] = {}
     for s in program.stages:
@@ -117,7 +120,7 @@ def _last_uses(program: Program, parts: dict[Var, tuple[Var, int]]) -> dict[int,
         for v in s.inputs:
             last[root.get(v, v)] = k
         for v in s.outputs:
-            if isinstance(s.op, Slice):
+            if isinstance(s.op, Slice | Parts):
                 root[v] = root.get(s.inputs[0], s.inputs[0])
             else:
                 last[root.get(v, v)] = k

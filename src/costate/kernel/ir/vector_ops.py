@@ -23,6 +23,9 @@ class Zeros(Op):
     size: int
     in_sizes = ()
 
+    def writes_rows(self, k: int, row_size: int) -> bool:
+        return True
+
     @property
     def out_sizes(self) -> tuple[int, ...]:  # type: ignore[override]
         return (self.size,)
@@ -100,8 +103,52 @@ class Join(Op):
     def vjp(self, b, ins, outs, kept, seeds, wrt) -> list[Var | None]:
         (whole,), (seed,) = self.out_sizes, seeds
         assert seed is not None
+        if whole >= DYNAMIC // 2:
+            return list(b.stage(Parts(self.sizes), seed))
         parts = [Slice(whole, start, n) for start, n in zip(self.starts(), self.sizes, strict=True)]
         return [b.stage(p, seed)[0] if w else None for p, w in zip(parts, wrt, strict=True)]
+
+    def reads_rows(self, k: int, row_size: int) -> bool:
+        return self.sizes[k] % row_size == 0
+
+    def writes_rows(self, k: int, row_size: int) -> bool:
+        return all(n % row_size == 0 for n in self.sizes)
+
+
+@dataclass(frozen=True, eq=False)
+class Parts(Op):
+    """A vector cut into parts, one after the other: the reverse of a join."""
+
+    sizes: tuple[int, ...]
+
+    @property
+    def in_sizes(self) -> tuple[int, ...]:  # type: ignore[override]
+        return (sum(self.sizes),)
+
+    @property
+    def out_sizes(self) -> tuple[int, ...]:  # type: ignore[override]
+        return self.sizes
+
+    def starts(self) -> list[int]:
+        """Return where each part begins."""
+        return Join(self.sizes).starts()
+
+    def describe(self) -> tuple[Any, ...]:
+        return ()
+
+    def evaluate(self, *inputs: Array) -> list[Array]:
+        return [inputs[0][start : start + n] for start, n in zip(self.starts(), self.sizes, strict=True)]
+
+    def jvp(self, b: Builder, ins: Sequence[Var], tans: Sequence[Var | None]) -> tuple[list[Var], list[Var | None]]:
+        assert tans[0] is not None
+        return b.stage(self, *ins), list(b.stage(self, tans[0]))
+
+    def vjp(self, b, ins, outs, kept, seeds, wrt) -> list[Var | None]:
+        bars = [zeros(b, n) if s is None else s for s, n in zip(seeds, self.sizes, strict=True)]
+        return [b.stage(Join(self.sizes), *bars)[0]]
+
+    def reads_rows(self, k: int, row_size: int) -> bool:
+        return all(n % row_size == 0 for n in self.sizes)
 
 
 @dataclass(frozen=True, eq=False)

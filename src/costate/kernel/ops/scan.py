@@ -24,7 +24,7 @@ from costate.core.fork import cached_property
 from costate.kernel.ir.derive import jvp, vjp
 from costate.kernel.ir.program import Array, Builder, Op, Program, Var
 from costate.kernel.ir.prune import prune
-from costate.kernel.ir.vector_ops import Slice, add, zeros
+from costate.kernel.ir.vector_ops import Parts, Slice, add, zeros
 from costate.kernel.ops.finite import Finite
 
 T = TypeVar("T")
@@ -185,7 +185,7 @@ class Scan(Op):
         return b.finish(*b.inline(self.until, *carries[: self.n_carry], *primal))
 
     def replay(self, b: Builder, ins: Sequence[Var], given: Sequence[Var | None]) -> tuple[list[Var], Any]:
-        op = replace(self, keep=(True,) * self.n_carry)
+        op = self.with_states()
         result = b.stage(op, *ins)
         finals, results, states = op.split_out(result)
         taken = result[-1:] if self.until else []
@@ -212,10 +212,11 @@ class Scan(Op):
         back = vjp(self.body, targets, [*range(c), *(c + k for k in seeded)])
         body, n_acc = self._backward_body(back, targets, seeded, [k for k in kept_carries if state_bar_of[k]])
 
-        rows = [self.state_rows(b, s, n) for s, n in zip(states, self.body.in_sizes, strict=False)]
+        rows = [self._cut(b, s)[0] for s in states]
         rows += [*sequences, *(s for s in result_bars if s is not None)]
-        rows += [self.state_rows(b, s, self.body.in_sizes[k]) for k, s in state_bar_of.items() if s is not None]
-        start = [self._last_bar(b, k, final_bars[k], state_bar_of.get(k)) for k in range(c)]
+        cuts = {k: self._cut(b, s) for k, s in state_bar_of.items() if s is not None}
+        rows += [row for row, _ in cuts.values()]
+        start = [self._last_bar(b, k, final_bars[k], cuts[k][1] if k in cuts else None) for k in range(c)]
         sums = [zeros(b, self.body.in_sizes[k]) for k in targets[len(targets) - n_acc :]] if n_acc else []
         op = Scan(
             body,
@@ -254,17 +255,25 @@ class Scan(Op):
         new_sums = [add(b, a, g) for a, g in zip(sums, grads[len(grads) - n_acc :] if n_acc else [], strict=True)]
         return b.finish(*new_bars, *new_sums, *row_grads), n_acc
 
-    def state_rows(self, b: Builder, states: Var, n: int) -> Var:
+    def state_rows(self, b: Builder, states: Var) -> Var:
         """Return those of the steps + 1 rows of states that the steps read from."""
-        return b.stage(Slice(states.size, n if self.reverse else 0, self.steps * n), states)[0]
+        return self._cut(b, states)[0]
 
-    def _last_bar(self, b: Builder, k: int, final: Var | None, states: Var | None) -> Var:
+    def _cut(self, b: Builder, states: Var) -> tuple[Var, Var]:
+        """Cut the steps + 1 rows of states into those that the steps read from, and the last one."""
+        n = states.size // (self.steps + 1)
+        parts = b.stage(Parts((n, self.steps * n) if self.reverse else (self.steps * n, n)), states)
+        return (parts[1], parts[0]) if self.reverse else (parts[0], parts[1])
+
+    def _last_bar(self, b: Builder, k: int, final: Var | None, row: Var | None) -> Var:
         """Seed of a carry after the last step: of the final carry, plus the last row of its states' seed."""
-        n = self.body.in_sizes[k]
-        if states is None:
-            return final or zeros(b, n)
-        row = b.stage(Slice(states.size, 0 if self.reverse else self.steps * n, n), states)[0]
+        if row is None:
+            return final or zeros(b, self.body.in_sizes[k])
         return add(b, final, row) if final else row
+
+    def with_states(self) -> Scan:
+        """Return the scan whose states are all outputs."""
+        return replace(self, keep=(True,) * self.n_carry)
 
     def restrict(self, used: Sequence[bool]) -> tuple[Op, list[int], list[int]]:
         c, n_out = self.n_carry, len(self.body.outputs)

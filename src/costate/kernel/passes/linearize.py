@@ -144,7 +144,7 @@ class _Split:
         places: list[tuple[Var, Var]] = [(there[k], tans[k] or zeros(self.linear, ins[k].size)) for k in range(c)]
         moved = {k: t for k, t in enumerate(tans) if t is not None}
         rows = [(there[k], moved[k]) for k in moving if c <= k < s]
-        rows += [(needed[k], self.of(op.state_rows(self.forward, state_of[k], ins[k].size))) for k in needed if k < c]
+        rows += [(needed[k], self.of(op.state_rows(self.forward, state_of[k]))) for k in needed if k < c]
         rows += [(needed[k], self.of(ins[k])) for k in needed if c <= k < s]
         rows += list(zip(body.linear.inputs[n + len(needed) :], map(self.of, left), strict=True))
         shared = [(there[k], moved[k]) for k in moving if k >= s] + [

@@ -2,6 +2,11 @@
 
 normal:   f_n = stiffness * depth * max(1 - damping * speed of separation, 0)
 sliding:  f_t = -friction * f_n * v_t / sqrt(|v_t|^2 + friction_speed^2)
+
+The step is explicit in these forces, so it must be short. A contact point with the lever r from the centre of mass of a body moves
+in a direction d as if its mass were m_d, with 1 / m_d = 1 / m + (r x d) . I^-1 (r x d): less than m, much less for a long lever.
+A substep resolves a contact below sqrt(m_n / stiffness) / 5 for its normal, and below m_t friction_speed / (friction f_n) for
+friction. Points that act on the same bodies add up; `costate.sim.longest_substep` looks at all of them together.
 """
 
 from __future__ import annotations
@@ -69,11 +74,15 @@ class Compliant(SmoothContact):
 
     def _normal_force(self, s: Symbols, row: Row, speed: SX) -> SX:
         """Return stiffness * depth * (1 - damping * speed), never pulling; the depth fades in over the smoothing length."""
-        is_normal = row.kind == "normal"
-        stiffness = s.contact_value("stiffness") if is_normal else SX(self.limit_stiffness)
-        damping = s.contact_value("damping") if is_normal else SX(self.limit_damping)
+        stiffness, damping = self.numbers(s, row)
         depth = self.smoothing * softplus(-row.gap / self.smoothing)
         return stiffness * depth * ca.fmax(1 - damping * speed, 0)
+
+    def numbers(self, s: Symbols, row: Row) -> tuple[SX, SX]:
+        """Return stiffness and damping of a contact or joint limit."""
+        if row.kind == "normal":
+            return s.contact_value("stiffness"), s.contact_value("damping")
+        return SX(self.limit_stiffness), SX(self.limit_damping)
 
 
 def softplus(x: SX) -> SX:

@@ -24,6 +24,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 import casadi as ca
+import numpy as np
 from casadi import SX
 
 from costate.collision.pairs import ContactPoint, Placed, contact_points, tangents
@@ -47,6 +48,8 @@ class ContactModel(ABC):
     """Names of the integrators it can be used with."""
     parameters: ClassVar[tuple[str, ...]] = ()
     """Names of its fields that may be inputs of a step: World(parameters=[...])."""
+    own_parameters: ClassVar[tuple[str, ...]] = ()
+    """Kinds of numbers that shapes or joints have for this model alone, and that may be inputs of a step: "KIND:NAME"."""
     acts: ClassVar[bool] = True
     """True if shapes that touch push each other at all."""
     smooth: ClassVar[bool] = False
@@ -80,6 +83,14 @@ class ContactModel(ABC):
     def default_integrator(self, files: Sequence[Physics]) -> str | None:
         """Return the integrator that the robots' files ask for, if the model follows them."""
         return None
+
+    def number(self, setup: Setup, parameter: str) -> np.ndarray:
+        """Return the value of one of its `parameters`, flat."""
+        return np.array([getattr(self, parameter)], float)
+
+    def own_number(self, setup: Setup, kind: str, owner: str) -> np.ndarray:
+        """Return the value of a shape's or joint's own number, flat. kind: one of `own_parameters`."""
+        raise ValueError(f"{self.name} has no parameter '{kind}:{owner}'")
 
     # --- contact points -------------------------------------------------------------------------------------------
 

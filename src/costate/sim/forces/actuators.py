@@ -67,7 +67,7 @@ class Servo(Actuator):
 
     def pull(self, u: SX, x: SX, stiffness: float, damping: float) -> SX:
         """Return the torque at position x and zero velocity, from the gains it has."""
-        return stiffness * (u - x) if stiffness else damping * u
+        return damping * u if is_zero(stiffness) else stiffness * (u - x)
 
 
 @dataclass(frozen=True)
@@ -198,7 +198,7 @@ class Affine(Explicit):
 
     def resistance(self, u: SX, x: SX, speed: SX) -> SX | float:
         """Return the damping where the torque is not at an end of its range."""
-        if not self.damping or not np.isfinite(self.torques).any():
+        if is_zero(self.damping) or all(map(is_endless, self.torques)):
             return self.damping
         force = self._unclamped(u, x, speed)
         return self.damping * ca.logic_and(force > self.torques[0], force < self.torques[1])
@@ -207,5 +207,15 @@ class Affine(Explicit):
 def clamped(x: SX, span: tuple[float, float]) -> SX:
     """Clamp a value to a range, either end of which may be infinite."""
     low, high = span
-    x = x if low == -inf else ca.fmax(x, low)
-    return x if high == inf else ca.fmin(x, high)
+    x = x if is_endless(low) else ca.fmax(x, low)
+    return x if is_endless(high) else ca.fmin(x, high)
+
+
+def is_endless(end: float | SX) -> bool:
+    """Return whether an end of a range is known to be infinite. The numbers of an actuator may be symbols: see tuning.py."""
+    return not isinstance(end, SX) and not np.isfinite(end)
+
+
+def is_zero(x: float | SX) -> bool:
+    """Return whether a number is known to be zero."""
+    return bool(x.is_zero()) if isinstance(x, SX) else not x

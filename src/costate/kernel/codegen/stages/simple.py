@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from costate.kernel.codegen.emit import Emitter
-from costate.kernel.codegen.slots import Slot, shifted
+from costate.kernel.codegen.slots import Memory, Slot, shifted
 from costate.kernel.ir.straight import Straight
 from costate.kernel.ir.vector_ops import Add, Join, Zeros
 from costate.kernel.ops.custom import Custom
@@ -20,7 +20,14 @@ def write_straight(e: Emitter, op: Straight, ins: Sequence[Slot], outs: Sequence
 
 def write_zeros(e: Emitter, op: Zeros, ins: Sequence[Slot], outs: Sequence[Slot]) -> None:
     """Fill a vector with zeros."""
-    e.helper("vzero", f"ptr {e.pointer(outs[0])}", f"i64 {op.size}")
+    if isinstance(outs[0], Memory):
+        e.helper("vzero", f"ptr {e.pointer(outs[0])}", f"i64 {op.size}")
+        return
+    with e.scratch():
+        row = e.hold(outs[0].row_size)
+        e.helper("vzero", f"ptr {row}", f"i64 {outs[0].row_size}")
+        with e.loop(e.row_count(op.size, outs[0])) as k:
+            e.write_row(outs[0], k, row)
 
 
 def write_add(e: Emitter, op: Add, ins: Sequence[Slot], outs: Sequence[Slot]) -> None:
@@ -35,7 +42,7 @@ def write_join(e: Emitter, op: Join, ins: Sequence[Slot], outs: Sequence[Slot]) 
     for source, start, n in zip(ins, op.starts(), op.sizes, strict=True):
         target = shifted(outs[0], start)
         if source != target:
-            e.copy(e.pointer(target), e.pointer(source), n)
+            e.move(source, target, n)
 
 
 def write_finite(e: Emitter, op: Finite, ins: Sequence[Slot], outs: Sequence[Slot]) -> None:

@@ -52,7 +52,8 @@ class Cost:
         if self.kind == "equality":
             return [-D * xk for xk in x]
         if self.kind == "friction":
-            return [ca.fmin(ca.fmax(-D * x[0], -mu[0]), mu[0])]
+            # Not two nested bounds: at a friction of 0 they meet, and their derivatives by it would cancel.
+            return [ca.if_else(ca.fabs(x[0]) * D < mu[0], -D * x[0], -mu[0] * ca.sign(x[0]))]
         if self.is_elliptic:
             return self._elliptic_force(x, D, mu)
         pushes = [-D * ca.fmin(e, 0) for e in self.edges(x, mu)]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
+import numpy as np
 from casadi import SX
 
 from costate.collision.pairs import ContactPoint, Placed
@@ -15,6 +16,7 @@ from costate.sim.contact.detect import Contact
 from costate.sim.contact.model import Axes, ContactModel
 from costate.sim.contact.newton.points import points
 from costate.sim.contact.newton.rows import friction_axes, row_kinds
+from costate.sim.contact.newton.softness import OF_JOINT, OF_SHAPE, own_number, usual_number
 from costate.sim.contact.newton.step import newton_substep
 from costate.sim.scene.scene import Collider
 from costate.sim.setup import Setup, Symbols
@@ -63,7 +65,8 @@ class Newton(ContactModel):
     """True to advance velocities implicitly in joint damping, as MuJoCo's Euler method does."""
 
     integrators: ClassVar[tuple[str, ...]] = ("semi_implicit", "implicit", "rk4")
-    parameters: ClassVar[tuple[str, ...]] = ("friction",)
+    parameters: ClassVar[tuple[str, ...]] = ("friction", *OF_SHAPE)
+    own_parameters: ClassVar[tuple[str, ...]] = (*OF_SHAPE, *OF_JOINT)
 
     def check(self, integrator: str) -> None:
         if self.cone not in (None, "pyramidal", "elliptic"):
@@ -80,6 +83,14 @@ class Newton(ContactModel):
     def default_integrator(self, files: Sequence[Physics]) -> str | None:
         told = _agreed({f.integrator for f in files}, "integrators", "World(integrator=...)")
         return None if told is None else FROM_MUJOCO.get(told)
+
+    def number(self, setup: Setup, parameter: str) -> np.ndarray:
+        if parameter in OF_SHAPE:
+            return usual_number(setup, self.softness, parameter)
+        return super().number(setup, parameter)
+
+    def own_number(self, setup: Setup, kind: str, owner: str) -> np.ndarray:
+        return own_number(setup, self.softness, kind, owner)
 
     def contact_points(self, a: Placed, b: Placed) -> list[tuple[ContactPoint, SX | None]]:
         return points(a, b)

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 import casadi as ca
 from casadi import SX
 
-from costate.model.surface import Bounds, Softness
 from costate.physics.jacobian import point_jacobian
 from costate.physics.kinematics import body_poses
 from costate.physics.tree import ROOT
 from costate.sim.contact.detect import Contact
 from costate.sim.contact.newton.points import axes
+from costate.sim.contact.newton.softness import Soft, Softnesses
 from costate.sim.contact.newton.weights import InverseWeights, inverse_weights
 from costate.sim.contact.rows import friction_rows, limit_rows
 from costate.sim.forces.equality import Equation, drift, equations
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 LEAST_FRICTION = 1e-5
 LEAST_R = 1e-15
-IMPEDANCES = (1e-4, 0.9999)
 """Bounds MuJoCo puts on what files say."""
 
 
@@ -69,33 +68,34 @@ def blocks(s: Symbols, contacts: list[Contact], options: Newton) -> list[Block]:
     held = {x for t in contacts for x in (t.link_a, t.link_b)} | {x for e in ties for x in e.links}
     weights = inverse_weights(s.setup.scene.model, sorted(held), s.setup.tendons)
     bodies = body_poses(s.tree, s.q)
-    found = [_contact(s, bodies, t, weights, options) for t in contacts]
+    soft = Softnesses(s, options)
+    found = [_contact(s, bodies, t, weights, options, soft.of_contact(t)) for t in contacts]
     model = s.setup.scene.model
-    own_bounds = [(j.name, j.bounds) for j in model.joints] + [(t.name, t.given.bounds) for t in s.setup.tendons]
-    bounds = {name: own or Bounds(options.softness, options.softness) for name, own in own_bounds}
+    bounds = {j.name: j.bounds for j in model.joints} | {t.name: t.given.bounds for t in s.setup.tendons}
     if options.joint_limits:
         for row in limit_rows(s, s.q):
             own = bounds[row.joint]
             easy = weights.lengths[row.joint]
-            depth = row.gap - own.margin
-            target, R = _soft(own.limit, depth, row.J @ s.v, SX(easy), dt)
+            depth = row.gap - (own.margin if own else 0.0)
+            target, R = _soft(soft.of_bounds(row.joint, own, "limit"), depth, row.J @ s.v, SX(easy), dt)
             found.append(Block("limit", row.J, target, ca.if_else(depth < 0, 1 / R, 0)))
     if options.joint_friction:
         for row in friction_rows(s, 1.0):
             assert row.bound is not None
             several = float(weights.coordinates[row.J.sparsity().get_col()[0]])
             easy = weights.lengths.get(row.joint, several)
-            target, R = _soft(bounds[row.joint].friction, SX(0), row.J @ s.v, SX(easy), dt)
+            own = soft.of_bounds(row.joint, bounds[row.joint], "friction")
+            target, R = _soft(own, SX(0), row.J @ s.v, SX(easy), dt)
             found.append(Block("friction", row.J, target, 1 / R, (row.bound,)))
-    return found + [_equality(s, e, ties, weights, options) for e in ties]
+    return found + [_equality(s, e, ties, weights, soft.of_equality(e.constraint.softness)) for e in ties]
 
 
-def _equality(s: Symbols, e: Equation, ties: list[Equation], weights: InverseWeights, options: Newton) -> Block:
+def _equality(s: Symbols, e: Equation, ties: list[Equation], weights: InverseWeights, soft: Soft) -> Block:
     """Return the block of an equality. As in MuJoCo, the impedance follows from the violation of all rows of a constraint
     together."""
     whole = ca.vertcat(*(x.r for x in ties if x.constraint is e.constraint))
     size = ca.fabs(whole) if whole.numel() == 1 else ca.sqrt(ca.dot(whole, whole) + 1e-30)
-    d, k, b = _reference(e.constraint.softness or options.softness, size, s.setup.dt)
+    d, k, b = soft.reference(size, s.setup.dt)
     easy = sum(weights.links[x][1 if e.is_angular else 0] for x in e.links)
     easy += sum(weights.lengths[x] for x in e.lengths)
     target = -b * (e.J @ s.v) - k * d * e.r
@@ -104,7 +104,7 @@ def _equality(s: Symbols, e: Equation, ties: list[Equation], weights: InverseWei
     return Block("equality", e.J, target, 1 / ca.fmax((1 - d) / d * easy, LEAST_R))
 
 
-def _contact(s: Symbols, bodies: list, t: Contact, weights: InverseWeights, options: Newton) -> Block:
+def _contact(s: Symbols, bodies: list, t: Contact, weights: InverseWeights, options: Newton, softness: Soft) -> Block:
     assert t.surface is not None
     assert options.impratio is not None
     surface, c = t.surface, t.geometry
@@ -117,7 +117,7 @@ def _contact(s: Symbols, bodies: list, t: Contact, weights: InverseWeights, opti
     friction = (sliding, sliding, torsion, rolling, rolling)[: dim - 1]
     pyramid = dim > 1 and options.cone == "pyramidal"
     A = easy * (1 + sliding**2) if pyramid else SX(easy)
-    target, R = _soft(surface.softness, depth, J @ s.v, A, s.setup.dt)
+    target, R = _soft(softness, depth, J @ s.v, A, s.setup.dt)
     if pyramid:
         R = 2 * sliding**2 / options.impratio * R
     return Block("contact", J, target, ca.if_else(depth < 0, 1 / R, 0), friction, _group(s, t))
@@ -171,35 +171,9 @@ def _chain(s: Symbols, link: str) -> set[int]:
     return found - followed
 
 
-def _soft(softness: Softness, depth: SX, speed: SX, A: SX, dt: float) -> tuple[SX, SX]:
+def _soft(softness: Soft, depth: SX, speed: SX, A: SX, dt: float) -> tuple[SX, SX]:
     """Return (aref (dim,), R). Only the first axis is pushed back."""
-    d, k, b = _reference(softness, depth, dt)
+    d, k, b = softness.reference(depth, dt)
     target = -b * speed
     target[0] = target[0] - k * d * depth
     return target, ca.fmax((1 - d) / d * A, LEAST_R)
-
-
-def _reference(softness: Softness, depth: SX, dt: float) -> tuple[SX, float, float]:
-    """Return impedance d, stiffness k and damping b."""
-    low, high = IMPEDANCES
-    d0, d1, width, middle, power = softness.solimp
-    d0, d1 = (min(max(d, low), high) for d in (d0, d1))
-    d = _impedance(d0, d1, max(width, 0.0), min(max(middle, low), high), max(power, 1.0), depth)
-    time, ratio = softness.solref
-    if time > 0:
-        time = max(time, 2 * dt)
-        k, b = 1 / (d1 * time * ratio) ** 2, 2 / (d1 * time)
-    else:
-        k, b = -time / d1**2, -ratio / d1
-    return d, k, b
-
-
-def _impedance(d0: float, d1: float, width: float, middle: float, power: float, depth: SX) -> SX:
-    if d0 == d1 or width <= 1e-15:
-        return SX((d0 + d1) / 2)
-    x = ca.fmin(ca.fabs(depth) / width, 1)
-    if power == 1:
-        return d0 + (d1 - d0) * x
-    rise = x**power / middle ** (power - 1)
-    settle = 1 - (1 - x) ** power / (1 - middle) ** (power - 1)
-    return d0 + (d1 - d0) * ca.if_else(x <= middle, rise, settle)
