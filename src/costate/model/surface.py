@@ -77,6 +77,10 @@ class Physics:
     """Time step [s]."""
     integrator: str = "Euler"
     """Integrator, by MuJoCo's name."""
+    implicit_damping: bool = True
+    """True if Euler's method is implicit in joint damping."""
+    neighbours_touch: bool = False
+    """True if links that a joint connects may touch."""
 
 
 def mix(a: Surface, b: Surface) -> Surface:

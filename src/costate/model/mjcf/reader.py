@@ -23,18 +23,18 @@ from costate.model.joint import Joint
 from costate.model.mjcf.actuator import read_actuators
 from costate.model.mjcf.contact import listed_geoms, read_excluded, read_listed
 from costate.model.mjcf.equality import read_constraints
+from costate.model.mjcf.flags import follow_flags
 from costate.model.mjcf.geom import read_geoms, softness
+from costate.model.mjcf.option import read_drag, read_physics
 from costate.model.mjcf.tendon import read_tendons
 from costate.model.model import Inertia, Link, Model
 from costate.model.rotation import about_axis, from_wxyz
-from costate.model.surface import Bounds, Physics
+from costate.model.surface import Bounds
 from costate.model.transform import Transform
 from costate.model.tree import note_massless
 
 # mjtJoint -> our kind. Plain integers: since MuJoCo 3.12 its enums no longer compare equal to the arrays' integers.
 _KINDS = {0: "floating", 1: "spherical", 2: "prismatic", 3: "revolute"}
-_CONES = {0: "pyramidal", 1: "elliptic"}
-_INTEGRATORS = {0: "Euler", 1: "RK4", 2: "implicit", 3: "implicitfast"}
 _FINITE = (
     *(
         "gravity",
@@ -67,6 +67,7 @@ def read_mjcf(path: str | Path, floating_base: bool | None = None) -> Model:
         root.fail("is not MJCF; the root element of an MJCF file is <mujoco>")
     mj = _compile(path)
     assumed = Assumptions(str(path))
+    follow_flags(mj, assumed)
     links, joints = _links_and_joints(mj, assumed)
     _note_left_out(mj, assumed)
     note_massless(links, joints, assumed)
@@ -78,7 +79,7 @@ def read_mjcf(path: str | Path, floating_base: bool | None = None) -> Model:
         gravity=np.array(mj.opt.gravity),
         source=str(path),
         actuators=read_actuators(mj, joint, assumed),
-        physics=_physics(mj, assumed),
+        physics=read_physics(mj, assumed),
         constraints=read_constraints(mj, names(mj), joint, assumed),
         tendons=read_tendons(mj, joint, assumed),
         listed=read_listed(mj, assumed),
@@ -117,7 +118,8 @@ def _links_and_joints(mj: Any, assumed: Assumptions) -> tuple[tuple[Link, ...], 
         for joint in _body_joints(mj, b, called[b], called[mj.body_parentid[b]], assumed):
             joints.append(joint)
             links.append(Link(joint.child))
-        links[-1] = Link(called[b], _inertia(mj, b), *read_geoms(mj, b, listed, assumed))
+        shapes, carried = read_geoms(mj, b, listed, assumed), float(mj.body_gravcomp[b])
+        links[-1] = Link(called[b], _inertia(mj, b), *shapes, read_drag(mj, b), carried)
     return tuple(links), tuple(joints)
 
 
@@ -199,16 +201,6 @@ def _home(mj: Any) -> Array:
         q = mj.qpos0[start : start + {"floating": 7, "spherical": 4}.get(kind, 1)]
         parts.append(q if len(q) == 1 else np.concatenate([q[:-4], q[-3:], q[-4:-3]]))
     return np.concatenate([np.zeros(0), *parts])
-
-
-def _physics(mj: Any, assumed: Assumptions) -> Physics:
-    option = mj.opt
-    integrator = _INTEGRATORS.get(int(option.integrator), "other")
-    if integrator == "implicit":
-        assumed.note("an integrator in place of which Newton takes implicitfast", integrator)
-    if integrator == "other":
-        assumed.note("an integrator in place of which Newton takes Euler", f"number {int(option.integrator)}")
-    return Physics(_CONES[int(option.cone)], float(option.impratio), float(option.timestep), integrator)
 
 
 def _note_left_out(mj: Any, assumed: Assumptions) -> None:

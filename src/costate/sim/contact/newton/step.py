@@ -22,6 +22,7 @@ from costate.sim.contact.model import substep_inputs
 from costate.sim.contact.newton.problem import Data, Problem, make_problem
 from costate.sim.contact.newton.rows import blocks
 from costate.sim.contact.newton.solve import Solver, derivatives
+from costate.sim.forces.surroundings import drag_damping, wrenches
 from costate.sim.forces.tendons import resistance, tendon_forces
 from costate.sim.forces.torques import actuate, actuator_damping
 from costate.sim.integrate.advance import advance, turning
@@ -73,7 +74,7 @@ def problem_of(s: Symbols, options: Newton) -> tuple[Data, Problem]:
     model = s.setup.scene.model
     M = crba(model, s.params, s.q)
     passive = Passive(friction=not options.joint_friction)
-    bias = rnea(model, s.params, s.q, s.v, SX(model.nv, 1), s.wrenches, passive)
+    bias = rnea(model, s.params, s.q, s.v, SX(model.nv, 1), wrenches(s, s.q, s.v), passive)
     bias = bias - tendon_forces(s, s.q, s.v, not options.joint_friction)
     # Accelerations are those in axes that stand still, see advance.py.
     f = actuate(s, s.q, s.v, s.u, M, bias) - bias + M @ turning(model, s.v)
@@ -96,13 +97,14 @@ def _finish(s: Symbols, problem: Problem, options: Newton) -> ca.Function:
 
 def _damping(s: Symbols, options: Newton) -> SX | None:
     """Return the damping that the step is implicit in, (nv, nv): Euler's method in that of joints; "implicit" also in that of
-    tendons and actuators (MuJoCo's implicitfast)."""
+    tendons, actuators and fluids (MuJoCo's implicitfast)."""
     setup = s.setup
     own = per_velocity(s, "damping")
     none = own.is_constant() and ca.norm_inf(ca.DM(own)) == 0
     total = SX(setup.nv, setup.nv) if none else ca.diag(own)
     if setup.method.implicit:
         total = total + resistance(s, s.q)[0] + actuator_damping(s, s.q, s.v, s.u)
+        total = total + drag_damping(s, s.q, s.v)
     elif not options.implicit_damping:
         return None
     return total if total.nnz() else None
