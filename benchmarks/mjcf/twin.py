@@ -35,7 +35,7 @@ class Twin:
     model: mujoco.MjModel
     data: mujoco.MjData
     lacks: tuple[str, ...]
-    """What reading the file warned of."""
+    """Warnings of the reader."""
 
     @staticmethod
     def of(path: Path) -> Twin:

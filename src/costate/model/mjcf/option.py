@@ -22,8 +22,6 @@ def read_physics(mj: Any, assumed: Assumptions) -> Physics:
     """Return the settings of the simulation."""
     option = mj.opt
     integrator = _INTEGRATORS.get(int(option.integrator), "other")
-    if integrator == "implicit":
-        assumed.note("an integrator in place of which Newton takes implicitfast", integrator)
     if integrator == "other":
         assumed.note("an integrator in place of which Newton takes Euler", f"number {int(option.integrator)}")
     if option.noslip_iterations:
@@ -34,6 +32,7 @@ def read_physics(mj: Any, assumed: Assumptions) -> Physics:
         timestep=float(option.timestep),
         integrator=integrator,
         implicit_damping=not is_off(mj, "eulerdamp"),
+        implicit_coriolis=integrator == "implicit",
         neighbours_touch=is_off(mj, "filterparent"),
     )
 

@@ -155,10 +155,6 @@ def _joint(mj: Any, j: int, kind: str, parent: str, child: str, origin: Transfor
     name, dof = _joint_name(mj, j), int(mj.jnt_dofadr[j])
     scalar = kind in ("revolute", "prismatic")
     lower, upper = mj.jnt_range[j] if scalar and mj.jnt_limited[j] else (-np.inf, np.inf)
-    if mj.jnt_limited[j] and not scalar:
-        assumed.note("angle limits of ball joints, left out", name)
-    if mj.jnt_stiffness[j] and not scalar:
-        assumed.note("springs of ball and free joints, left out", name)
     if hasattr(mj, "dof_dampingpoly") and (np.any(mj.dof_dampingpoly[dof]) or np.any(mj.jnt_stiffnesspoly[j])):
         assumed.note("nonlinear dampers and springs, of which only the linear part is kept", name)
     return Joint(
@@ -174,8 +170,10 @@ def _joint(mj: Any, j: int, kind: str, parent: str, child: str, origin: Transfor
         damping=float(mj.dof_damping[dof]),
         friction=float(mj.dof_frictionloss[dof]),
         armature=float(mj.dof_armature[dof]),
-        stiffness=float(mj.jnt_stiffness[j]) if scalar else 0.0,
+        stiffness=float(mj.jnt_stiffness[j]),
         rest=float(mj.qpos_spring[mj.jnt_qposadr[j]]) if scalar else 0.0,
+        rest_at=_coordinates(mj, j, mj.qpos_spring) if mj.jnt_stiffness[j] and not scalar else None,
+        max_angle=float(mj.jnt_range[j].max()) if kind == "spherical" and mj.jnt_limited[j] else np.inf,
         bounds=Bounds(
             softness(mj.jnt_solref[j], mj.jnt_solimp[j]),
             softness(mj.dof_solref[dof], mj.dof_solimp[dof]),
@@ -194,13 +192,15 @@ def _inertia(mj: Any, b: int) -> Inertia:
 
 
 def _home(mj: Any) -> Array:
-    """Return MuJoCo's reference configuration, with quaternions as x, y, z, w."""
-    parts = []
-    for j in range(mj.njnt):
-        kind, start = _KINDS[int(mj.jnt_type[j])], int(mj.jnt_qposadr[j])
-        q = mj.qpos0[start : start + {"floating": 7, "spherical": 4}.get(kind, 1)]
-        parts.append(q if len(q) == 1 else np.concatenate([q[:-4], q[-3:], q[-4:-3]]))
-    return np.concatenate([np.zeros(0), *parts])
+    """Return MuJoCo's reference configuration."""
+    return np.concatenate([np.zeros(0), *(_coordinates(mj, j, mj.qpos0) for j in range(mj.njnt))])
+
+
+def _coordinates(mj: Any, j: int, qpos: Array) -> Array:
+    """Return the coordinates of a joint among all, with a quaternion as x, y, z, w."""
+    kind, start = _KINDS[int(mj.jnt_type[j])], int(mj.jnt_qposadr[j])
+    q = np.array(qpos[start : start + {"floating": 7, "spherical": 4}.get(kind, 1)])
+    return q if len(q) == 1 else np.concatenate([q[:-4], q[-3:], q[-4:-3]])
 
 
 def _note_left_out(mj: Any, assumed: Assumptions) -> None:

@@ -62,6 +62,9 @@ class Newton(ContactModel):
     implicit_damping: bool | None = None
     """True to advance velocities implicitly in joint damping, as MuJoCo's Euler method does; None: what the robots' MJCF says, else
     True."""
+    implicit_coriolis: bool | None = None
+    """True if the integrator "implicit" is implicit in Coriolis forces, too (MuJoCo's implicit); False: only in those of single
+    free bodies (its implicitfast); None: what the robots' MJCF says, else False."""
 
     integrators: ClassVar[tuple[str, ...]] = ("semi_implicit", "implicit", "rk4")
     parameters: ClassVar[tuple[str, ...]] = ("friction",)
@@ -106,7 +109,7 @@ class Newton(ContactModel):
         """Return the model with what was left open taken from the robots' files."""
         told = [r.model.physics for r in setup.scene.robots.values() if r.model.physics is not None]
         own: dict[str, Any] = {}
-        for name in ("cone", "impratio", "implicit_damping"):
+        for name in ("cone", "impratio", "implicit_damping", "implicit_coriolis"):
             if getattr(self, name) is None:
                 found = _agreed({getattr(t, name) for t in told}, name, f"Newton({name}=...)")
                 own[name] = getattr(Physics(), name) if found is None else found
