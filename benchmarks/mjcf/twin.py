@@ -43,6 +43,7 @@ class Twin:
         option = model.opt
         option.solver, option.tolerance, option.iterations = NEWTON, 0.0, 200
         option.ls_iterations, option.ls_tolerance = 100, 1e-12
+        option.ccd_tolerance, option.ccd_iterations = 1e-14, 500
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
             robot = cs.load_robot(path)
