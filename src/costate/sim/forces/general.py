@@ -144,7 +144,8 @@ class General(Explicit):
         if not slope.nnz():
             return 0.0
         force, slope = ca.substitute([force, slope], [rate], [speed])
-        force = force if part is None else part * force
+        if part is not None:
+            force, slope = part * force, slope * (part == 1)
         for bound, inside in zip(self.forces, (force > self.forces[0], force < self.forces[1]), strict=True):
             slope = slope * inside if np.isfinite(bound) else slope
         return -slope

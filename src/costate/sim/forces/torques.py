@@ -11,6 +11,7 @@ says.
 from __future__ import annotations
 
 import casadi as ca
+import numpy as np
 from casadi import SX
 
 from costate.physics import Parameters
@@ -27,15 +28,8 @@ from costate.sim.setup import Drive, Setup, Symbols
 def actuate(s: Symbols, q: SX, v: SX, u: SX, M: SX, bias: SX) -> SX:
     """Return the generalised forces of all actuators, (nv,). M: mass matrix; bias: forces that oppose them."""
     setup, dt, c = s.setup, s.setup.dt, s.at(q)
-    torque = SX.zeros(setup.nv)
-    servos: list[tuple[Drive, Servo, SX]] = []
-    parts = _parts(s, q, v, u)
-    for k, d in enumerate(setup.drives):
-        if isinstance(d.actuator, Explicit):
-            force = _force(s, c, v, u, k, parts.get(k))
-            torque = d.length.add(c, torque, _limited(d, force))
-        elif isinstance(d.actuator, Servo):
-            servos.append((d, d.actuator, u[k]))
+    torque = _explicit(s, c, v, u)
+    servos = [(d, d.actuator, u[k]) for k, d in enumerate(setup.drives) if isinstance(d.actuator, Servo)]
     if not servos:
         return _shared(setup, torque)
     pull, resist, K = SX.zeros(setup.nv), SX.zeros(setup.nv), SX(setup.nv, setup.nv)
@@ -59,21 +53,36 @@ def actuate(s: Symbols, q: SX, v: SX, u: SX, M: SX, bias: SX) -> SX:
 
 
 def actuator_damping(s: Symbols, q: SX, v: SX, u: SX) -> SX:
-    """Return how much explicit actuators resist velocities, (nv, nv)."""
+    """Return how much explicit actuators resist velocities where no bound holds their force, (nv, nv)."""
     total, c = SX(s.setup.nv, s.setup.nv), s.at(q)
-    parts = _parts(s, q, v, u)
+    parts, bounds = _parts(s, c, v, u), {x.v: x for x in s.setup.shares if x.v is not None}
+    torque = _explicit(s, c, v, u) if bounds else SX(0)
+    joints = {j.name for j in s.setup.scene.model.joints}
     for k, d in enumerate(s.setup.drives):
         if not isinstance(d.actuator, Explicit):
             continue
         signal, x, speed = _signal(s, u, k), d.length.of(c), d.length.rate(c, v)
-        if isinstance(d.actuator, General):
-            damping = SX(d.actuator.resistance(signal, x, speed, parts.get(k)))
-        else:
-            damping = SX(d.actuator.resistance(signal, x, speed))
-        if not damping.is_zero():
-            J = d.length.row(c)
-            total = total + damping * (J.T @ J)
+        more = {"part": parts[k]} if k in parts and isinstance(d.actuator, General) else {}
+        damping = SX(d.actuator.resistance(signal, x, speed, **more))
+        if damping.is_zero():
+            continue
+        if np.isfinite(d.limit):
+            damping = damping * (ca.fabs(_force(s, c, v, u, k, None)) < d.limit)
+        if isinstance(d.length, Sum) and d.joint in joints and d.v in bounds:
+            bound = bounds[d.v]
+            damping = damping * ca.logic_and(torque[d.v] > bound.low, torque[d.v] < bound.high)
+        J = d.length.row(c)
+        total = total + damping * (J.T @ J)
     return total
+
+
+def _explicit(s: Symbols, c: Configuration, v: SX, u: SX) -> SX:
+    """Return the generalised forces of all explicit actuators, before bounds on several of them, (nv,)."""
+    torque, parts = SX.zeros(s.setup.nv), _parts(s, c, v, u)
+    for k, d in enumerate(s.setup.drives):
+        if isinstance(d.actuator, Explicit):
+            torque = d.length.add(c, torque, _limited(d, _force(s, c, v, u, k, parts.get(k))))
+    return torque
 
 
 def _force(s: Symbols, c: Configuration, v: SX, u: SX, k: int, part: SX | None) -> SX:
@@ -94,10 +103,9 @@ def _signal(s: Symbols, u: SX, k: int) -> SX:
     return d.actuator.signal(u[k], s.act[d.activation] if d.activation is not None else SX(0), s.setup.dt)
 
 
-def _parts(s: Symbols, q: SX, v: SX, u: SX) -> dict[int, SX]:
+def _parts(s: Symbols, c: Configuration, v: SX, u: SX) -> dict[int, SX]:
     """Return the part of their forces that drives keep where those of a tendon are too large together."""
     found: dict[int, SX] = {}
-    c = s.at(q)
     for share in s.setup.shares:
         total = SX(0)
         for k in share.drives:

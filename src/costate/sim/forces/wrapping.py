@@ -16,7 +16,7 @@ from costate.physics.algebra.spatial import cross
 from costate.physics.tree import Pose
 
 TINY = 1e-15
-ITERATIONS, TOLERANCE, START = 20, 1e-6, 1 - 1e-7
+ITERATIONS, TOLERANCE, START = 20, 1e-12, 1 - 1e-7
 """Iterations, tolerance [rad] and start of Newton's method for a cable inside of a circle."""
 
 
@@ -74,63 +74,44 @@ def _to_circle(s: SX, x: SX, y: SX, radius: float) -> SX:
 
 
 def _around(d: SX, e: SX, side: SX | None, radius: float) -> Touch:
-    """Return the touch of a cable that runs around the outside of a circle at the origin."""
+    """Return the touch of a cable that runs around the outside of a circle at the origin.
+
+    It takes the short way, and only where the straight line would cut the circle; or the long way, if the side lies between the
+    directions opposite to d and e.
+    """
     r2, d2, e2 = radius**2, ca.dot(d, d), ca.dot(e, e)
     outside = ca.logic_and(d2 >= r2, e2 >= r2)
     way = e - d
     apart = ca.dot(way, way) > TINY
     part = ca.fmin(ca.fmax(-ca.dot(way, d) / ca.if_else(apart, ca.dot(way, way), 1), 0), 1)
     nearest = d + part * way
-    clear = ca.dot(nearest, nearest) > r2
+    wraps, turn = ca.dot(nearest, nearest) <= r2, _turn(d, e)
+    clockwise = turn < 0
     if side is not None:
-        clear = ca.logic_and(clear, ca.dot(side, nearest) >= 0)
-    tangent_d, tangent_e = (ca.sqrt(ca.if_else(x2 > r2, x2 - r2, TINY)) for x2 in (d2, e2))
-    choices = [_tangents(d, e, sign, radius, tangent_d, tangent_e) for sign in (1, -1)]
-    goods = [_goodness(a, b, side) for a, b in choices]
-    crossed = [_intersect(d, a, e, b) for a, b in choices]
-    scores = [ca.if_else(c, -10000, good) for c, good in zip(crossed, goods, strict=True)]
-    is_first = scores[0] > scores[1]
-    lengths = [_arc(a, b, k, radius) for k, (a, b) in enumerate(choices)]
-    chosen = [ca.if_else(is_first, x, y) for x, y in zip(*choices, strict=True)]
-    free = ca.logic_not(ca.if_else(is_first, *crossed))
-    wraps = ca.logic_and(ca.logic_and(outside, apart), ca.logic_and(ca.logic_not(clear), free))
-    return Touch(wraps, *chosen, ca.if_else(is_first, *lengths))
+        long = ca.logic_and(_turn(side, e) * turn < 0, _turn(d, side) * turn < 0)
+        wraps = ca.logic_or(wraps, long)
+        clockwise = ca.if_else(long, turn > 0, clockwise)
+    lengths = [ca.sqrt(ca.if_else(x2 > r2, x2 - r2, TINY)) for x2 in (d2, e2)]
+    sign = ca.if_else(clockwise, 1, -1)
+    a, b = _tangent(d, sign * lengths[0], radius), _tangent(e, -sign * lengths[1], radius)
+    return Touch(ca.logic_and(ca.logic_and(outside, apart), wraps), a, b, _arc(a, b, sign, radius))
 
 
-def _tangents(d: SX, e: SX, sign: int, radius: float, tangent_d: SX, tangent_e: SX) -> tuple[SX, SX]:
-    """Return where the tangents from d and e touch, for one of the two ways around."""
-    found = []
-    for x, length, turn in ((d, tangent_d, sign), (e, tangent_e, -sign)):
-        across = ca.vertcat(x[1], -x[0])
-        x2 = ca.dot(x, x)
-        found.append((x * radius**2 + turn * radius * length * across) / ca.if_else(x2 > TINY, x2, 1))
-    return found[0], found[1]
+def _turn(a: SX, b: SX) -> SX:
+    """Return a x b, positive where b lies to the left of a."""
+    return a[0] * b[1] - a[1] * b[0]
 
 
-def _goodness(a: SX, b: SX, side: SX | None) -> SX:
-    """Return how good a way is: near to the side, or short."""
-    if side is None:
-        return -ca.dot(a - b, a - b)
-    return ca.dot(a + b, side) / _norm(a + b)
+def _tangent(x: SX, length: SX, radius: float) -> SX:
+    """Return where a tangent from x touches: to its right (seen from the origin) where the length is positive."""
+    x2 = ca.dot(x, x)
+    return (x * radius**2 + radius * length * ca.vertcat(x[1], -x[0])) / ca.if_else(x2 > TINY, x2, 1)
 
 
-def _intersect(a: SX, b: SX, c: SX, d: SX) -> SX:
-    """Return whether the line from a to b crosses that from c to d."""
-    u, v, w = b - a, d - c, a - c
-    det = v[1] * u[0] - v[0] * u[1]
-    parallel = ca.fabs(det) < TINY
-    safe = ca.if_else(parallel, 1, det)
-    s, t = (v[0] * w[1] - v[1] * w[0]) / safe, (u[0] * w[1] - u[1] * w[0]) / safe
-    inside = [ca.logic_and(x >= 0, x <= 1) for x in (s, t)]
-    return ca.logic_and(ca.logic_not(parallel), ca.logic_and(*inside))
-
-
-def _arc(a: SX, b: SX, which: int, radius: float) -> SX:
-    """Return the length of the circle from a to b, on the way number 0 or 1."""
+def _arc(a: SX, b: SX, sign: SX, radius: float) -> SX:
+    """Return the length of the circle from a to b, clockwise if the sign is 1."""
     # An angle by atan2 has derivatives where an arc cosine has none: at zero and at half a turn.
-    turned = a[1] * b[0] - a[0] * b[1]
-    straight = ca.dot(a, b)
-    angle = ca.atan2(turned if which == 0 else -turned, straight)
+    angle = ca.atan2(-sign * _turn(a, b), ca.dot(a, b))
     return radius * ca.if_else(angle < 0, angle + 2 * ca.pi, angle)
 
 
