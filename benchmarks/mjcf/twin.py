@@ -60,7 +60,7 @@ class Twin:
         return Twin(world, model, mujoco.MjData(model), lacks)
 
     def starts(self, count: int, seed: int = 0) -> np.ndarray:
-        """Return disturbed states of MuJoCo, (count, nq + nv): qpos0 or a keyframe, joints moved by up to a tenth of their range or
+        """Return disturbed states of MuJoCo, (count, nq + nv + na): qpos0 or a keyframe, joints moved by up to a tenth of their range or
         0.1, velocities of 0.3, then some steps under random controls, so that shapes do not overlap deeply."""
         random = np.random.default_rng(seed)
         return np.array([self._start(random) for _ in range(count)])
@@ -78,7 +78,7 @@ class Twin:
             d.ctrl[:] = self.controls(random)
             mujoco.mj_step(m, d)
         mujoco.mj_normalizeQuat(m, d.qpos)
-        return np.concatenate([d.qpos, d.qvel])
+        return np.concatenate([d.qpos, d.qvel, d.act])
 
     def controls(self, random: np.random.Generator) -> np.ndarray:
         m = self.model
@@ -87,19 +87,19 @@ class Twin:
         return random.uniform(low, high) if m.nu else np.zeros(0)
 
     def theirs(self, start: np.ndarray, controls: np.ndarray) -> np.ndarray:
-        """Return MuJoCo's states (t + 1, nq + nv) under controls (t, nu)."""
+        """Return MuJoCo's states (t + 1, nq + nv + na) under controls (t, nu)."""
         m, d = self.model, self.data
         mujoco.mj_resetData(m, d)
-        d.qpos[:], d.qvel[:] = start[: m.nq], start[m.nq :]
+        d.qpos[:], d.qvel[:], d.act[:] = np.split(start, [m.nq, m.nq + m.nv])
         found = [start]
         for u in controls:
             d.ctrl[:] = u
             mujoco.mj_step(m, d)
-            found.append(np.concatenate([d.qpos, d.qvel]))
+            found.append(np.concatenate([d.qpos, d.qvel, d.act]))
         return np.array(found)
 
     def ours(self, starts: np.ndarray, controls: np.ndarray) -> np.ndarray:
-        """Return our states (t + 1, n, nx) from MuJoCo's states (n, nq + nv) under controls (t, n, nu)."""
+        """Return our states (t + 1, n, nx) from MuJoCo's states (n, nq + nv + na) under controls (t, n, nu)."""
         return self.world.rollout(torch.as_tensor(self.to_ours(starts)), torch.as_tensor(controls)).numpy()
 
     def to_ours(self, x: np.ndarray) -> np.ndarray:
@@ -118,8 +118,8 @@ class Twin:
         return np.concatenate([q, v], -1)
 
     def errors(self, ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
-        """Return the largest difference of positions and velocities, each relative to the largest one there (or to 1), over all
-        steps, (n,). ours: (t, n, nx), theirs: MuJoCo's (t, n, nq + nv)."""
+        """Return the largest difference of positions, and of velocities and activations, each relative to the largest one there (or to 1), over all
+        steps, (n,). ours: (t, n, nx), theirs: MuJoCo's (t, n, nq + nv + na)."""
         m, other = self.model, self.to_ours(theirs)
         for j in range(m.njnt):
             if (kind := int(m.jnt_type[j])) in (FREE, BALL):

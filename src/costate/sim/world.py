@@ -13,7 +13,7 @@ from costate.core.fork import cached_property
 from costate.kernel import Kernel
 from costate.model import Transform
 from costate.model.constraint import Constraint
-from costate.model.tendon import FixedTendon
+from costate.model.tendon import Tendon
 from costate.physics.integrate import neutral
 from costate.robot import Robot
 from costate.sim.arguments import (
@@ -30,7 +30,7 @@ from costate.sim.contact.detect import Contact
 from costate.sim.contact.model import ContactModel
 from costate.sim.contacts import Contacts
 from costate.sim.divergence import SimulationError, check_states
-from costate.sim.forces.drives import Actuators, drives, with_rotors
+from costate.sim.forces.drives import Actuators, drives, shares, with_rotors
 from costate.sim.forces.equality import resolve
 from costate.sim.forces.tendons import resolve_tendons
 from costate.sim.inputs import Inputs, Params, Wrenches
@@ -71,7 +71,7 @@ class World:
         self_collision: True, or names of robots whose own links may touch.
         collide: Rule (link, link) -> whether they may touch, or the pairs of names that may, and no others.
         constraints: Weld, Connect, Couple, Distance: equality constraints, in addition to those of the robots' files.
-        tendons: FixedTendon: lengths over joints, in addition to those of the robots' files.
+        tendons: FixedTendon over joints, SpatialTendon through space, in addition to those of the robots' files.
         parameters: Further inputs of every step, given as params=: "friction", "restitution", "mass:LINK", "size:SHAPE", ...
         check: Raise an error when a state is not finite or diverges.
     """
@@ -93,7 +93,7 @@ class World:
         parameters: Sequence[str] = (),
         check: bool = True,
         constraints: Sequence[Constraint] = (),
-        tendons: Sequence[FixedTendon] = (),
+        tendons: Sequence[Tendon] = (),
     ):
         check_robots(robots)
         check_actuators(actuators)
@@ -109,11 +109,12 @@ class World:
         scene = make_scene(named, poses or {}, bodies, scenery, world_gravity(named, gravity), self_collision, collide)
         self.dt, self.check = dt, check
         cables = resolve_tendons(scene.model, (*scene.model.tendons, *tendons))
-        own = tuple(drives(scene.model, {name: r.model for name, r in named.items()}, cables, actuators))
+        own = tuple(drives(scene.model, named, cables, actuators))
         scene = replace(scene, model=with_rotors(scene.model, own))
         self.setup = Setup(scene, own, model, integrator, dt / substeps, substeps, tuple(parameters))
         ties = resolve(scene.model, (*scene.model.constraints, *constraints), cables)
-        self.setup = replace(self.setup, constraints=ties, tendons=cables)
+        limits = shares(scene.model, cables, actuators)
+        self.setup = replace(self.setup, constraints=ties, tendons=cables, shares=limits)
         if isinstance(parameters, str):
             raise TypeError(f"parameters is the name '{parameters}'; expected a list of names: ['{parameters}']")
         for p in parameters:
@@ -142,8 +143,18 @@ class World:
 
     @property
     def nx(self) -> int:
-        """Size of a state: all q, then all v."""
+        """Size of a state: all q, then all v, then the activations of actuators that have one."""
         return self.setup.nx
+
+    @property
+    def na(self) -> int:
+        """Number of activations of actuators."""
+        return self.setup.na
+
+    @property
+    def ndx(self) -> int:
+        """Size of a change of a state in the tangent space: nv, nv and na numbers."""
+        return self.setup.ndx
 
     @property
     def nu(self) -> int:
@@ -176,10 +187,10 @@ class World:
         return slice(q, q + nq), slice(v, v + nv)
 
     def initial_state(self, batch: int | Sequence[int] | None = None, dtype: torch.dtype = torch.float64) -> Tensor:
-        """Return a state with robots at home, bodies at their poses, all at rest, shape (*batch, nx)."""
+        """Return a state with robots at home, bodies at their poses, all at rest and not activated, shape (*batch, nx)."""
         model = self.setup.scene.model
         q = neutral(model) if model.home is None else model.home
-        state = torch.cat([torch.tensor(q, dtype=dtype), torch.zeros(self.nv, dtype=dtype)])
+        state = torch.cat([torch.tensor(q, dtype=dtype), torch.zeros(self.nv + self.na, dtype=dtype)])
         if isinstance(batch, float):
             raise TypeError(f"batch is {batch}; expected a whole number, or several")
         shape = () if batch is None else (batch,) if isinstance(batch, int) else tuple(batch)
@@ -266,15 +277,15 @@ class World:
     def linearize(
         self, state: Tensor, control: Tensor | None = None, params: Params = None, wrenches: Wrenches = None
     ) -> tuple[Tensor, Tensor]:
-        """Return A (..., 2nv, 2nv) and B (..., 2nv, nu) of the step in the tangent space: d x' = A d x + B d u."""
+        """Return A (..., ndx, ndx) and B (..., ndx, nu) of the step in the tangent space: d x' = A d x + B d u."""
         after = self.step(state, control, params, wrenches)
         setup = self._inputs.setup_for(wrenches)
         kernel = self._kernel("linearize", setup, linearization_kernel)
-        zero = torch.zeros(2 * self.nv + self.nu, dtype=state.dtype)
+        zero = torch.zeros(self.ndx + self.nu, dtype=state.dtype)
         inputs = [*self._arguments(state, control, params, wrenches), after, zero]
         names = [s.name for s in kernel.signature.inputs]
         J = kernel.jacobian("change", "delta")(**dict(zip(names, inputs, strict=True)))
-        return J[..., : 2 * self.nv], J[..., 2 * self.nv :]
+        return J[..., : self.ndx], J[..., self.ndx :]
 
     # --- looking --------------------------------------------------------------------------------------------------
 

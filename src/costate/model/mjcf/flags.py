@@ -20,8 +20,6 @@ _ZEROED: dict[str, tuple[str, ...]] = {
     "spring": ("jnt_stiffness", "tendon_stiffness"),
     "damper": ("dof_damping", "tendon_damping"),
     "gravity": ("gravity",),
-    "clampctrl": ("actuator_ctrllimited",),
-    "actuation": ("actuator_gear",),
 }
 """Flag -> fields of the compiled model that are zero without it."""
 _CONSTRAINTS = ("equality", "frictionloss", "limit", "contact")
@@ -29,8 +27,8 @@ _WITHOUT_EFFECT = ("warmstart", "sensor", "midphase", "autoreset", "island", "en
 """Flags that do not change the motion, or only the way to find it."""
 _OF_SEARCH = ("nativeccd", "multiccd")
 """Flags of the search for contact points, which is our own in any case."""
-_FOLLOWED = ("filterparent", "eulerdamp")
-"""Flags that are settings of the model (`Physics`)."""
+_FOLLOWED = ("filterparent", "eulerdamp", "clampctrl", "actuation")
+"""Flags that are settings of the model (`Physics`), or of its actuators."""
 _SWITCHED_ON = ("override",)
 
 
@@ -55,7 +53,6 @@ def follow_flags(mj: Any, assumed: Assumptions) -> None:
     if {"spring", "damper"} <= off:  # without both there are no passive forces at all
         mj.opt.density = mj.opt.viscosity = 0.0
         mj.body_gravcomp[:] = 0
-    _silence_groups(mj)
     if is_on(mj, "override"):
         _override(mj)
     known = {*_ZEROED, *_WITHOUT_EFFECT, *_OF_SEARCH, *_FOLLOWED, "constraint", "passive"}
@@ -74,13 +71,6 @@ def _bits(enum: str, prefix: str) -> dict[str, int]:
 
     kind = getattr(mujoco, enum)
     return {n.removeprefix(prefix).lower(): int(getattr(kind, n)) for n in dir(kind) if n.startswith(prefix)}
-
-
-def _silence_groups(mj: Any) -> None:
-    """Take away the force of actuators in groups that are switched off."""
-    for a, group in enumerate(mj.actuator_group):
-        if 0 <= group < 31 and int(mj.opt.disableactuator) >> int(group) & 1:
-            mj.actuator_gear[a] = 0
 
 
 def _override(mj: Any) -> None:

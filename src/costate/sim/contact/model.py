@@ -5,7 +5,8 @@ another subclass of `ContactModel`, given as World(contact=...). It must build t
 
     (x, carry, u, parameters, wrenches) -> (x', carry', impulses, residual)
 
-x          state (nx)
+x          state (nx): positions, velocities, activations of actuators
+x'         positions and velocities after the substep (nq + nv); the world adds the activations (activate.py)
 carry      what a substep hands on to the next one of the same step, such as impulses to start from; it is zero at the first
            substep, and may have size 0
 u          controls (nu); parameters and wrenches follow, each as an input of its own, in the order of Symbols.inputs

@@ -15,7 +15,7 @@ from costate.physics.jacobian import point_jacobian
 from costate.physics.kinematics import body_poses
 from costate.physics.tree import ROOT
 from costate.sim.contact.detect import Contact
-from costate.sim.forces.tendons import Length
+from costate.sim.forces.lengths import Length, Sum
 from costate.sim.setup import Symbols
 
 
@@ -72,16 +72,17 @@ def relative_jacobian(s: Symbols, bodies: list, t: Contact) -> SX:
 def limit_rows(s: Symbols, q: SX, both: Collection[str] = ()) -> list[Row]:
     """Return one row per limited joint or tendon, for whichever limit is nearer. both: those that get a row for each limit."""
     model = s.setup.scene.model
-    lengths = [
-        (j.name, Length(((iq, iv, 1.0),)), float(j.lower[0]), float(j.upper[0]))
+    lengths: list[tuple[str, Length, float, float]] = [
+        (j.name, Sum(((iq, iv, 1.0),)), float(j.lower[0]), float(j.upper[0]))
         for j, iq, iv in zip(model.joints, model.q_index, model.v_index, strict=True)
         if j.nv == 1
     ]
     lengths += [(t.name, t.length, t.given.lower, t.given.upper) for t in s.setup.tendons]
-    rows: list[Row] = []
+    at, rows = s.at(q), list[Row]()
     for name, x, low, high in lengths:
         spans = [(low, np.inf), (-np.inf, high)] if name in both else [(low, high)]
-        rows += [row for span in spans if (row := _limit_row(name, x.row(model.nv), x.of(q), *span)) is not None]
+        bounded = [span for span in spans if np.isfinite(span).any()]
+        rows += [_limit_row(name, x.row(at), x.of(at), *span) for span in bounded]
     return rows + _angle_rows(s, q)
 
 
@@ -101,14 +102,14 @@ def _angle_rows(s: Symbols, q: SX) -> list[Row]:
     return rows
 
 
-def _limit_row(name: str, J: SX, x: SX, low: float, high: float) -> Row | None:
+def _limit_row(name: str, J: SX, x: SX, low: float, high: float) -> Row:
     if np.isfinite(low) and np.isfinite(high):
         to_low = x - low < high - x
         sign = ca.if_else(to_low, 1, -1)
         return Row("limit", J * sign, ca.if_else(to_low, x - low, high - x), joint=name)
     if np.isfinite(low):
         return Row("limit", J, x - low, joint=name)
-    return Row("limit", -J, high - x, joint=name) if np.isfinite(high) else None
+    return Row("limit", -J, high - x, joint=name)
 
 
 def friction_rows(s: Symbols, dt: float) -> list[Row]:
@@ -125,5 +126,5 @@ def friction_rows(s: Symbols, dt: float) -> list[Row]:
     for t in s.setup.tendons:
         if t.given.friction:
             bound = SX(dt * t.given.friction)
-            rows.append(Row("friction", t.length.row(model.nv), SX(0), bound=bound, joint=t.name))
+            rows.append(Row("friction", t.length.row(s.at(s.q)), SX(0), bound=bound, joint=t.name))
     return rows

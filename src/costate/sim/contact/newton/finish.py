@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import casadi as ca
+import numpy as np
 from casadi import SX
 
 from costate.model import Model
@@ -60,9 +61,21 @@ def _damping(s: Symbols, options: Newton) -> SX | None:
     if setup.method.implicit:
         total = total + resistance(s, s.q)[0] + actuator_damping(s, s.q, s.v, s.u)
         total = total + drag_damping(s, s.q, s.v)
+        total = ca.project(total, _pattern(s)) if total.nnz() else total
     elif not options.implicit_damping:
         return None
     return total if total.nnz() else None
+
+
+def _pattern(s: Symbols) -> ca.Sparsity:
+    """Return the pattern (nv, nv) of coordinates of which one moves the other: MuJoCo's implicit steps leave out what tendons and
+    actuators couple besides."""
+    nv = s.setup.nv
+    here, chain = s.at(s.q), np.zeros((nv, nv), bool)
+    for body in s.tree.bodies:
+        own = slice(body.v_start, body.v_start + body.kind.nv)
+        chain[own, sorted(here.chain_of(body.parent)) + list(range(own.start, own.stop))] = True
+    return ca.sparsify(ca.DM((chain | chain.T).astype(float))).sparsity() if nv else ca.Sparsity(0, 0)
 
 
 def _coriolis(s: Symbols, options: Newton) -> SX | None:

@@ -136,12 +136,12 @@ def _bounds(rows: list[Row]) -> SX:
 def _finish(setup: Setup, problem: Problem) -> Callable[..., SX]:
     """Return the function (x, v_free, w, impulses, solutions of `more`, [rest]) -> next state. It advances velocities by the
     impulses, and positions by the time at which they came."""
-    nq = setup.nq
+    nq, nv = setup.nq, setup.nv
 
     def finish(x: SX, v_free: SX, w: SX, impulse: SX, *given: SX) -> SX:
         others, rest = dict(zip(problem.more, given, strict=False)), given[len(problem.more) :]
         W = SX(problem.W.sparsity(), w)
-        start, jump = (x[nq:], others["jump"]) if "jump" in others else (v_free, impulse)
+        start, jump = (x[nq : nq + nv], others["jump"]) if "jump" in others else (v_free, impulse)
         travelled = start + W @ (rest[0] * jump if rest else jump)
         if "push" in others:
             travelled = travelled + W @ others["push"]

@@ -117,9 +117,10 @@ class TreeStep(PairwiseStep):
 
     def finish(self, change: Var, mean: Var) -> Var:
         model, nq, dt, slots = self.setup.scene.model, self.setup.nq, self.setup.dt, self.trees.slots
+        nv = self.setup.nv
 
         def after(x: SX, free: SX, change: SX, mean: SX) -> SX:
-            travelled = (x[nq:] if self.explicit else free) + mean[slots]
+            travelled = (x[nq : nq + nv] if self.explicit else free) + mean[slots]
             return advance(model, x[:nq], travelled, free + change[slots], dt)
 
         return self.b.trace(after, self.args[0], self.velocity, change, mean)
