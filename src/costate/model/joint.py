@@ -77,6 +77,10 @@ class Joint:
     """Stiffness of a spring [N m/rad or N/m]: torque -stiffness * (q - rest)."""
     rest: float = 0.0
     """Rest position of the spring [rad or m]."""
+    rest_at: Array | None = None
+    """Coordinates at which the spring of a spherical or floating joint rests, (nq,); None: the neutral ones."""
+    max_angle: float = np.inf
+    """Largest angle of a spherical joint [rad]."""
     mimic: Mimic | None = None
     bounds: Bounds | None = None
     """Softness of its limits and friction, if the file gives it (MJCF)."""

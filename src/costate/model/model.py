@@ -24,6 +24,7 @@ import numpy as np
 from costate.core.arrays import Array
 from costate.core.names import unknown
 from costate.model.actuation import Actuator, GeneralActuator
+from costate.model.drag import Drag
 from costate.model.errors import ModelError
 from costate.model.joint import JOINT_SIZES, Joint, Mimic  # noqa: F401
 from costate.model.shape import SHAPE_SIZES, Shape  # noqa: F401
@@ -62,6 +63,10 @@ class Link:
     inertia: Inertia = field(default_factory=Inertia)
     visuals: tuple[Shape, ...] = ()
     collisions: tuple[Shape, ...] = ()
+    drag: Drag | None = None
+    """Resistance of a fluid. Worlds have it; functions of a robot alone do not."""
+    carried: float = 0.0
+    """Part of the weight that something carries (MJCF gravcomp). Worlds have it; functions of a robot alone do not."""
 
 
 @dataclass(frozen=True, eq=False)

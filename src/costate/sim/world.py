@@ -23,6 +23,7 @@ from costate.sim.arguments import (
     check_robots,
     check_tensor,
     named_robots,
+    world_gravity,
 )
 from costate.sim.contact.builtin import DEFAULT, contact_model
 from costate.sim.contact.detect import Contact
@@ -65,7 +66,7 @@ class World:
             None: with Newton that of the robots' MJCF, else "semi_implicit".
         substeps: Physics steps per control step.
         dt: Control step [s]; None: with Newton the timestep of the robots' MJCF times the substeps, else 0.01.
-        gravity: [m/s^2].
+        gravity: [m/s^2]; None: that of the robots, else (0, 0, -9.81).
         poses: Robot name -> pose of its root.
         self_collision: True, or names of robots whose own links may touch.
         collide: Rule (link, link) -> whether they may touch, or the pairs of names that may, and no others.
@@ -85,7 +86,7 @@ class World:
         integrator: str | None = None,
         substeps: int = 1,
         dt: float | None = None,
-        gravity: Sequence[float] = (0.0, 0.0, -9.81),
+        gravity: Sequence[float] | None = None,
         poses: Mapping[str, Transform] | None = None,
         self_collision: bool | Iterable[str] = False,
         collide: Collide | None = None,
@@ -105,7 +106,7 @@ class World:
         integrator = integrator or model.default_integrator(files) or "semi_implicit"
         check_options(integrator, substeps, dt)
         model.check(integrator)
-        scene = make_scene(named, poses or {}, bodies, scenery, gravity, self_collision, collide)
+        scene = make_scene(named, poses or {}, bodies, scenery, world_gravity(named, gravity), self_collision, collide)
         self.dt, self.check = dt, check
         cables = resolve_tendons(scene.model, (*scene.model.tendons, *tendons))
         own = tuple(drives(scene.model, named, cables, actuators))

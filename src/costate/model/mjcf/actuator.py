@@ -20,6 +20,7 @@ from costate.model.actuation import (
 )
 from costate.model.actuation.actuator import ALL, Span
 from costate.model.errors import Assumptions
+from costate.model.mjcf.flags import is_off
 from costate.model.mjcf.tendon import tendon_name
 from costate.model.rotation import from_wxyz
 from costate.model.transform import Transform
@@ -32,7 +33,6 @@ _ONE_COORDINATE = (2, 3)  # mjtJoint: slide, hinge
 _OVER_JOINTS = 1  # mjtWrap
 _NOT_KEPT = ("delay", "armature", "damping", "dampingpoly")
 """Attributes that newer versions of MuJoCo add."""
-_CLAMP_OFF, _ACTUATION_OFF = 1 << 8, 1 << 11  # mjtDisableBit
 _GROUPS = 31
 """Number of groups of actuators that can be switched off."""
 
@@ -128,7 +128,7 @@ def _general(mj: Any, a: int, name: str, links: Sequence[str], joint: Callable[[
 
 
 def _controls(mj: Any, a: int) -> Span:
-    limited = mj.actuator_ctrllimited[a] and not int(mj.opt.disableflags) & _CLAMP_OFF
+    limited = mj.actuator_ctrllimited[a] and not is_off(mj, "clampctrl")
     return _span(mj.actuator_ctrlrange[a]) if limited else ALL
 
 
@@ -137,7 +137,7 @@ def _span(values: Any) -> Span:
 
 
 def _is_off(mj: Any, a: int) -> bool:
-    if int(mj.opt.disableflags) & _ACTUATION_OFF:
+    if is_off(mj, "actuation"):
         return True
     group = int(mj.actuator_group[a])
     return 0 <= group < _GROUPS and bool(int(mj.opt.disableactuator) >> group & 1)

@@ -59,8 +59,12 @@ class Newton(ContactModel):
     """True to enforce position limits of joints."""
     joint_friction: bool = True
     """True if Coulomb friction of joints is a bound; else it is smooth."""
-    implicit_damping: bool = True
-    """True to advance velocities implicitly in joint damping, as MuJoCo's Euler method does."""
+    implicit_damping: bool | None = None
+    """True to advance velocities implicitly in joint damping, as MuJoCo's Euler method does; None: what the robots' MJCF says, else
+    True."""
+    implicit_coriolis: bool | None = None
+    """True if the integrator "implicit" is implicit in Coriolis forces, too (MuJoCo's implicit); False: only in those of single
+    free bodies (its implicitfast); None: what the robots' MJCF says, else False."""
 
     integrators: ClassVar[tuple[str, ...]] = ("semi_implicit", "implicit", "rk4")
     parameters: ClassVar[tuple[str, ...]] = ("friction",)
@@ -102,13 +106,14 @@ class Newton(ContactModel):
         return newton_substep(self.resolved(setup), setup)
 
     def resolved(self, setup: Setup) -> Newton:
-        """Return the model with cone and impratio from the robots' files, where they were left open."""
+        """Return the model with what was left open taken from the robots' files."""
         told = [r.model.physics for r in setup.scene.robots.values() if r.model.physics is not None]
-        for name in ("cone", "impratio"):
-            if getattr(self, name) is None and len({getattr(t, name) for t in told}) > 1:
-                raise ValueError(f"the robots' files differ in {name}: choose one with Newton({name}=...)")
-        cone = self.cone or (told[0].cone if told else "pyramidal")
-        return replace(self, cone=cone, impratio=self.impratio or (told[0].impratio if told else 1.0))
+        own: dict[str, Any] = {}
+        for name in ("cone", "impratio", "implicit_damping", "implicit_coriolis"):
+            if getattr(self, name) is None:
+                found = _agreed({getattr(t, name) for t in told}, name, f"Newton({name}=...)")
+                own[name] = getattr(Physics(), name) if found is None else found
+        return replace(self, **own)
 
 
 def _agreed(told: set[Any], what: str, choose: str) -> Any:
