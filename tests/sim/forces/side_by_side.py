@@ -28,11 +28,11 @@ class Pair:
     model: mujoco.MjModel
 
     @staticmethod
-    def of(xml: str, integrator: str = "Euler", warned: str = "error", **options) -> Pair:
-        """warned: what to do with warnings of the reader; an error says that something is left out."""
+    def of(xml: str, integrator: str = "Euler", **options) -> Pair:
+        """Nothing may be left out: warnings of the reader are errors."""
         xml = xml.replace("INTEGRATOR", integrator)
         with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
-            warnings.simplefilter(warned)
+            warnings.simplefilter("error")
             path = Path(folder) / "model.xml"
             path.write_text(xml)
             robot = cs.load_robot(path)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -28,6 +28,14 @@ class Configuration:
     q: SX
     contacts: Callable[[], Sequence[Contact]] = tuple
     """Contacts between the links, for forces that act along them."""
+
+    _known: dict[object, tuple[SX, SX]] = field(default_factory=dict)
+
+    def known(self, length: object, find: Callable[[Configuration], tuple[SX, SX]]) -> tuple[SX, SX]:
+        """Return a length and its Jacobian, found once: several forces may act along one."""
+        if length not in self._known:
+            self._known[length] = find(self)
+        return self._known[length]
 
     @cached_property
     def bodies(self) -> list[Pose]:

@@ -106,7 +106,9 @@ def _general(a: given.GeneralActuator) -> General:
 def _curve(a: given.GeneralActuator, kind: str, numbers: Sequence[float]) -> Curve:
     if kind == "muscle":
         return Curve(muscle=Muscle.of(numbers), lengths=a.lengths, ease=a.ease)
-    return Curve(*numbers[: {"none": 0, "fixed": 1, "affine": 3}[kind]])
+    count = {"none": 0, "fixed": 1, "affine": 3}[kind]
+    constant, by_length, by_velocity = (*numbers[:count], 0.0, 0.0, 0.0)[:3]
+    return Curve(constant, by_length, by_velocity)
 
 
 def _is_alone(model: Model, joint: str) -> bool:

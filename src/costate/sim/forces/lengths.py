@@ -89,18 +89,31 @@ class Geared(Length):
         return self.gear * self.length.row(c)
 
 
+class Found(Length):
+    """A length that is found together with its Jacobian, once for a configuration."""
+
+    @abstractmethod
+    def find(self, c: Configuration) -> tuple[SX, SX]:
+        """Return the length, and J (1, nv)."""
+
+    def of(self, c: Configuration) -> SX:
+        return c.known(self, self.find)[0]
+
+    def row(self, c: Configuration) -> SX:
+        return c.known(self, self.find)[1]
+
+
 @dataclass(frozen=True, eq=False)
-class Path(Length):
+class Path(Found):
     """The length of a spatial tendon. Where a cable wraps around a shape, its points of contact count as points of the shape: they
     lie where the length does not change with them."""
 
     path: Sequence[Via | Wrap | Pulley]
 
-    def of(self, c: Configuration) -> SX:
-        return sum((share * part for part, share, _ in _segments(c, self.path)), SX(0))
-
-    def row(self, c: Configuration) -> SX:
-        return sum((share * J for _, share, J in _segments(c, self.path)), SX(1, c.tree.nv))
+    def find(self, c: Configuration) -> tuple[SX, SX]:
+        parts = list(_segments(c, self.path))
+        J = sum((share * J for _, share, J in parts), SX(1, c.tree.nv))
+        return sum((share * length for length, share, _ in parts), SX(0)), J
 
 
 def _segments(c: Configuration, path: Sequence[Via | Wrap | Pulley]) -> Iterator[tuple[SX, float, SX]]:
