@@ -74,13 +74,13 @@ def _row(name: str, r: Result) -> tuple[str, ...]:
 
 HOW = (
     f"Each file is loaded, and moved from {STATES} random states for {STEPS} steps under random controls, by MuJoCo and by a world "
-    f"with the `Newton` contact model, the file's actuators and everything that may touch. States: qpos0 or a keyframe, joints moved "
-    f"by up to a tenth of their range (0.1 without limits) and velocities of 0.3, then up to {SETTLE:g} s of MuJoCo's motion under "
-    f"random controls; where that motion is not finite, the disturbance is halved. MuJoCo solves with a tolerance of zero. "
-    f"Constrained: states in which a contact, a limit, joint friction or an equality acted. Error: the largest of positions, and of "
-    f"velocities and activations, relative to the largest one of that motion, or to 1; up to {AGREES:g} it agrees. Said before: the "
-    f"warnings when the file was loaded and the world made. Files in which nothing moves, or that MuJoCo refuses, are counted but "
-    f"not listed."
+    f"with the `Newton` contact model, the file's actuators and everything that may touch. States: qpos0 or a keyframe, joints "
+    f"moved by up to a tenth of their range (0.1 without limits) and velocities of 0.3, then up to {SETTLE:g} s of MuJoCo's motion "
+    f"under random controls; where that motion is not finite, the disturbance is halved. MuJoCo solves with a tolerance of zero. "
+    f"Constrained: states in which a contact, a limit, joint friction or an equality acted. Error: the largest of positions, and "
+    f"of velocities and activations, relative to the largest one of that motion, or to 1; up to {AGREES:g} it agrees. Said before: "
+    f"the warnings when the file was loaded and the world made. Files in which nothing moves, or that MuJoCo refuses, are counted "
+    f"but not listed."
 )
 
 
