@@ -10,7 +10,7 @@ import subprocess
 import sys
 from argparse import ArgumentParser
 from collections import Counter
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import mujoco
@@ -24,6 +24,7 @@ COMMAND = "make study-mjcf"
 SMOKE = ("inverted_pendulum.xml", "swimmer.xml", "reacher.xml")
 VERDICTS = {
     "agrees": "agrees",
+    "apart": "agrees where contact is switched off; with contact not compared",
     "lacks": "differs, and said so before",
     "differs": "differs",
     "undecided": "a contact at a distance of exactly zero: rounding decides whether it acts",
@@ -34,7 +35,7 @@ VERDICTS = {
     "late": "not finished in time",
 }
 """Verdict -> what the table says."""
-MOVED = ("agrees", "lacks", "differs", "undecided")
+MOVED = ("agrees", "apart", "lacks", "differs", "undecided")
 
 
 def one(path: Path, minutes: float) -> Result:
@@ -52,10 +53,13 @@ def one(path: Path, minutes: float) -> Result:
 def package_table(package: str, chosen: Options) -> Table:
     """Compare all files of a package."""
     files = [f for f in mjcf_files(package) if not chosen.smoke or f[1].name in SMOKE]
-    rows, count = [], Counter()
+    rows, count, kept = [], Counter(), _kept(chosen.rest.results)
     for name, path in files:
-        result = one(path, chosen.rest.minutes)
+        result = kept.get(name) or one(path, chosen.rest.minutes)
         print(f"{name}: {result.verdict} {result.error}", file=sys.stderr, flush=True)
+        if chosen.rest.results and name not in kept:
+            with chosen.rest.results.open("a") as file:
+                file.write(json.dumps({"name": name, **asdict(result)}) + "\n")
         count[result.verdict] += 1
         if result.verdict not in ("static", "refused"):
             rows.append(_row(name.removeprefix(f"{package}/"), result))
@@ -63,6 +67,14 @@ def package_table(package: str, chosen: Options) -> Table:
     note = f"{len(files)} files. {summary}." if files else "Not installed."
     columns = ("file", "velocities", "constrained states", "largest error", "verdict", "said before")
     return Table(package, columns, tuple(rows), note)
+
+
+def _kept(file: Path | None) -> dict[str, Result]:
+    """Return the results of an earlier run, by name."""
+    if file is None or not file.exists():
+        return {}
+    found = [json.loads(line) for line in file.read_text().splitlines()]
+    return {x.pop("name"): Result(**x) for x in found}
 
 
 def _row(name: str, r: Result) -> tuple[str, ...]:
@@ -93,6 +105,9 @@ def main() -> None:
 
 def _more(parser: ArgumentParser) -> None:
     parser.add_argument("--minutes", type=float, default=30.0, help="longest time for one file")
+    parser.add_argument(
+        "--results", type=Path, help="keep every result in this file, and do not compare again what it has"
+    )
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ class Result:
     """What came out for one file."""
 
     verdict: str
-    """Verdict: agrees | lacks | differs | undecided | static | refused | diverges | failed."""
+    """Verdict: agrees | apart | lacks | differs | undecided | static | refused | diverges | failed."""
     nv: int = 0
     error: float | None = None
     """Largest relative error over all states and steps."""
@@ -60,7 +60,8 @@ def _moved(twin: Twin, states: int, steps: int) -> Result:
     errors = np.nan_to_num(twin.errors(twin.ours(starts, controls), theirs), nan=np.inf)
     worst = float(errors.max())
     near = min(near for *_, near in found)
-    verdict = "agrees" if worst <= AGREES else "lacks" if twin.lacks else "undecided" if near < TOUCHING else "differs"
+    agrees = "agrees" if twin.touches else "apart"
+    verdict = agrees if worst <= AGREES else "lacks" if twin.lacks else "undecided" if near < TOUCHING else "differs"
     return Result(verdict, twin.model.nv, worst, sum(rows > 0 for _, rows, _ in found), twin.lacks)
 
 

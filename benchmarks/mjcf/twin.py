@@ -44,6 +44,8 @@ class Twin:
     data: mujoco.MjData
     lacks: tuple[str, ...]
     """Warnings of the reader and of the world."""
+    touches: bool = True
+    """True if shapes may touch in both; else contact is off in both."""
 
     @staticmethod
     def of(path: Path) -> Twin:
@@ -62,14 +64,12 @@ class Twin:
         pairs = len(world.setup.scene.pairs)
         if pairs > MANY:
             lacks = [x for x in lacks if "touch" not in x]
-            lacks.append(
-                f"compared without contact, because it takes too long to build a world with {pairs:,} pairs of shapes"
-            )
+            lacks.append(f"a world with {pairs:,} pairs of shapes takes too long to build")
             option.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONTACT.value
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 world = _world(robot, collide=())
-        return Twin(world, model, mujoco.MjData(model), tuple(lacks))
+        return Twin(world, model, mujoco.MjData(model), tuple(lacks), pairs <= MANY)
 
     # --- random states --------------------------------------------------------------------------------------------
 
