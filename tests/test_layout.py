@@ -30,6 +30,7 @@ TESTED_ELSEWHERE = {
     "compat/differentiable_robot_model": "compat/test_same_calls.py",
     "kernel/codegen/stages": "kernel/ops/test_stages.py",
     "kernel/passes": "kernel/ir/test_derivatives.py",
+    "model/actuation": "sim/forces/test_transmissions.py",
     "robot/params": "robot/test_learnable.py",
     "tasks/insertion": "tasks/test_insertion.py",
     "tasks/insertion/least_time": "tasks/test_insertion_least_time.py",

@@ -25,26 +25,34 @@ if TYPE_CHECKING:
     from costate.robot import params as params
     from costate.robot import residual as residual
     from costate.sim import PGS as PGS
+    from costate.sim import Activation as Activation
     from costate.sim import Affine as Affine
     from costate.sim import Body as Body
     from costate.sim import Compliant as Compliant
     from costate.sim import Connect as Connect
     from costate.sim import ContactModel as ContactModel
     from costate.sim import Couple as Couple
+    from costate.sim import Curve as Curve
     from costate.sim import DCMotor as DCMotor
     from costate.sim import Distance as Distance
     from costate.sim import FixedTendon as FixedTendon
+    from costate.sim import General as General
     from costate.sim import Lag as Lag
     from costate.sim import Latency as Latency
     from costate.sim import Motor as Motor
+    from costate.sim import Muscle as Muscle
     from costate.sim import Newton as Newton
     from costate.sim import PositionServo as PositionServo
+    from costate.sim import Pulley as Pulley
     from costate.sim import SmoothContact as SmoothContact
+    from costate.sim import SpatialTendon as SpatialTendon
     from costate.sim import Static as Static
     from costate.sim import Torque as Torque
     from costate.sim import VelocityServo as VelocityServo
+    from costate.sim import Via as Via
     from costate.sim import Weld as Weld
     from costate.sim import World as World
+    from costate.sim import Wrap as Wrap
     from costate.sim import sensors as sensors
     from costate.sim.scene import shapes as shapes
     from costate.train.controller import load_policy as load_policy
@@ -86,6 +94,14 @@ _LAZY: dict[str, str] = {
     "VelocityServo": "costate.sim:VelocityServo",
     "Weld": "costate.sim:Weld",
     "World": "costate.sim:World",
+    "Activation": "costate.sim:Activation",
+    "Curve": "costate.sim:Curve",
+    "General": "costate.sim:General",
+    "Muscle": "costate.sim:Muscle",
+    "Pulley": "costate.sim:Pulley",
+    "SpatialTendon": "costate.sim:SpatialTendon",
+    "Via": "costate.sim:Via",
+    "Wrap": "costate.sim:Wrap",
     "sensors": "costate.sim.sensors",
     "shapes": "costate.sim.scene.shapes",
     "load_policy": "costate.train.controller:load_policy",

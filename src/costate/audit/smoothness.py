@@ -139,10 +139,10 @@ def diagnose(
     u = torch.zeros(len(x) - 1, world.nu, dtype=x.dtype) if controls is None else controls.detach().double()
     u = u if u.dim() == 2 else u[:, sample]
     A, B = world.linearize(x[:-1], u, params)
-    chain = [torch.eye(2 * world.nv, dtype=x.dtype)]
+    chain = [torch.eye(world.ndx, dtype=x.dtype)]
     for t in reversed(range(len(A))):
         chain.append(chain[-1] @ A[t])
-    to_final = torch.stack(chain[::-1])  # (T + 1, 2nv, 2nv)
+    to_final = torch.stack(chain[::-1])  # (T + 1, ndx, ndx)
     by_control = to_final[1:] @ B
     norm = lambda M: torch.linalg.matrix_norm(M, 2) if M.numel() else torch.zeros(0)  # noqa: E731
     events = sorted([*_contact_events(world, x, u, params, slip_speed), *_limit_events(world, x, limit_margin),

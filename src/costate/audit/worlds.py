@@ -133,7 +133,7 @@ def check_motion(kernel: Kernel, setup: Setup, state: Tensor, controls: Tensor, 
         (found,) = kernel.apply([start, u, *rest])
         return found[-1] if steps else found
 
-    inputs = [torch.zeros(2 * setup.nv, dtype=torch.float64), controls.clone(), *given, *pushes]
+    inputs = [torch.zeros(setup.ndx, dtype=torch.float64), controls.clone(), *given, *pushes]
     names = ["state", "control", *setup.parameters, *(f"wrench:{link}" for link in setup.wrenches)]
     used = [k for k, x in enumerate(inputs) if x.numel()]
 

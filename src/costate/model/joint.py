@@ -1,4 +1,4 @@
-"""Joints between links, and the motors on them.
+"""Joints between links.
 
 To add a kind of joint: a row of JOINT_SIZES here, a row of `KINDS` in `physics/joints.py` with its motion, and a case in the
 tests of both. Readers and writers, dynamics, contact and the viewer take it from these rows.
@@ -65,6 +65,8 @@ class Joint:
     """Largest speed [rad/s or m/s], inf where there is none. Shape (nv,)."""
     max_effort: Array = field(default_factory=_none)
     """Largest torque or force [N m or N], inf where there is none. Shape (nv,)."""
+    efforts: tuple[float, float] | None = None
+    """Range of the torque of all actuators of a file together [N m or N] (MJCF actuatorfrcrange); None: that of max_effort."""
     damping: float = 0.0
     """Viscous friction [N m s/rad or N s/m]: torque -damping * v."""
     friction: float = 0.0
@@ -75,6 +77,10 @@ class Joint:
     """Stiffness of a spring [N m/rad or N/m]: torque -stiffness * (q - rest)."""
     rest: float = 0.0
     """Rest position of the spring [rad or m]."""
+    rest_at: Array | None = None
+    """Coordinates at which the spring of a spherical or floating joint rests, (nq,); None: the neutral ones."""
+    max_angle: float = np.inf
+    """Largest angle of a spherical joint [rad]."""
     mimic: Mimic | None = None
     bounds: Bounds | None = None
     """Softness of its limits and friction, if the file gives it (MJCF)."""
@@ -95,29 +101,3 @@ class Joint:
     @property
     def nv(self) -> int:
         return 0 if self.mimic else JOINT_SIZES[self.kind][1]
-
-
-@dataclass(frozen=True)
-class Actuator:
-    """A motor or servo on a joint or tendon: torque = gear * control + offset - stiffness * position - damping * velocity."""
-
-    name: str
-    joint: str
-    """Name of its joint; empty for one on a tendon."""
-    gear: float = 1.0
-    """Torque or force per unit of control [N m or N]."""
-    lower: float = -np.inf
-    """Least control."""
-    upper: float = np.inf
-    """Greatest control."""
-    tendon: str = ""
-    offset: float = 0.0
-    """Torque at zero control, position and velocity [N m or N]."""
-    stiffness: float = 0.0
-    """Decrease of the torque with the position [N m/rad or N/m]."""
-    damping: float = 0.0
-    """Decrease of the torque with the velocity [N m s/rad or N s/m]."""
-    weakest: float = -np.inf
-    """Least torque [N m or N]."""
-    strongest: float = np.inf
-    """Greatest torque [N m or N]."""

@@ -8,11 +8,13 @@ from dataclasses import replace
 import numpy as np
 
 from costate.core.arrays import Array
+from costate.model.actuation import Actuator, GeneralActuator
 from costate.model.base import WORLD
-from costate.model.constraint import Constraint
+from costate.model.constraint import Constraint, Rename
 from costate.model.joint import Joint, Mimic
 from costate.model.model import Link, Model
 from costate.model.shape import Shape
+from costate.model.tendon import Tendon
 from costate.model.transform import Transform
 
 
@@ -25,16 +27,28 @@ def merge(name: str, parts: Sequence[tuple[str, Model, Transform]], scenery: Seq
     joints: list[Joint] = []
     home: list[Array] = []
     constraints: list[Constraint] = []
-    tendons = tuple(t.renamed(f"{part}/") for part, model, _ in parts for t in model.tendons)
+    tendons: list[Tendon] = []
+    actuators: list[Actuator | GeneralActuator] = []
     for part, model, pose in parts:
         own_links, own_joints = _renamed(part, model, pose)
         links += own_links
         joints += own_joints
         home.append(_home(model))
-        constraints += _constraints(part, model, pose)
+        link, joint = _renames(part, model, pose)
+        constraints += [c.renamed(link, joint) for c in model.constraints]
+        tendons += [t.renamed(joint, link) for t in model.tendons]
+        actuators += [a.renamed(link, joint) for a in model.actuators]
     start = np.concatenate([np.zeros(0), *home])
-    ties = tuple(constraints)
-    return Model(name, tuple(links), tuple(joints), gravity, home=start, constraints=ties, tendons=tendons)
+    return Model(
+        name,
+        tuple(links),
+        tuple(joints),
+        gravity,
+        home=start,
+        constraints=tuple(constraints),
+        tendons=tuple(tendons),
+        actuators=tuple(actuators),
+    )
 
 
 def _renamed(part: str, model: Model, pose: Transform) -> tuple[list[Link], list[Joint]]:
@@ -57,7 +71,8 @@ def _renamed(part: str, model: Model, pose: Transform) -> tuple[list[Link], list
     return links, joints
 
 
-def _constraints(part: str, model: Model, pose: Transform) -> list[Constraint]:
+def _renames(part: str, model: Model, pose: Transform) -> tuple[Rename, Rename]:
+    """Return the functions that give links, and joints and tendons, the names they have in the whole."""
     root = model.links[0].name
     moved = not (np.array_equal(pose.rotation, np.eye(3)) and not np.any(pose.translation))
 
@@ -66,11 +81,12 @@ def _constraints(part: str, model: Model, pose: Transform) -> list[Constraint]:
             return f"{part}/{name}"
         if moved:
             raise ValueError(
-                f"'{part}' is held to the world by a constraint of its file: it cannot be placed elsewhere by poses="
+                f"'{part}' is held to the world by a constraint, tendon or actuator of its file: it cannot be placed elsewhere "
+                "by poses="
             )
         return WORLD
 
-    return [c.renamed(link, lambda name: f"{part}/{name}") for c in model.constraints]
+    return link, lambda name: f"{part}/{name}"
 
 
 def _home(model: Model) -> Array:

@@ -23,15 +23,17 @@ import numpy as np
 
 from costate.core.arrays import Array
 from costate.core.names import unknown
+from costate.model.actuation import Actuator, GeneralActuator
+from costate.model.drag import Drag
 from costate.model.errors import ModelError
-from costate.model.joint import JOINT_SIZES, Actuator, Joint, Mimic  # noqa: F401
+from costate.model.joint import JOINT_SIZES, Joint, Mimic  # noqa: F401
 from costate.model.shape import SHAPE_SIZES, Shape  # noqa: F401
 from costate.model.surface import Listed, Physics
 from costate.model.transform import Transform, zeros  # noqa: F401
 
 if TYPE_CHECKING:
     from costate.model.constraint import Constraint
-    from costate.model.tendon import FixedTendon
+    from costate.model.tendon import Tendon
 
 EARTH = np.array([0.0, 0.0, -9.81])
 """Gravity of the earth, in world axes [m/s^2]."""
@@ -61,6 +63,10 @@ class Link:
     inertia: Inertia = field(default_factory=Inertia)
     visuals: tuple[Shape, ...] = ()
     collisions: tuple[Shape, ...] = ()
+    drag: Drag | None = None
+    """Resistance of a fluid. Worlds have it; functions of a robot alone do not."""
+    carried: float = 0.0
+    """Part of the weight that something carries (MJCF gravcomp). Worlds have it; functions of a robot alone do not."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,14 +85,14 @@ class Model:
     """Origin of the model: a path, or the publication its numbers are from."""
     home: Array | None = None
     """Configuration to start from, if the source has one. Shape (nq,)."""
-    actuators: tuple[Actuator, ...] = ()
+    actuators: tuple[Actuator | GeneralActuator, ...] = ()
     """Motors and servos, if the source lists them."""
     physics: Physics | None = None
     """Settings of the simulation, if the source gives them (MJCF)."""
     constraints: tuple[Constraint, ...] = ()
     """Constraints besides the joints. Worlds keep them; functions of a robot alone do not."""
-    tendons: tuple[FixedTendon, ...] = ()
-    """Tendons over the joints. Worlds have them; functions of a robot alone do not."""
+    tendons: tuple[Tendon, ...] = ()
+    """Tendons over joints, or through space. Worlds have them; functions of a robot alone do not."""
     listed: tuple[Listed, ...] = ()
     """Pairs of shapes with contact properties of their own."""
     excluded: tuple[tuple[str, str], ...] = ()

@@ -77,6 +77,12 @@ class Physics:
     """Time step [s]."""
     integrator: str = "Euler"
     """Integrator, by MuJoCo's name."""
+    implicit_damping: bool = True
+    """True if Euler's method is implicit in joint damping."""
+    implicit_coriolis: bool = False
+    """True if the implicit integrator is implicit in Coriolis forces."""
+    neighbours_touch: bool = False
+    """True if links that a joint connects may touch."""
 
 
 def mix(a: Surface, b: Surface) -> Surface:

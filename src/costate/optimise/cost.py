@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import casadi as ca
@@ -31,6 +31,8 @@ class Point:
     """Control, (nu,); empty at the end of the motion."""
     inputs: Mapping[str, SX]
     """Inputs of the cost by name."""
+    act: SX = field(default_factory=lambda: SX(0, 1))
+    """Activations of actuators, (na,)."""
 
     def __getitem__(self, name: str) -> SX:
         """Return an input of the cost."""
@@ -126,9 +128,10 @@ class CostTerm:
         x, u = SX.sym("x", world.nx), SX.sym("u", controls)
         given = {k: SX.sym(k, n) for k, n in inputs.items()}
         self._inputs = {"state": x} | ({"control": u} if controls else {}) | {f"input:{k}": s for k, s in given.items()}
-        self._d = SX.sym("d", 2 * world.nv + controls)
-        q, v = integrate(model, x[: world.nq], self._d[: world.nv]), x[world.nq :] + self._d[world.nv : 2 * world.nv]
-        found = term(Point(model, q, v, u + self._d[2 * world.nv :], given))
+        self._d = SX.sym("d", world.ndx + controls)
+        moved = x[world.nq :] + self._d[world.nv : world.ndx]
+        q, v, act = integrate(model, x[: world.nq], self._d[: world.nv]), moved[: world.nv], moved[world.nv :]
+        found = term(Point(model, q, v, u + self._d[world.ndx :], given, act))
         found = found if isinstance(found, SX) else SX(found)
         if found.shape[1] != 1 or (not least_squares and found.shape[0] != 1):
             wanted = "a column of residuals" if least_squares else "one cost, as least_squares is False"

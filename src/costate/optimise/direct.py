@@ -218,6 +218,10 @@ def _check_options(cost: Cost | None, steps: int, options: DirectOptions) -> Non
 
 
 def _check(world: World, state0: Tensor, controls0: Tensor) -> None:
+    if world.na:
+        raise ValueError(
+            f"this world has {world.na} activations of actuators, which direct methods do not know: use ilqr or gradient"
+        )
     if state0.shape != (world.nx,) or controls0.dim() != 2 or controls0.shape[1] != world.nu:
         raise ValueError(
             f"state0 has shape {tuple(state0.shape)}, controls0 {tuple(controls0.shape)}; "

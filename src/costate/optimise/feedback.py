@@ -57,8 +57,8 @@ class Feedback:
             state: Initial state (..., nx).
             known: States (..., T, nx) and controls (..., T, nu) of the known motion.
             k: Changes of the controls (..., T, nu).
-            K_T: Gains K, transposed, (..., T, 2nv nu).
-            gap: Defects of the known motion (..., T, 2nv).
+            K_T: Gains K, transposed, (..., T, ndx nu).
+            gap: Defects of the known motion (..., T, ndx).
             part: Length of the step (..., 1).
             box: Lowest and highest controls, (nu,) each.
         """
@@ -68,16 +68,16 @@ class Feedback:
         return states, controls
 
     def gaps(self, states: Tensor, controls: Tensor) -> Tensor:
-        """Return the differences between the end of each step and the next known state, (..., T, 2nv)."""
+        """Return the differences between the end of each step and the next known state, (..., T, ndx)."""
         after = self._world.step(states[..., :-1, :], controls, self.per_step())
         return self.apart(states[..., 1:, :], after)
 
     def apart(self, known: Tensor, state: Tensor) -> Tensor:
-        """Return state - known in the tangent space, (..., 2nv)."""
+        """Return state - known in the tangent space, (..., ndx)."""
         return self._apart.apply([known, state])[0]
 
     def linearize(self, states: Tensor, controls: Tensor) -> Tensor:
-        """Return [A B] (..., 2nv, 2nv + nu) of all steps."""
+        """Return [A B] (..., ndx, ndx + nu) of all steps."""
         return torch.cat(self._world.linearize(states[..., :-1, :], controls, self.per_step()), -1)
 
     def per_step(self) -> Params:
@@ -86,7 +86,7 @@ class Feedback:
 
 
 def _feedback_kernel(setup: Setup) -> Kernel:
-    n, m, nx = 2 * setup.nv, setup.nu, setup.nx
+    n, m, nx = setup.ndx, setup.nu, setup.nx
     b = ProgramBuilder("world.feedback")
     x = b.input("state", nx)
     rows = {"states": nx, "controls": m, "k": m, "K_T": n * m, "gap": n}
@@ -101,7 +101,7 @@ def _feedback_kernel(setup: Setup) -> Kernel:
 
 def _body(setup: Setup) -> Program:
     """Build the program (x, known x, known u, k, K_T, gap, part, low, high, parameters) -> (x', u) of one step."""
-    n, m, nq, nv = 2 * setup.nv, setup.nu, setup.nq, setup.nv
+    n, m, nq, nv = setup.ndx, setup.nu, setup.nq, setup.nv
 
     def control(x: SX, known: SX, u: SX, k: SX, K_T: SX, part: SX, low: SX, high: SX) -> SX:
         u = u + part * k + K_T.T @ _away(setup, known, x)

@@ -66,7 +66,7 @@ def ilqr(
 ) -> Solution:
     """Minimise a cost over the controls of a world.
 
-    The x of the solution are the controls (T, ..., nu). Its extra holds "states" (T + 1, ..., nx); "gains" (T, ..., nu, 2nv) for
+    The x of the solution are the controls (T, ..., nu). Its extra holds "states" (T + 1, ..., nx); "gains" (T, ..., nu, ndx) for
     the feedback u = u_t + K_t (x - x_t), with the difference in the tangent space; and "gap", the largest entry of any gap that is
     left, (...).
 
@@ -107,9 +107,9 @@ class Motions:
         self._bounded = not bool(torch.isinf(torch.cat(self._box)).all())
         u = controls.movedim(0, 1).expand(problems, -1, m).clamp(*self._box).contiguous()
         steps = u.shape[1]
-        self._no_gap = torch.zeros(steps, 2 * world.nv, **like)
+        self._no_gap = torch.zeros(steps, world.ndx, **like)
         if guess is None:
-            zero_K = torch.zeros(steps, 2 * world.nv * m, **like)
+            zero_K = torch.zeros(steps, world.ndx * m, **like)
             still = state[:, None].expand(-1, steps, -1)
             x, u = self._feedback.rollout(
                 state, (still, u), u * 0, zero_K, self._no_gap, torch.ones(1, **like), self._box
@@ -159,7 +159,7 @@ class Motions:
 
     def _backward(self, J, g, H, g1, H1) -> tuple[Tensor, Tensor, Tensor]:
         box = [b - self.u for b in self._box] if self._bounded else []
-        kernel = riccati_kernel(2 * self._world.nv, self._world.nu, self._bounded)
+        kernel = riccati_kernel(self._world.ndx, self._world.nu, self._bounded)
         kernel = (kernel.narrow if len(self.x) <= FEW else kernel).sized(self.u.shape[1])
         k, K_T, change = kernel.apply([J, g, H, self.gap, *box, g1, H1, self.damping[:, None]])
         return k, K_T, change[:, 0]
@@ -209,7 +209,7 @@ class Motions:
         return self.gap.abs().amax((1, 2))
 
     def solution(self, run: Run, one: bool) -> Solution:
-        n, m = 2 * self._world.nv, self._world.nu
+        n, m = self._world.ndx, self._world.nu
         K_T = self.u.new_zeros(*self.u.shape[:2], n * m) if self.K_T is None else self.K_T
         gains = K_T.unflatten(-1, (n, m)).mT
         x, states, gains = (_shaped(t.movedim(1, 0), one, 1) for t in (self.u, self.x, gains))

@@ -1,10 +1,12 @@
 """Simulation: worlds of robots, bodies and scenery, stepped and rolled out with an adjoint."""
 
 from costate.model.constraint import Connect, Couple, Distance, Weld
-from costate.model.tendon import FixedTendon
+from costate.model.tendon import FixedTendon, Pulley, SpatialTendon, Via, Wrap
 from costate.sim.contact.builtin import PGS, Compliant, ContactModel, Newton, SmoothContact
 from costate.sim.forces.actuators import Affine, DCMotor, Motor, PositionServo, Torque, VelocityServo
 from costate.sim.forces.delays import Lag, Latency
+from costate.sim.forces.general import Activation, Curve, General
+from costate.sim.forces.muscle import Muscle
 from costate.sim.longest_substep import longest_substep
 from costate.sim.scene import shapes
 from costate.sim.scene.scene import Body, Static
@@ -12,6 +14,7 @@ from costate.sim.world import Contacts, SimulationError, World
 
 __all__ = [
     "PGS",
+    "Activation",
     "Affine",
     "Body",
     "Compliant",
@@ -19,21 +22,28 @@ __all__ = [
     "ContactModel",
     "Contacts",
     "Couple",
+    "Curve",
     "DCMotor",
     "Distance",
     "FixedTendon",
+    "General",
     "Lag",
     "Latency",
     "Motor",
+    "Muscle",
     "Newton",
     "PositionServo",
+    "Pulley",
     "SimulationError",
     "SmoothContact",
+    "SpatialTendon",
     "Static",
     "Torque",
     "VelocityServo",
+    "Via",
     "Weld",
     "World",
+    "Wrap",
     "longest_substep",
     "shapes",
 ]

@@ -12,6 +12,7 @@ import torch
 from costate.collision.shapes import Solid
 from costate.core.names import unknown
 from costate.model import Model, Shape, Transform
+from costate.model.model import EARTH
 from costate.robot import Robot
 from costate.sim.integrate.table import INTEGRATORS
 
@@ -52,6 +53,16 @@ def check_gravity(gravity: Any) -> np.ndarray:
     if found.shape != (3,):
         raise ValueError(f"gravity is {gravity!r}; expected a vector of 3 numbers [m/s^2], such as (0, 0, -9.81)")
     return found
+
+
+def world_gravity(robots: Mapping[str, Robot], given: Sequence[float] | None) -> Sequence[float]:
+    """Return the gravity of a world: the one given, or else that of the robots, or of the earth without any."""
+    if given is not None:
+        return given
+    told = {tuple(r.model.gravity.tolist()) for r in robots.values()} or {tuple(EARTH.tolist())}
+    if len(told) > 1:
+        raise ValueError(f"the robots' files have gravity {sorted(told)}: choose one with World(gravity=...)")
+    return told.pop()
 
 
 def check_actuators(actuators: Any) -> None:

@@ -43,4 +43,6 @@ def owner_of(model: Model, element: int) -> str:
     for j, start in zip(model.joints, index, strict=True):
         if not j.mimic and start <= at < start + (j.nq if is_q else j.nv):
             return f"body '{j.child}', {'position' if is_q else 'velocity'} {at - start} of joint '{j.name}'"
+    if element >= model.nq + model.nv:
+        return f"activation {element - model.nq - model.nv}"
     return f"element {element}"

@@ -12,21 +12,21 @@ from costate.sim.step import step_inputs, step_program
 
 
 def linearization_kernel(setup: Setup) -> Kernel:
-    """Build (state, control, ..., next, delta (2 nv + nu)) -> change of the next state (2 nv).
+    """Build (state, control, ..., next, delta (2 nv + na + nu)) -> change of the next state (2 nv + na).
 
-    next: the state after the step; delta: changes of position, velocity and control.
+    next: the state after the step; delta: changes of position, velocity, activations and control.
     """
-    model, nq, nv = setup.scene.model, setup.nq, setup.nv
+    model, nq, nv, ndx = setup.scene.model, setup.nq, setup.nv, setup.ndx
 
     def perturbed(x: SX, u: SX, d: SX) -> tuple[SX, SX]:
-        return ca.vertcat(integrate(model, x[:nq], d[:nv]), x[nq:] + d[nv : 2 * nv]), u + d[2 * nv :]
+        return ca.vertcat(integrate(model, x[:nq], d[:nv]), x[nq:] + d[nv:ndx]), u + d[ndx:]
 
     def deviation(x: SX, y: SX) -> SX:
         return ca.vertcat(difference(model, x[:nq], y[:nq]), y[nq:] - x[nq:])
 
     b = ProgramBuilder("world.linearize")
     x, u, *shared = step_inputs(b, setup)
-    nominal, delta = b.inputs(next=setup.nx, delta=2 * nv + setup.nu)
+    nominal, delta = b.inputs(next=setup.nx, delta=ndx + setup.nu)
     (after,) = b.call(step_program(setup), *b.trace(perturbed, x, u, delta), *shared)
     b.output("change", b.trace(deviation, nominal, after))
     return b.kernel()

@@ -272,7 +272,7 @@ def _mean_acceleration(s: Symbols, after: SX) -> SX:
     """Return the mean acceleration of the velocity coordinates over a substep, (nv,), from the state at its end: the way back
     through `advance`."""
     model, nq = s.setup.scene.model, s.setup.nq
-    q, v = after[:nq], SX(after[nq:])
+    q, v = after[:nq], SX(after[nq : nq + s.setup.nv])
     for j, iq, iv in zip(model.joints, model.q_index, model.v_index, strict=True):
         if j.kind == "floating":
             before, now = (quaternion.to_rotation(x[iq + 3 : iq + 7]) for x in (s.q, q))

@@ -23,7 +23,9 @@ from costate.physics.params import KINDS, Key
 from costate.physics.tree import Tree
 from costate.sim.contact.detect import Contact, Detection
 from costate.sim.forces.actuators import Actuator, is_zero
-from costate.sim.forces.tendons import Length, Tendon
+from costate.sim.forces.configuration import Configuration
+from costate.sim.forces.lengths import Length, Sum, Terms
+from costate.sim.forces.tendons import Tendon
 from costate.sim.forces.tuning import PREFIX, owned, tuned
 from costate.sim.integrate.table import INTEGRATORS, Integrator
 from costate.sim.scene.scene import Collider, Scene
@@ -41,7 +43,7 @@ class Drive:
     """An actuator on a joint or tendon, with its numbers."""
 
     joint: str
-    """Name of the joint or tendon."""
+    """Name of the joint or tendon; of the actuator where it acts on something else."""
     length: Length
     """Length that it acts along."""
     actuator: Actuator
@@ -51,16 +53,37 @@ class Drive:
     """Gain on velocity [N m s/rad or N s/m]."""
     limit: float
     """Largest torque or force."""
+    activation: int | None = None
+    """Index of its activation among those of the state; None: it has none."""
 
     @property
     def q(self) -> int:
-        """Return the coordinate of its joint, the first one of a tendon."""
-        return self.length.terms[0][0]
+        """Return the coordinate of its joint, the first one of a fixed tendon."""
+        return self._terms[0][0]
 
     @property
     def v(self) -> int:
-        """Return the velocity coordinate of its joint, the first one of a tendon."""
-        return self.length.terms[0][1]
+        """Return the velocity coordinate of its joint, the first one of a fixed tendon."""
+        return self._terms[0][1]
+
+    @property
+    def _terms(self) -> Terms:
+        if not isinstance(self.length, Sum):
+            raise ValueError(f"the actuator of '{self.joint}' does not act on the coordinates of joints alone")
+        return self.length.terms
+
+
+@dataclass(frozen=True)
+class Share:
+    """A bound on what several drives do together: a joint's or tendon's range of actuator forces (MJCF actuatorfrcrange)."""
+
+    low: float
+    high: float
+    """Range [N or N m]."""
+    v: int | None = None
+    """Velocity coordinate of the joint, whose torque is clamped; None: it is a tendon."""
+    drives: tuple[int, ...] = ()
+    """Drives of the tendon, whose forces are scaled."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +105,8 @@ class Setup:
     constraints: tuple[Constraint, ...] = ()
     """Equality constraints, names and numbers resolved."""
     tendons: tuple[Tendon, ...] = ()
+    shares: tuple[Share, ...] = ()
+    """Bounds on drives that act together."""
     duration: SX | None = None
     """Symbol of the time that forces act for [s], where a contact model moves through a substep in pieces."""
 
@@ -104,8 +129,19 @@ class Setup:
         return self.scene.model.nv
 
     @property
+    def na(self) -> int:
+        """Number of activations of actuators."""
+        return sum(d.activation is not None for d in self.drives)
+
+    @property
     def nx(self) -> int:
-        return self.nq + self.nv
+        """Size of a state: all q, then all v, then all activations."""
+        return self.nq + self.nv + self.na
+
+    @property
+    def ndx(self) -> int:
+        """Size of a change of a state, in the tangent space."""
+        return 2 * self.nv + self.na
 
     @property
     def nu(self) -> int:
@@ -163,7 +199,8 @@ class Symbols:
     def __init__(self, setup: Setup):
         self.x = SX.sym("x", setup.nx)
         self.u = SX.sym("u", setup.nu)
-        self.q, self.v = self.x[: setup.nq], self.x[setup.nq :]
+        self.q, self.v = self.x[: setup.nq], self.x[setup.nq : setup.nq + setup.nv]
+        self.act = self.x[setup.nq + setup.nv :]
         self.given = {p: SX.sym(p.replace(":", "_"), setup.default(p).size) for p in setup.parameters}
         acts = any(p.startswith(PREFIX) for p in setup.parameters)
         self.plain = setup
@@ -224,6 +261,14 @@ class Symbols:
     @cached_property
     def detection(self) -> Detection:
         return Detection(self)
+
+    @cached_property
+    def _here(self) -> Configuration:
+        return Configuration(self.tree, self.q, self.contacts)
+
+    def at(self, q: SX) -> Configuration:
+        """Return a configuration, from which lengths follow; that of the symbols is found once."""
+        return self._here if q is self.q else Configuration(self.tree, q, self.contacts)
 
     def contacts(self) -> list[Contact]:
         """Return the contacts of all pairs of shapes. Expressions of them become a stage of a program by `call`."""

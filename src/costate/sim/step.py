@@ -22,12 +22,13 @@ from dataclasses import replace
 
 from costate.kernel import ProgramBuilder
 from costate.kernel.ir.program import Program, Var
+from costate.sim.integrate.activate import whole_substep
 from costate.sim.setup import Setup
 
 
 def step_program(setup: Setup) -> Program:
     """Build (x, u, parameters, wrenches) -> x after all substeps."""
-    whole = setup.contact.substep(setup)
+    whole = whole_substep(setup)
     substep = Program(whole.inputs, whole.stages, whole.outputs[:2])
     b = ProgramBuilder("step")
     size_x, size_carry, *sizes = substep.in_sizes
@@ -42,7 +43,7 @@ def step_program(setup: Setup) -> Program:
 
 def first_substep(b: ProgramBuilder, setup: Setup, args: Sequence[Var]) -> tuple[Var, Var, Var]:
     """Add the first substep of a step, which does not continue another: its state, impulses and residual."""
-    substep = setup.contact.substep(replace(setup, substeps=1))
+    substep = whole_substep(replace(setup, substeps=1))
     x, _, impulses, residual = b.call(substep, args[0], b.zeros(substep.in_sizes[1]), *args[1:])
     return x, impulses, residual
 

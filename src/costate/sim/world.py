@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,9 +12,9 @@ from torch import Tensor
 
 from costate.core.fork import cached_property
 from costate.kernel import Kernel
-from costate.model import Transform
+from costate.model import ModelWarning, Transform
 from costate.model.constraint import Constraint
-from costate.model.tendon import FixedTendon
+from costate.model.tendon import Tendon
 from costate.physics.integrate import neutral
 from costate.robot import Robot
 from costate.sim.arguments import (
@@ -23,13 +24,14 @@ from costate.sim.arguments import (
     check_robots,
     check_tensor,
     named_robots,
+    world_gravity,
 )
 from costate.sim.contact.builtin import DEFAULT, contact_model
 from costate.sim.contact.detect import Contact
 from costate.sim.contact.model import ContactModel
 from costate.sim.contacts import Contacts
 from costate.sim.divergence import SimulationError, check_states
-from costate.sim.forces.drives import Actuators, drives, with_rotors
+from costate.sim.forces.drives import Actuators, drives, shares, with_rotors
 from costate.sim.forces.equality import resolve
 from costate.sim.forces.tendons import resolve_tendons
 from costate.sim.inputs import Inputs, Params, Wrenches
@@ -65,12 +67,12 @@ class World:
             None: with Newton that of the robots' MJCF, else "semi_implicit".
         substeps: Physics steps per control step.
         dt: Control step [s]; None: with Newton the timestep of the robots' MJCF times the substeps, else 0.01.
-        gravity: [m/s^2].
+        gravity: [m/s^2]; None: that of the robots, else (0, 0, -9.81).
         poses: Robot name -> pose of its root.
         self_collision: True, or names of robots whose own links may touch.
         collide: Rule (link, link) -> whether they may touch, or the pairs of names that may, and no others.
         constraints: Weld, Connect, Couple, Distance: equality constraints, in addition to those of the robots' files.
-        tendons: FixedTendon: lengths over joints, in addition to those of the robots' files.
+        tendons: FixedTendon over joints, SpatialTendon through space, in addition to those of the robots' files.
         parameters: Further inputs of every step, given as params=: "friction", "mass:LINK", "size:SHAPE", "actuator_gain", ...
         check: Raise an error when a state is not finite or diverges.
     """
@@ -85,14 +87,14 @@ class World:
         integrator: str | None = None,
         substeps: int = 1,
         dt: float | None = None,
-        gravity: Sequence[float] = (0.0, 0.0, -9.81),
+        gravity: Sequence[float] | None = None,
         poses: Mapping[str, Transform] | None = None,
         self_collision: bool | Iterable[str] = False,
         collide: Collide | None = None,
         parameters: Sequence[str] = (),
         check: bool = True,
         constraints: Sequence[Constraint] = (),
-        tendons: Sequence[FixedTendon] = (),
+        tendons: Sequence[Tendon] = (),
     ):
         check_robots(robots)
         check_actuators(actuators)
@@ -105,14 +107,17 @@ class World:
         integrator = integrator or model.default_integrator(files) or "semi_implicit"
         check_options(integrator, substeps, dt)
         model.check(integrator)
-        scene = make_scene(named, poses or {}, bodies, scenery, gravity, self_collision, collide)
+        scene = make_scene(named, poses or {}, bodies, scenery, world_gravity(named, gravity), self_collision, collide)
+        for note in model.notes(scene):
+            warnings.warn(note, ModelWarning, stacklevel=2)
         self.dt, self.check = dt, check
         cables = resolve_tendons(scene.model, (*scene.model.tendons, *tendons))
-        own = tuple(drives(scene.model, {name: r.model for name, r in named.items()}, cables, actuators))
+        own = tuple(drives(scene.model, named, cables, actuators))
         scene = replace(scene, model=with_rotors(scene.model, own))
         self.setup = Setup(scene, own, model, integrator, dt / substeps, substeps, tuple(parameters))
         ties = resolve(scene.model, (*scene.model.constraints, *constraints), cables)
-        self.setup = replace(self.setup, constraints=ties, tendons=cables)
+        limits = shares(scene.model, cables, actuators)
+        self.setup = replace(self.setup, constraints=ties, tendons=cables, shares=limits)
         if isinstance(parameters, str):
             raise TypeError(f"parameters is the name '{parameters}'; expected a list of names: ['{parameters}']")
         for p in parameters:
@@ -141,8 +146,18 @@ class World:
 
     @property
     def nx(self) -> int:
-        """Size of a state: all q, then all v."""
+        """Size of a state: all q, then all v, then the activations of actuators that have one."""
         return self.setup.nx
+
+    @property
+    def na(self) -> int:
+        """Number of activations of actuators."""
+        return self.setup.na
+
+    @property
+    def ndx(self) -> int:
+        """Size of a change of a state in the tangent space: nv, nv and na numbers."""
+        return self.setup.ndx
 
     @property
     def nu(self) -> int:
@@ -175,10 +190,10 @@ class World:
         return slice(q, q + nq), slice(v, v + nv)
 
     def initial_state(self, batch: int | Sequence[int] | None = None, dtype: torch.dtype = torch.float64) -> Tensor:
-        """Return a state with robots at home, bodies at their poses, all at rest, shape (*batch, nx)."""
+        """Return a state with robots at home, bodies at their poses, all at rest and not activated, shape (*batch, nx)."""
         model = self.setup.scene.model
         q = neutral(model) if model.home is None else model.home
-        state = torch.cat([torch.tensor(q, dtype=dtype), torch.zeros(self.nv, dtype=dtype)])
+        state = torch.cat([torch.tensor(q, dtype=dtype), torch.zeros(self.nv + self.na, dtype=dtype)])
         if isinstance(batch, float):
             raise TypeError(f"batch is {batch}; expected a whole number, or several")
         shape = () if batch is None else (batch,) if isinstance(batch, int) else tuple(batch)
@@ -265,15 +280,15 @@ class World:
     def linearize(
         self, state: Tensor, control: Tensor | None = None, params: Params = None, wrenches: Wrenches = None
     ) -> tuple[Tensor, Tensor]:
-        """Return A (..., 2nv, 2nv) and B (..., 2nv, nu) of the step in the tangent space: d x' = A d x + B d u."""
+        """Return A (..., ndx, ndx) and B (..., ndx, nu) of the step in the tangent space: d x' = A d x + B d u."""
         after = self.step(state, control, params, wrenches)
         setup = self._inputs.setup_for(wrenches)
         kernel = self._kernel("linearize", setup, linearization_kernel)
-        zero = torch.zeros(2 * self.nv + self.nu, dtype=state.dtype)
+        zero = torch.zeros(self.ndx + self.nu, dtype=state.dtype)
         inputs = [*self._arguments(state, control, params, wrenches), after, zero]
         names = [s.name for s in kernel.signature.inputs]
         J = kernel.jacobian("change", "delta")(**dict(zip(names, inputs, strict=True)))
-        return J[..., : 2 * self.nv], J[..., 2 * self.nv :]
+        return J[..., : self.ndx], J[..., self.ndx :]
 
     # --- looking --------------------------------------------------------------------------------------------------
 

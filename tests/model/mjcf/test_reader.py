@@ -160,12 +160,16 @@ def test_what_is_left_out_is_warned_of(tmp_path: Path) -> None:
     path = tmp_path / "robot.xml"
     path.write_text(
         '<mujoco><worldbody><site name="s"/><body><joint name="j"/><geom size="1"/><site name="t"/></body></worldbody>'
-        '<tendon><spatial name="cable"><site site="s"/><site site="t"/></spatial></tendon>'
-        '<actuator><position name="slow" joint="j" timeconst="1"/></actuator></mujoco>'
+        '<tendon><spatial name="cable" armature="0.1"><site site="s"/><site site="t"/></spatial></tendon>'
+        '<actuator><general name="own" joint="j" gaintype="user"/><motor name="heavy" joint="j" armature="0.1"/>'
+        '<motor name="kept" tendon="cable"/></actuator></mujoco>'
     )
-    with pytest.warns(ModelWarning, match="spatial tendons, left out: cable") as warned:
-        read_mjcf(path)
-    assert any("not plain motors or servos" in str(w.message) and "slow" in str(w.message) for w in warned)
+    with pytest.warns(ModelWarning, match="armature, yield and nonlinear .* of tendons, left out: cable") as warned:
+        model = read_mjcf(path)
+    texts = [str(w.message) for w in warned]
+    assert any("actuators with a gaintype other than fixed, affine, muscle, left out: own" in text for text in texts)
+    assert any("actuators with armature, left out: heavy" in text for text in texts)
+    assert [a.name for a in model.actuators] == ["kept"]
 
 
 def test_tendons_and_actuators() -> None:

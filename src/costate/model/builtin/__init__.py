@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
+from costate.model.actuation import Actuator
 from costate.model.builtin.pendulum import pendulum
-from costate.model.joint import Actuator
 from costate.model.model import Model
 from costate.model.urdf import read_urdf
 

@@ -5,21 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from costate.model.errors import Assumptions
+from costate.model.mjcf.flags import is_off
 from costate.model.mjcf.geom import softness
 from costate.model.surface import Listed, Surface
 
 
 def listed_geoms(mj: Any) -> set[int]:
     """Return the geoms that some pair names."""
-    return {int(g) for g in (*mj.pair_geom1, *mj.pair_geom2)}
+    return set() if _is_off(mj) else {int(g) for g in (*mj.pair_geom1, *mj.pair_geom2)}
 
 
 def read_listed(mj: Any, assumed: Assumptions) -> tuple[Listed, ...]:
     """Return the pairs of geoms with contact properties of their own."""
-    return tuple(_pair(mj, k, assumed) for k in range(mj.npair))
+    return () if _is_off(mj) else tuple(_pair(mj, k, assumed) for k in range(mj.npair))
 
 
 def read_excluded(mj: Any, links: Sequence[str]) -> tuple[tuple[str, str], ...]:
@@ -27,13 +26,15 @@ def read_excluded(mj: Any, links: Sequence[str]) -> tuple[tuple[str, str], ...]:
     return tuple((links[int(s) >> 16], links[int(s) & 0xFFFF]) for s in mj.exclude_signature)
 
 
+def _is_off(mj: Any) -> bool:
+    return is_off(mj, "contact") or is_off(mj, "constraint")
+
+
 def _pair(mj: Any, k: int, assumed: Assumptions) -> Listed:
     first, second = (mj.geom(int(g[k])).name for g in (mj.pair_geom1, mj.pair_geom2))
     sliding, across, torsion, rolling, rolling_across = map(float, mj.pair_friction[k])
     if sliding != across or rolling != rolling_across:
         assumed.note("friction of contact pairs that differs by direction, of which the first is kept", first)
-    if np.any(mj.pair_solreffriction[k]) or np.any(getattr(mj, "pair_adhesion", np.zeros(mj.npair))[k]):
-        assumed.note("adhesion of contact pairs, and a softness of friction of their own, left out", first)
     surface = Surface(
         friction=(sliding, torsion, rolling),
         condim=int(mj.pair_dim[k]),

@@ -9,8 +9,9 @@ import numpy as np
 
 from costate.model.constraint import Connect, Constraint, Couple, Weld
 from costate.model.errors import Assumptions
+from costate.model.mjcf.flags import is_off
 from costate.model.mjcf.geom import softness
-from costate.model.mjcf.tendon import is_fixed, tendon_name
+from costate.model.mjcf.tendon import tendon_name
 from costate.model.rotation import from_wxyz
 from costate.model.transform import Transform
 
@@ -26,11 +27,13 @@ def read_constraints(
     links: names by body; joint: name of a joint by its number.
     """
     found: list[Constraint] = []
+    if is_off(mj, "equality") or is_off(mj, "constraint"):
+        return ()
     for e in range(mj.neq):
         kind = int(mj.eq_type[e])
-        if not _is_known(mj, e, kind) or not mj.eq_active0[e]:
+        if kind not in (_CONNECT, _WELD, _JOINT, _TENDON) or not mj.eq_active0[e]:
             assumed.note(
-                "equality constraints that are inactive or not connect, weld, joint or fixed tendon, left out",
+                "equality constraints that are inactive or not connect, weld, joint or tendon, left out",
                 mj.equality(e).name or str(e),
             )
             continue
@@ -59,12 +62,6 @@ def _frame(mj: Any, e: int, which: int) -> tuple[int, Transform]:
     if int(mj.eq_objtype[e]) != _SITE:
         return which, Transform()
     return int(mj.site_bodyid[which]), Transform(from_wxyz(mj.site_quat[which]), np.array(mj.site_pos[which]))
-
-
-def _is_known(mj: Any, e: int, kind: int) -> bool:
-    if kind == _TENDON:
-        return all(is_fixed(mj, int(t)) for t in (mj.eq_obj1id[e], mj.eq_obj2id[e]) if t >= 0)
-    return kind in (_CONNECT, _WELD, _JOINT)
 
 
 def _couple(mj: Any, e: int, joint: Callable[[int], str], data: np.ndarray, soft: Any) -> Couple:

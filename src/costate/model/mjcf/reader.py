@@ -23,18 +23,19 @@ from costate.model.joint import Joint
 from costate.model.mjcf.actuator import read_actuators
 from costate.model.mjcf.contact import listed_geoms, read_excluded, read_listed
 from costate.model.mjcf.equality import read_constraints
+from costate.model.mjcf.fields import note_fields
+from costate.model.mjcf.flags import follow_flags
 from costate.model.mjcf.geom import read_geoms, softness
+from costate.model.mjcf.option import read_drag, read_physics
 from costate.model.mjcf.tendon import read_tendons
 from costate.model.model import Inertia, Link, Model
 from costate.model.rotation import about_axis, from_wxyz
-from costate.model.surface import Bounds, Physics
+from costate.model.surface import Bounds
 from costate.model.transform import Transform
 from costate.model.tree import note_massless
 
 # mjtJoint -> our kind. Plain integers: since MuJoCo 3.12 its enums no longer compare equal to the arrays' integers.
 _KINDS = {0: "floating", 1: "spherical", 2: "prismatic", 3: "revolute"}
-_CONES = {0: "pyramidal", 1: "elliptic"}
-_INTEGRATORS = {0: "Euler", 1: "RK4", 2: "implicit", 3: "implicitfast"}
 _FINITE = (
     *(
         "gravity",
@@ -67,8 +68,10 @@ def read_mjcf(path: str | Path, floating_base: bool | None = None) -> Model:
         root.fail("is not MJCF; the root element of an MJCF file is <mujoco>")
     mj = _compile(path)
     assumed = Assumptions(str(path))
+    follow_flags(mj, assumed)
     links, joints = _links_and_joints(mj, assumed)
     _note_left_out(mj, assumed)
+    note_fields(mj, assumed)
     note_massless(links, joints, assumed)
     joint = partial(_joint_name, mj)
     model = Model(
@@ -77,10 +80,10 @@ def read_mjcf(path: str | Path, floating_base: bool | None = None) -> Model:
         joints=joints,
         gravity=np.array(mj.opt.gravity),
         source=str(path),
-        actuators=read_actuators(mj, joint, assumed),
-        physics=_physics(mj, assumed),
+        actuators=read_actuators(mj, names(mj), joint, assumed),
+        physics=read_physics(mj, assumed),
         constraints=read_constraints(mj, names(mj), joint, assumed),
-        tendons=read_tendons(mj, joint, assumed),
+        tendons=read_tendons(mj, names(mj), joint, assumed),
         listed=read_listed(mj, assumed),
         excluded=read_excluded(mj, names(mj)),
     )
@@ -114,14 +117,15 @@ def _links_and_joints(mj: Any, assumed: Assumptions) -> tuple[tuple[Link, ...], 
     called, listed = names(mj), listed_geoms(mj)
     links, joints = [Link(WORLD, Inertia(), *read_geoms(mj, 0, listed, assumed))], []
     for b in range(1, mj.nbody):
-        for joint in _body_joints(mj, b, called[b], called[mj.body_parentid[b]], assumed):
+        for joint in _body_joints(mj, b, called[b], called[mj.body_parentid[b]]):
             joints.append(joint)
             links.append(Link(joint.child))
-        links[-1] = Link(called[b], _inertia(mj, b), *read_geoms(mj, b, listed, assumed))
+        shapes, carried = read_geoms(mj, b, listed, assumed), float(mj.body_gravcomp[b])
+        links[-1] = Link(called[b], _inertia(mj, b), *shapes, read_drag(mj, b), carried)
     return tuple(links), tuple(joints)
 
 
-def _body_joints(mj: Any, b: int, body: str, parent: str, assumed: Assumptions) -> Iterator[Joint]:
+def _body_joints(mj: Any, b: int, body: str, parent: str) -> Iterator[Joint]:
     """Yield the joints from the parent body to a body, in the order in which MuJoCo applies them."""
     frame = Transform(from_wxyz(mj.body_quat[b]), np.array(mj.body_pos[b]))  # of the body, in the link reached so far
     first, count = int(mj.body_jntadr[b]), int(mj.body_jntnum[b])
@@ -135,7 +139,7 @@ def _body_joints(mj: Any, b: int, body: str, parent: str, assumed: Assumptions) 
         child = body if last and at_body else f"{body}/{_joint_name(mj, j)}"
         # The coordinates of a free joint are the pose in the world itself: the body's pose is only where it starts.
         origin = Transform() if kind == "floating" else frame @ anchor @ _reference(mj, j, kind)
-        yield _joint(mj, j, kind, parent, child, origin, assumed)
+        yield _joint(mj, j, kind, parent, child, origin)
         parent, frame = child, anchor.inverse()
         if last and not at_body:
             yield Joint(f"{body}_fixed", "fixed", parent, body, frame)
@@ -149,16 +153,10 @@ def _reference(mj: Any, j: int, kind: str) -> Transform:
     return Transform(translation=-ref * axis) if kind == "prismatic" else Transform()
 
 
-def _joint(mj: Any, j: int, kind: str, parent: str, child: str, origin: Transform, assumed: Assumptions) -> Joint:
+def _joint(mj: Any, j: int, kind: str, parent: str, child: str, origin: Transform) -> Joint:
     name, dof = _joint_name(mj, j), int(mj.jnt_dofadr[j])
     scalar = kind in ("revolute", "prismatic")
     lower, upper = mj.jnt_range[j] if scalar and mj.jnt_limited[j] else (-np.inf, np.inf)
-    if mj.jnt_limited[j] and not scalar:
-        assumed.note("angle limits of ball joints, left out", name)
-    if mj.jnt_stiffness[j] and not scalar:
-        assumed.note("springs of ball and free joints, left out", name)
-    if hasattr(mj, "dof_dampingpoly") and (np.any(mj.dof_dampingpoly[dof]) or np.any(mj.jnt_stiffnesspoly[j])):
-        assumed.note("nonlinear dampers and springs, of which only the linear part is kept", name)
     return Joint(
         name=name,
         kind=kind,
@@ -169,11 +167,14 @@ def _joint(mj: Any, j: int, kind: str, parent: str, child: str, origin: Transfor
         lower=np.array([lower]),
         upper=np.array([upper]),
         max_effort=np.array([np.abs(mj.jnt_actfrcrange[j]).max() if mj.jnt_actfrclimited[j] else np.inf]),
+        efforts=(float(mj.jnt_actfrcrange[j, 0]), float(mj.jnt_actfrcrange[j, 1])) if mj.jnt_actfrclimited[j] else None,
         damping=float(mj.dof_damping[dof]),
         friction=float(mj.dof_frictionloss[dof]),
         armature=float(mj.dof_armature[dof]),
-        stiffness=float(mj.jnt_stiffness[j]) if scalar else 0.0,
+        stiffness=float(mj.jnt_stiffness[j]),
         rest=float(mj.qpos_spring[mj.jnt_qposadr[j]]) if scalar else 0.0,
+        rest_at=_coordinates(mj, j, mj.qpos_spring) if mj.jnt_stiffness[j] and not scalar else None,
+        max_angle=float(mj.jnt_range[j].max()) if kind == "spherical" and mj.jnt_limited[j] else np.inf,
         bounds=Bounds(
             softness(mj.jnt_solref[j], mj.jnt_solimp[j]),
             softness(mj.dof_solref[dof], mj.dof_solimp[dof]),
@@ -192,23 +193,15 @@ def _inertia(mj: Any, b: int) -> Inertia:
 
 
 def _home(mj: Any) -> Array:
-    """Return MuJoCo's reference configuration, with quaternions as x, y, z, w."""
-    parts = []
-    for j in range(mj.njnt):
-        kind, start = _KINDS[int(mj.jnt_type[j])], int(mj.jnt_qposadr[j])
-        q = mj.qpos0[start : start + {"floating": 7, "spherical": 4}.get(kind, 1)]
-        parts.append(q if len(q) == 1 else np.concatenate([q[:-4], q[-3:], q[-4:-3]]))
-    return np.concatenate([np.zeros(0), *parts])
+    """Return MuJoCo's reference configuration."""
+    return np.concatenate([np.zeros(0), *(_coordinates(mj, j, mj.qpos0) for j in range(mj.njnt))])
 
 
-def _physics(mj: Any, assumed: Assumptions) -> Physics:
-    option = mj.opt
-    integrator = _INTEGRATORS.get(int(option.integrator), "other")
-    if integrator == "implicit":
-        assumed.note("an integrator in place of which Newton takes implicitfast", integrator)
-    if integrator == "other":
-        assumed.note("an integrator in place of which Newton takes Euler", f"number {int(option.integrator)}")
-    return Physics(_CONES[int(option.cone)], float(option.impratio), float(option.timestep), integrator)
+def _coordinates(mj: Any, j: int, qpos: Array) -> Array:
+    """Return the coordinates of a joint among all, with a quaternion as x, y, z, w."""
+    kind, start = _KINDS[int(mj.jnt_type[j])], int(mj.jnt_qposadr[j])
+    q = np.array(qpos[start : start + {"floating": 7, "spherical": 4}.get(kind, 1)])
+    return q if len(q) == 1 else np.concatenate([q[:-4], q[-3:], q[-4:-3]])
 
 
 def _note_left_out(mj: Any, assumed: Assumptions) -> None:

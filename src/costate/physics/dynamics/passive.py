@@ -8,6 +8,7 @@ import casadi as ca
 from casadi import SX
 
 from costate.model.model import Model
+from costate.physics.algebra import quaternion
 from costate.physics.joints import JOINTS
 from costate.physics.params import Parameters
 
@@ -63,9 +64,19 @@ def deflection(model: Model, params: Parameters, joint: int, q: SX) -> SX:
 
     q: The joint's own coordinates.
     """
-    kind = JOINTS[model.joints[joint].kind]
-    stretched = kind.deflect(q)
-    return stretched - params["rest", model.joints[joint].name] if kind.nv == 1 else stretched
+    own = model.joints[joint]
+    kind = JOINTS[own.kind]
+    if kind.nv == 1:
+        return kind.deflect(q) - params["rest", own.name]
+    return kind.deflect(q if own.rest_at is None else _from_rest(SX(own.rest_at), q))
+
+
+def _from_rest(rest: SX, q: SX) -> SX:
+    """Return the coordinates of a spherical or floating joint as seen from others."""
+    turn = quaternion.product(quaternion.conjugate(rest[-4:]), q[-4:])
+    if q.numel() == 4:
+        return turn
+    return ca.vertcat(quaternion.to_rotation(rest[3:]).T @ (q[:3] - rest[:3]), turn)
 
 
 def armature(model: Model, params: Parameters) -> SX:

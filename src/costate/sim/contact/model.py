@@ -5,7 +5,8 @@ another subclass of `ContactModel`, given as World(contact=...). It must build t
 
     (x, carry, u, parameters, wrenches) -> (x', carry', impulses, residual)
 
-x          state (nx)
+x          state (nx): positions, velocities, activations of actuators
+x'         positions and velocities after the substep (nq + nv); the world adds the activations (activate.py)
 carry      what a substep hands on to the next one of the same step, such as impulses to start from; it is zero at the first
            substep, and may have size 0
 u          controls (nu); parameters and wrenches follow, each as an input of its own, in the order of Symbols.inputs
@@ -34,7 +35,7 @@ from costate.model.surface import Physics, Surface
 from costate.sim.contact.detect import Contact
 from costate.sim.contact.rows import constraint_rows
 from costate.sim.integrate.table import INTEGRATORS
-from costate.sim.scene.scene import Collider
+from costate.sim.scene.scene import Collider, Scene
 from costate.sim.setup import Setup, Symbols
 
 Axes = tuple[SX, ...]
@@ -91,6 +92,10 @@ class ContactModel(ABC):
     def own_number(self, setup: Setup, kind: str, owner: str) -> np.ndarray:
         """Return the value of a shape's or joint's own number, flat. kind: one of `own_parameters`."""
         raise ValueError(f"{self.name} has no parameter '{kind}:{owner}'")
+
+    def notes(self, scene: Scene) -> list[str]:
+        """Return what the model does in another way than the robots' files ask for, as sentences of warnings."""
+        return []
 
     # --- contact points -------------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import casadi as ca
@@ -9,11 +10,12 @@ import numpy as np
 from casadi import SX
 
 from costate.collision.pairs import tangents
+from costate.physics.algebra import quaternion
 from costate.physics.jacobian import point_jacobian
 from costate.physics.kinematics import body_poses
 from costate.physics.tree import ROOT
 from costate.sim.contact.detect import Contact
-from costate.sim.forces.tendons import Length
+from costate.sim.forces.lengths import Length, Sum
 from costate.sim.setup import Symbols
 
 
@@ -70,27 +72,47 @@ def relative_jacobian(s: Symbols, bodies: list, t: Contact) -> SX:
     return J
 
 
-def limit_rows(s: Symbols, q: SX) -> list[Row]:
-    """Return one row per limited joint or tendon, for whichever limit is nearer."""
+def limit_rows(s: Symbols, q: SX, both: Collection[str] = ()) -> list[Row]:
+    """Return one row per limited joint or tendon, for whichever limit is nearer. both: those that get a row for each limit."""
     model = s.setup.scene.model
-    lengths = [
-        (j.name, Length(((iq, iv, 1.0),)), float(j.lower[0]), float(j.upper[0]))
+    lengths: list[tuple[str, Length, float, float]] = [
+        (j.name, Sum(((iq, iv, 1.0),)), float(j.lower[0]), float(j.upper[0]))
         for j, iq, iv in zip(model.joints, model.q_index, model.v_index, strict=True)
         if j.nv == 1
     ]
     lengths += [(t.name, t.length, t.given.lower, t.given.upper) for t in s.setup.tendons]
-    rows = [_limit_row(name, x.row(model.nv), x.of(q), low, high) for name, x, low, high in lengths]
-    return [row for row in rows if row is not None]
+    at, rows = s.at(q), list[Row]()
+    for name, x, low, high in lengths:
+        spans = [(low, np.inf), (-np.inf, high)] if name in both else [(low, high)]
+        bounded = [span for span in spans if np.isfinite(span).any()]
+        rows += [_limit_row(name, x.row(at), x.of(at), *span) for span in bounded]
+    return rows + _angle_rows(s, q)
 
 
-def _limit_row(name: str, J: SX, x: SX, low: float, high: float) -> Row | None:
+def _angle_rows(s: Symbols, q: SX) -> list[Row]:
+    """Return one row per spherical joint with a largest angle."""
+    model, rows = s.setup.scene.model, []
+    for j, iq, iv in zip(model.joints, model.q_index, model.v_index, strict=True):
+        if j.kind != "spherical" or not np.isfinite(j.max_angle):
+            continue
+        turn = quaternion.log(q[iq : iq + 4])
+        square = ca.dot(turn, turn)
+        turned = square > 0
+        angle = ca.if_else(turned, ca.sqrt(ca.if_else(turned, square, 1)), 0)
+        J = SX(1, model.nv)
+        J[0, iv : iv + 3] = -ca.if_else(turned, turn.T / ca.if_else(turned, angle, 1), SX([[1, 0, 0]]))
+        rows.append(Row("limit", J, j.max_angle - angle, joint=j.name))
+    return rows
+
+
+def _limit_row(name: str, J: SX, x: SX, low: float, high: float) -> Row:
     if np.isfinite(low) and np.isfinite(high):
         to_low = x - low < high - x
         sign = ca.if_else(to_low, 1, -1)
         return Row("limit", J * sign, ca.if_else(to_low, x - low, high - x), joint=name)
     if np.isfinite(low):
         return Row("limit", J, x - low, joint=name)
-    return Row("limit", -J, high - x, joint=name) if np.isfinite(high) else None
+    return Row("limit", -J, high - x, joint=name)
 
 
 def friction_rows(s: Symbols, dt: float | SX) -> list[Row]:
@@ -107,5 +129,5 @@ def friction_rows(s: Symbols, dt: float | SX) -> list[Row]:
     for t in s.setup.tendons:
         if t.given.friction:
             bound = SX(dt * t.given.friction)
-            rows.append(Row("friction", t.length.row(model.nv), SX(0), bound=bound, joint=t.name))
+            rows.append(Row("friction", t.length.row(s.at(s.q)), SX(0), bound=bound, joint=t.name))
     return rows

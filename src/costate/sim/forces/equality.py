@@ -29,7 +29,8 @@ from costate.physics.integrate import velocity_map
 from costate.physics.jacobian import point_jacobian
 from costate.physics.kinematics import body_poses, link_pose, link_poses
 from costate.physics.tree import ROOT
-from costate.sim.forces.tendons import Length, Tendon
+from costate.sim.forces.lengths import Length, Sum
+from costate.sim.forces.tendons import Tendon
 from costate.sim.integrate.advance import turning
 from costate.sim.setup import Symbols
 
@@ -168,17 +169,16 @@ def _short(quaternion: SX) -> SX:
 
 
 def _couple(s: Symbols, q: SX, c: Couple) -> Equation:
-    nv = s.setup.nv
-    x = _length(s, c.joint)
+    x, at = _length(s, c.joint), s.at(q)
     powers = list(map(float, c.polynomial))
-    r, J = x.of(q) - c.reference[0] - powers[0], x.row(nv)
+    r, J = x.of(at) - c.reference[0] - powers[0], x.row(at)
     if c.other is None:
         return Equation(c, (), (c.joint,), False, r, J)
     other = _length(s, c.other)
-    y = other.of(q) - c.reference[1]
+    y = other.of(at) - c.reference[1]
     r = r - sum((p * y**k for k, p in enumerate(powers) if k), SX(0))
     slope = sum((k * p * y ** (k - 1) for k, p in enumerate(powers) if k), SX(0))
-    return Equation(c, (), (c.joint, c.other), False, r, ca.sparsify(J - slope * other.row(nv)))
+    return Equation(c, (), (c.joint, c.other), False, r, ca.sparsify(J - slope * other.row(at)))
 
 
 def _length(s: Symbols, name: str) -> Length:
@@ -186,7 +186,7 @@ def _length(s: Symbols, name: str) -> Length:
     model = s.setup.scene.model
     for j, iq, iv in zip(model.joints, model.q_index, model.v_index, strict=True):
         if j.name == name:
-            return Length(((iq, iv, 1.0),))
+            return Sum(((iq, iv, 1.0),))
     return next(t.length for t in s.setup.tendons if t.name == name)
 
 

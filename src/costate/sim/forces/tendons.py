@@ -1,13 +1,13 @@
-"""Tendons over joints in a world: their lengths, and the forces of their springs, dampers and friction.
+"""Tendons in a world: their lengths, and the forces of their springs, dampers and friction.
 
-    length = J q + offset,   J constant,   force on the joints = J^T F
+    d length / dt = J v,   force on the joints = J^T F
 
 Limits, and friction where it is a bound, are rows of the contact model, as those of joints are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,44 +16,24 @@ import numpy as np
 from casadi import SX
 
 from costate.model import Model
-from costate.model.tendon import FixedTendon
+from costate.model import tendon as given
+from costate.model.tendon import FixedTendon, SpatialTendon
+from costate.physics import Parameters
 from costate.physics.dynamics.passive import ALL_PASSIVE
+from costate.physics.tree import Tree
+from costate.sim.forces.configuration import Configuration
+from costate.sim.forces.lengths import Length, Path, Sum
 
 if TYPE_CHECKING:
     from costate.sim.setup import Symbols
-
-Terms = tuple[tuple[int, int, float], ...]
-"""Indices in q and in v, and coefficients."""
-
-
-@dataclass(frozen=True, eq=False)
-class Length:
-    """A weighted sum of coordinates: that of a tendon, or of a single joint."""
-
-    terms: Terms
-    offset: float = 0.0
-    """Offset from joints that follow others at a distance (mimic)."""
-
-    def of(self, q: SX) -> SX:
-        return sum((c * q[iq] if c != 1.0 else q[iq] for iq, _, c in self.terms), SX(self.offset or 0))
-
-    def rate(self, v: SX) -> SX:
-        return sum((c * v[iv] if c != 1.0 else v[iv] for _, iv, c in self.terms), SX(0))
-
-    def row(self, nv: int) -> SX:
-        """Return J, (1, nv)."""
-        J = SX(1, nv)
-        for _, iv, c in self.terms:
-            J[0, iv] = c
-        return J
 
 
 @dataclass(frozen=True, eq=False)
 class Tendon:
     """A tendon of a world."""
 
-    given: FixedTendon
-    """Tendon as it was given, with the full names of its joints."""
+    given: given.Tendon
+    """Tendon as it was given, with the full names of its joints and links."""
     length: Length
     slack: tuple[float, float]
     """Lengths between which its spring does not pull [m]."""
@@ -63,7 +43,7 @@ class Tendon:
         return self.given.name
 
 
-def resolve_tendons(model: Model, tendons: Iterable[FixedTendon]) -> tuple[Tendon, ...]:
+def resolve_tendons(model: Model, tendons: Iterable[given.Tendon]) -> tuple[Tendon, ...]:
     found = tuple(_resolve(model, t) for t in tendons)
     names = [*(j.name for j in model.joints), *(t.name for t in found)]
     twice = sorted({n for n in names if names.count(n) > 1})
@@ -72,10 +52,18 @@ def resolve_tendons(model: Model, tendons: Iterable[FixedTendon]) -> tuple[Tendo
     return found
 
 
-def _resolve(model: Model, t: FixedTendon) -> Tendon:
-    if not isinstance(t, FixedTendon):
-        raise TypeError(f"a tendon is a FixedTendon(name, {{joint: coefficient}}), not {t!r}")
-    assert model.home is not None  # merged models have one
+def _resolve(model: Model, t: given.Tendon) -> Tendon:
+    if isinstance(t, SpatialTendon):
+        t = t.renamed(lambda name: name, lambda link: _link(model, t.name, link))
+        length: Length = Path(t.path)
+    elif isinstance(t, FixedTendon):
+        length = _sum(model, t)
+    else:
+        raise TypeError(f"a tendon is a FixedTendon(name, {{joint: coefficient}}) or SpatialTendon, not {t!r}")
+    return Tendon(t, length, t.slack or _at_home(model, length))
+
+
+def _sum(model: Model, t: FixedTendon) -> Sum:
     terms: dict[tuple[int, int], float] = {}
     offset = 0.0
     for name, coefficient in t.joints.items():
@@ -83,9 +71,31 @@ def _resolve(model: Model, t: FixedTendon) -> Tendon:
         mimic, at = model.joints[k].mimic, (model.q_index[k], model.v_index[k])
         terms[at] = terms.get(at, 0.0) + coefficient * (mimic.multiplier if mimic else 1.0)
         offset += coefficient * (mimic.offset if mimic else 0.0)
-    length = Length(tuple((iq, iv, c) for (iq, iv), c in terms.items()), offset)
-    home = offset + sum(c * float(model.home[iq]) for iq, _, c in length.terms)
-    return Tendon(t, length, t.slack or (home, home))
+    return Sum(tuple((iq, iv, c) for (iq, iv), c in terms.items()), offset)
+
+
+def _at_home(model: Model, length: Length) -> tuple[float, float]:
+    home = float(at_home(model, length.of))
+    return home, home
+
+
+def at_home(model: Model, expression: Callable[[Configuration], SX]) -> ca.DM:
+    """Return the value of an expression of a configuration at home."""
+    assert model.home is not None  # merged models have one
+    q = SX.sym("q", model.nq)
+    value = expression(Configuration(Tree.of(model, Parameters.of(model)), q))
+    return ca.Function("home", [q], [ca.densify(value)])(ca.DM(model.home))
+
+
+def _link(model: Model, tendon: str, name: str) -> str:
+    """Return the full name of a link; a body also goes by its own name."""
+    links = [link.name for link in model.links]
+    found = [x for x in links if name in (x, x.partition("/")[2]) or x == f"{name}/body"]
+    exact = [x for x in found if x == name] or found
+    if len(exact) != 1:
+        why = "several robots have a" if exact else "there is no"
+        raise ValueError(f"tendon '{tendon}': {why} link '{name}' to run over; there are {', '.join(links)}")
+    return exact[0]
 
 
 def _joint(model: Model, tendon: str, name: str) -> int:
@@ -102,17 +112,19 @@ def _joint(model: Model, tendon: str, name: str) -> int:
 def tendon_forces(s: Symbols, q: SX, v: SX, friction: bool) -> SX:
     """Return the generalised forces of all springs and dampers, (nv,). friction: whether Coulomb friction acts too, smooth as that
     of joints."""
-    total = SX(s.setup.nv, 1)
+    total, c = SX(s.setup.nv, 1), s.at(q)
     for t in s.setup.tendons:
-        force, speed = SX(0), t.length.rate(v)
+        rubs = friction and t.given.friction
+        if not (t.given.stiffness or t.given.damping or rubs):
+            continue
+        force, speed = SX(0), t.length.rate(c, v)
         if t.given.stiffness:
-            force = force - t.given.stiffness * stretch(t, t.length.of(q))
+            force = force - t.given.stiffness * stretch(t, t.length.of(c))
         if t.given.damping:
             force = force - t.given.damping * speed
-        if friction and t.given.friction:
+        if rubs:
             force = force - t.given.friction * ca.tanh(speed / ALL_PASSIVE.friction_speed)
-        if not force.is_zero():
-            total = total + t.length.row(s.setup.nv).T * force
+        total = total + t.length.row(c).T * force
     return total
 
 
@@ -128,20 +140,23 @@ def stretch(t: Tendon, length: SX) -> SX:
 def tendon_energy(s: Symbols, q: SX) -> SX:
     """Return the energy of all springs [J]."""
     springs = [t for t in s.setup.tendons if t.given.stiffness]
-    return sum((t.given.stiffness / 2 * stretch(t, t.length.of(q)) ** 2 for t in springs), SX(0))
+    return sum((t.given.stiffness / 2 * stretch(t, t.length.of(s.at(q))) ** 2 for t in springs), SX(0))
 
 
 def resistance(s: Symbols, q: SX) -> tuple[SX, SX]:
     """Return damping and stiffness of all tendons in the coordinates of v, (nv, nv) each."""
     D, K = (SX(s.setup.nv, s.setup.nv) for _ in range(2))
+    c = s.at(q)
     for t in s.setup.tendons:
-        J = t.length.row(s.setup.nv)
+        if not (t.given.damping or t.given.stiffness):
+            continue
+        J = t.length.row(c)
         outer = J.T @ J
         if t.given.damping:
             D = D + t.given.damping * outer
         if t.given.stiffness:
             low, high = t.slack
-            length = t.length.of(q)
+            length = t.length.of(c)
             pulls = SX(1) if low == high else ca.logic_or(length < low, length > high)
             K = K + t.given.stiffness * pulls * outer
     return D, K

@@ -10,76 +10,134 @@ says.
 
 from __future__ import annotations
 
+import casadi as ca
 from casadi import SX
 
 from costate.physics import Parameters
 from costate.physics.algebra.ltl import factor
 from costate.physics.dynamics.rnea import rnea
-from costate.sim.forces.actuators import Compensation, Explicit, Servo, clamped
+from costate.sim.forces.actuators import Compensation, Explicit, Servo, clamped, is_endless
+from costate.sim.forces.configuration import Configuration
 from costate.sim.forces.equality import tie
-from costate.sim.setup import Drive, Symbols
+from costate.sim.forces.general import General
+from costate.sim.forces.lengths import Sum
+from costate.sim.setup import Drive, Setup, Symbols
 
 
 def actuate(s: Symbols, q: SX, v: SX, u: SX, M: SX, bias: SX) -> SX:
     """Return the generalised forces of all actuators, (nv,). M: mass matrix; bias: forces that oppose them."""
-    setup, dt = s.setup, s.setup.h
-    torque = SX.zeros(setup.nv)
-    servos: list[tuple[Drive, Servo, SX]] = []
-    for k, d in enumerate(setup.drives):
-        if isinstance(d.actuator, Explicit):
-            _add(torque, d, _limited(d, d.actuator.torque(u[k], d.length.of(q), d.length.rate(v))))
-        elif isinstance(d.actuator, Servo):
-            servos.append((d, d.actuator, u[k]))
+    setup, dt, c = s.setup, s.setup.h, s.at(q)
+    torque = _explicit(s, c, v, u)
+    servos = [(d, d.actuator, u[k]) for k, d in enumerate(setup.drives) if isinstance(d.actuator, Servo)]
     if not servos:
-        return torque
+        return _shared(setup, torque)
     pull, resist, K = SX.zeros(setup.nv), SX.zeros(setup.nv), SX(setup.nv, setup.nv)
     weight = _weights(s, q)
     gains, pulls = [], []
     for d, servo, control in servos:
-        carried = _along(d, weight[servo.gravity_compensation])
+        carried = _along(c, d, weight[servo.gravity_compensation])
         gains.append(d.damping + dt * d.stiffness)
-        pulls.append(servo.pull(control, d.length.of(q), d.stiffness, d.damping) + carried)
-        _add(pull, d, pulls[-1])
-        _add(resist, d, gains[-1] * d.length.rate(v))
-        J = d.length.row(setup.nv)
+        pulls.append(servo.pull(control, d.length.of(c), d.stiffness, d.damping) + carried)
+        pull = d.length.add(c, pull, pulls[-1])
+        resist = d.length.add(c, resist, gains[-1] * d.length.rate(c, v))
+        J = d.length.row(c)
         K = K + gains[-1] * (J.T @ J)
     heavier = factor(M + dt * K)
     ahead = v + dt * heavier.solve(torque + pull - resist - bias)
     tied = tie(s, q, heavier)
     ahead = ahead if tied is None else tied.velocity(ahead)
     for (d, *_), gain, most in zip(servos, gains, pulls, strict=True):
-        _add(torque, d, _limited(d, most - gain * d.length.rate(ahead)))
-    return torque
+        torque = d.length.add(c, torque, _limited(d, most - gain * d.length.rate(c, ahead)))
+    return _shared(setup, torque)
 
 
 def actuator_damping(s: Symbols, q: SX, v: SX, u: SX) -> SX:
-    """Return how much explicit actuators resist velocities, (nv, nv)."""
-    total = SX(s.setup.nv, s.setup.nv)
+    """Return how much explicit actuators resist velocities where no bound holds their force, (nv, nv)."""
+    total, c = SX(s.setup.nv, s.setup.nv), s.at(q)
+    parts, bounds = _parts(s, c, v, u), {x.v: x for x in s.setup.shares if x.v is not None}
+    torque = _explicit(s, c, v, u) if bounds else SX(0)
+    joints = {j.name for j in s.setup.scene.model.joints}
     for k, d in enumerate(s.setup.drives):
         if not isinstance(d.actuator, Explicit):
             continue
-        damping = SX(d.actuator.resistance(u[k], d.length.of(q), d.length.rate(v)))
-        if not damping.is_zero():
-            J = d.length.row(s.setup.nv)
-            total = total + damping * (J.T @ J)
+        signal, x, speed = _signal(s, u, k), d.length.of(c), d.length.rate(c, v)
+        more = {"part": parts[k]} if k in parts and isinstance(d.actuator, General) else {}
+        damping = SX(d.actuator.resistance(signal, x, speed, **more))
+        if damping.is_zero():
+            continue
+        if not is_endless(d.limit):
+            damping = damping * (ca.fabs(_force(s, c, v, u, k, None)) < d.limit)
+        if isinstance(d.length, Sum) and d.joint in joints and d.v in bounds:
+            bound = bounds[d.v]
+            damping = damping * ca.logic_and(torque[d.v] > bound.low, torque[d.v] < bound.high)
+        J = d.length.row(c)
+        total = total + damping * (J.T @ J)
     return total
+
+
+def _explicit(s: Symbols, c: Configuration, v: SX, u: SX) -> SX:
+    """Return the generalised forces of all explicit actuators, before bounds on several of them, (nv,)."""
+    torque, parts = SX.zeros(s.setup.nv), _parts(s, c, v, u)
+    for k, d in enumerate(s.setup.drives):
+        if isinstance(d.actuator, Explicit):
+            torque = d.length.add(c, torque, _limited(d, _force(s, c, v, u, k, parts.get(k))))
+    return torque
+
+
+def _force(s: Symbols, c: Configuration, v: SX, u: SX, k: int, part: SX | None) -> SX:
+    """Return the force of a drive along its length, before its limit. part: share that its tendon leaves it."""
+    d = s.setup.drives[k]
+    assert isinstance(d.actuator, Explicit)
+    signal, x, speed = _signal(s, u, k), d.length.of(c), d.length.rate(c, v)
+    if part is None or not isinstance(d.actuator, General):
+        return d.actuator.torque(signal, x, speed)
+    return clamped(part * d.actuator.unclamped(signal, x, speed), d.actuator.forces)
+
+
+def _signal(s: Symbols, u: SX, k: int) -> SX:
+    """Return the control of a drive, or what takes its place."""
+    d = s.setup.drives[k]
+    if not isinstance(d.actuator, General):
+        return u[k]
+    return d.actuator.signal(u[k], s.act[d.activation] if d.activation is not None else SX(0), s.setup.dt)
+
+
+def _parts(s: Symbols, c: Configuration, v: SX, u: SX) -> dict[int, SX]:
+    """Return the part of their forces that drives keep where those of a tendon are too large together."""
+    found: dict[int, SX] = {}
+    for share in s.setup.shares:
+        total = SX(0)
+        for k in share.drives:
+            d = s.setup.drives[k]
+            assert isinstance(d.actuator, General)
+            x, speed = d.length.of(c), d.length.rate(c, v)
+            total = total + (0 if d.actuator.is_off else d.actuator.unclamped(_signal(s, u, k), x, speed))
+        beyond = ca.logic_or(total < share.low, total > share.high)
+        allowed = clamped(total, (share.low, share.high))
+        found |= dict.fromkeys(share.drives, ca.if_else(beyond, allowed / ca.if_else(beyond, total, 1), 1))
+    return found
+
+
+def _shared(setup: Setup, torque: SX) -> SX:
+    """Clamp the torques of joints that have a range for all their actuators together, (nv,)."""
+    for share in setup.shares:
+        if share.v is not None:
+            torque[share.v] = clamped(torque[share.v], (share.low, share.high))
+    return torque
 
 
 def _limited(d: Drive, torque: SX) -> SX:
     return clamped(torque, (-d.limit, d.limit))
 
 
-def _add(forces: SX, d: Drive, force: SX) -> None:
-    """Add the force of an actuator to those on the coordinates, (nv,)."""
-    for _, iv, c in d.length.terms:
-        forces[iv] += force if c == 1.0 else c * force
-
-
-def _along(d: Drive, forces: SX) -> SX:
+def _along(c: Configuration, d: Drive, forces: SX) -> SX:
     """Return the force of an actuator that is nearest to forces on the coordinates, (nv,)."""
-    if len(d.length.terms) == 1 and d.length.terms[0][2] == 1.0:
-        return forces[d.v]
-    return d.length.rate(forces) / sum(c * c for *_, c in d.length.terms)
+    if isinstance(d.length, Sum):
+        if len(d.length.terms) == 1 and d.length.terms[0][2] == 1.0:
+            return forces[d.v]
+        return d.length.rate(c, forces) / sum(k * k for *_, k in d.length.terms)
+    J = d.length.row(c)
+    return J @ forces / ca.fmax(ca.dot(J, J), 1e-30)
 
 
 def _weights(s: Symbols, q: SX) -> dict[Compensation, SX]:

@@ -12,6 +12,7 @@ from costate.physics.dynamics.crba import crba
 from costate.physics.dynamics.passive import Passive
 from costate.physics.dynamics.rnea import rnea
 from costate.sim.forces.equality import Tied, tie
+from costate.sim.forces.surroundings import wrenches
 from costate.sim.forces.tendons import resistance, tendon_forces
 from costate.sim.forces.torques import actuate
 from costate.sim.integrate.advance import turning
@@ -37,7 +38,7 @@ def free_motion(s: Symbols, q: SX, v: SX, u: SX, extra: SX | None = None, joint_
     setup = s.setup
     model, dt = setup.scene.model, setup.h
     M = crba(model, s.params, q)
-    bias = rnea(model, s.params, q, v, SX(setup.nv, 1), s.wrenches, Passive(friction=joint_friction))
+    bias = rnea(model, s.params, q, v, SX(setup.nv, 1), wrenches(s, q, v), Passive(friction=joint_friction))
     if setup.tendons:
         bias = bias - tendon_forces(s, q, v, joint_friction)
     if extra is not None:

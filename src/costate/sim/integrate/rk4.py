@@ -15,6 +15,7 @@ from costate.kernel.ir.program import Program, Var
 from costate.model import Model
 from costate.physics.algebra.spatial import cross
 from costate.physics.joints import JOINTS
+from costate.sim.forces.general import rates
 from costate.sim.integrate.advance import advance, turned_back
 from costate.sim.setup import Setup
 
@@ -23,10 +24,15 @@ TABLEAU = ((1 / 6, 0.5), (1 / 3, 0.5), (1 / 3, 1.0), (1 / 6, 0.0))
 
 
 def runge_kutta(b: ProgramBuilder, setup: Setup, acceleration: Program, args: list[Var]) -> Var:
-    """Add the state after a step. acceleration: (x, u, parameters, wrenches) -> a (nv,), in axes that stand still."""
+    """Add positions and velocities after a step.
+
+    acceleration: (x, u, parameters, wrenches) -> a (nv,), in axes that stand still.
+    """
     model, dt, nq, nv, nx = setup.scene.model, setup.dt, setup.nq, setup.nv, setup.nx
 
-    def stage(x0: SX, carried: SX, numbers: SX, a: SX) -> tuple[SX, SX]:
+    start_v, start_a = nq, nq + nv
+
+    def stage(x: SX, x0: SX, carried: SX, numbers: SX, a: SX, u: SX) -> tuple[SX, SX]:
         """Return x of the next stage, and what it carries.
 
         carried: velocity of the stage, way from the start to it, sums of rates of the way and of accelerations, each (nv,);
@@ -36,19 +42,22 @@ def runge_kutta(b: ProgramBuilder, setup: Setup, acceleration: Program, args: li
         a_start = turned_back(model, way, a)
         v = _way_rate(model, way, v)
         way_next = numbers[1] * dt * v
-        v_next = x0[nq:] + numbers[1] * dt * a_start
+        v_next = x0[start_v:start_a] + numbers[1] * dt * a_start
         after = ca.vertcat(v_next, way_next, sum_v + numbers[0] * v, sum_a + numbers[0] * a_start)
-        return advance(model, x0[:nq], way_next, v_next, 1.0), after
+        moved = advance(model, x0[:nq], way_next, v_next, 1.0)
+        if setup.na:
+            moved = ca.vertcat(moved, x0[start_a:] + numbers[1] * dt * rates(setup, x[start_a:], u))
+        return moved, after
 
     def end(x0: SX, carried: SX) -> SX:
         _, _, sum_v, sum_a = ca.vertsplit(carried, nv)
-        return advance(model, x0[:nq], sum_v, x0[nq:] + dt * sum_a, dt)
+        return advance(model, x0[:nq], sum_v, x0[start_v:start_a] + dt * sum_a, dt)
 
     body = ProgramBuilder("stage")
     x, carried, numbers, x0, *rest = body.inputs(nx, 4 * nv, 2, *(v.size for v in args))
     (a,) = body.call(acceleration, x, *rest)
-    after = body.program(*body.trace(stage, x0, carried, numbers, a))
-    start = b.trace(lambda x: ca.vertcat(x[nq:], SX.zeros(3 * nv)), args[0])
+    after = body.program(*body.trace(stage, x, x0, carried, numbers, a, rest[0]))
+    start = b.trace(lambda x: ca.vertcat(x[start_v:start_a], SX.zeros(3 * nv)), args[0])
     (_, carried), _, _ = b.scan(after, len(TABLEAU), [args[0], start], [b.constant(TABLEAU)], args)
     return b.trace(end, args[0], carried)
 

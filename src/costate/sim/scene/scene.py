@@ -181,7 +181,8 @@ def make_scene(
     if unknown:
         raise ValueError(f"self_collision names {', '.join(unknown)}; robots are {', '.join(robots)}")
     lists = contact_lists({name: r.model for name, r in robots.items()}, colliders)
-    pairs = tuple(_pairs(model, colliders, {b.name for b in bodies}, with_self, collide, lists))
+    touching = {name for name, r in robots.items() if r.model.physics and r.model.physics.neighbours_touch}
+    pairs = tuple(_pairs(model, colliders, {b.name for b in bodies}, with_self, collide, lists, touching))
     return Scene(model, robots, colliders, pairs, lists.listed)
 
 
@@ -217,8 +218,12 @@ def _pairs(
     with_self: set[str],
     collide: Collide | None,
     lists: ContactLists,
+    touching: set[str],
 ) -> Iterable[tuple[int, int]]:
-    """Yield pairs of shapes that move against each other: those named, or those that the rule and common sense allow."""
+    """Yield pairs of shapes that move against each other: those named, or those that the rule and common sense allow.
+
+    touching: robots whose files let links touch that a joint connects.
+    """
     group = _rigid_groups(model)
     neighbours = _neighbours(model, group)
     named = None if collide is None or callable(collide) else _named_pairs(colliders, collide)
@@ -237,7 +242,8 @@ def _pairs(
                 continue
             # The first moving link of a fixed-base robot always touches what its base stands on.
             on_base = WORLD in (a.link, b.link) and not {a.owner, b.owner} & bodies and not _floats(model, links)
-            if links in neighbours and (a.owner == b.owner or on_base) and not _as_in_mujoco(a, b, links):
+            near = links in neighbours and (a.owner == b.owner or on_base) and not _as_in_mujoco(a, b, links)
+            if near and a.owner not in touching:
                 continue
         if collide is None or (callable(collide) and collide(_rule_name(a), _rule_name(b))):
             yield i, j

@@ -11,14 +11,15 @@ from casadi import SX
 
 from costate.collision.pairs import ContactPoint, Placed
 from costate.kernel.ir.program import Program
+from costate.model import Shape
 from costate.model.surface import Physics, Softness, Surface, mix
 from costate.sim.contact.detect import Contact
 from costate.sim.contact.model import Axes, ContactModel
-from costate.sim.contact.newton.points import points
+from costate.sim.contact.newton.points import own_points, points
 from costate.sim.contact.newton.rows import friction_axes, row_kinds
 from costate.sim.contact.newton.softness import OF_JOINT, OF_SHAPE, own_number, usual_number
 from costate.sim.contact.newton.step import newton_substep
-from costate.sim.scene.scene import Collider
+from costate.sim.scene.scene import Collider, Scene
 from costate.sim.setup import Setup, Symbols
 
 FROM_MUJOCO = {"RK4": "rk4", "implicit": "implicit", "implicitfast": "implicit"}
@@ -61,8 +62,12 @@ class Newton(ContactModel):
     """True to enforce position limits of joints."""
     joint_friction: bool = True
     """True if Coulomb friction of joints is a bound; else it is smooth."""
-    implicit_damping: bool = True
-    """True to advance velocities implicitly in joint damping, as MuJoCo's Euler method does."""
+    implicit_damping: bool | None = None
+    """True to advance velocities implicitly in joint damping, as MuJoCo's Euler method does; None: what the robots' MJCF says, else
+    True."""
+    implicit_coriolis: bool | None = None
+    """True if the integrator "implicit" is implicit in Coriolis forces, too (MuJoCo's implicit); False: only in those of single
+    free bodies (its implicitfast); None: what the robots' MJCF says, else False."""
 
     integrators: ClassVar[tuple[str, ...]] = ("semi_implicit", "implicit", "rk4")
     parameters: ClassVar[tuple[str, ...]] = ("friction", *OF_SHAPE)
@@ -92,6 +97,14 @@ class Newton(ContactModel):
     def own_number(self, setup: Setup, kind: str, owner: str) -> np.ndarray:
         return own_number(setup, self.softness, kind, owner)
 
+    def notes(self, scene: Scene) -> list[str]:
+        both = [(scene.colliders[i], scene.colliders[j]) for i, j in scene.pairs]
+        of_files = [(a.shape, b.shape) for a, b in both if a.surface and b.surface]
+        kinds = [(a.kind, b.kind) for a, b in of_files if isinstance(a, Shape) and isinstance(b, Shape)]
+        own = own_points(kinds)
+        said = "where these shapes of MJCF files touch, contact points and so the motion may differ from MuJoCo's"
+        return [f"{said}: {own}"] if own else []
+
     def contact_points(self, a: Placed, b: Placed) -> list[tuple[ContactPoint, SX | None]]:
         return points(a, b)
 
@@ -113,13 +126,14 @@ class Newton(ContactModel):
         return newton_substep(self.resolved(setup), setup)
 
     def resolved(self, setup: Setup) -> Newton:
-        """Return the model with cone and impratio from the robots' files, where they were left open."""
+        """Return the model with what was left open taken from the robots' files."""
         told = [r.model.physics for r in setup.scene.robots.values() if r.model.physics is not None]
-        for name in ("cone", "impratio"):
-            if getattr(self, name) is None and len({getattr(t, name) for t in told}) > 1:
-                raise ValueError(f"the robots' files differ in {name}: choose one with Newton({name}=...)")
-        cone = self.cone or (told[0].cone if told else "pyramidal")
-        return replace(self, cone=cone, impratio=self.impratio or (told[0].impratio if told else 1.0))
+        own: dict[str, Any] = {}
+        for name in ("cone", "impratio", "implicit_damping", "implicit_coriolis"):
+            if getattr(self, name) is None:
+                found = _agreed({getattr(t, name) for t in told}, name, f"Newton({name}=...)")
+                own[name] = getattr(Physics(), name) if found is None else found
+        return replace(self, **own)
 
 
 def _agreed(told: set[Any], what: str, choose: str) -> Any:

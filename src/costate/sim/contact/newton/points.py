@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
+
 import casadi as ca
 from casadi import SX
 
 from costate.collision.pairs import ContactPoint, Placed, contact_points, points_against
-from costate.collision.shapes import Box, Capsule, Plane
+from costate.collision.shapes import Box, Capsule, Cylinder, Plane
 
+UPRIGHT = 1e-15
+"""Sine of the angle below which a cylinder on a plane counts as upright."""
+AS_IN_MUJOCO = {
+    *(frozenset(("plane", kind)) for kind in ("sphere", "capsule", "box", "cylinder", "ellipsoid")),
+    *(frozenset(("sphere", kind)) for kind in ("sphere", "capsule", "box", "cylinder")),
+    frozenset(("capsule",)),
+}
+"""Kinds of shapes whose contact points are MuJoCo's. For all others there are several choices, or a search that ends somewhere."""
 Point = tuple[ContactPoint, SX | None]
 """A contact point, and the direction (3,) its first axis of friction is near to; None: MuJoCo's own choice."""
 
@@ -20,7 +31,16 @@ def points(a: Placed, b: Placed) -> list[Point]:
         return [(c, a.rotation[:, 2]) for c in points_against(a, b)]
     if isinstance(b.solid, Plane) and isinstance(a.solid, Box):
         return [(c, None) for c in _lower_corners(a, b)]
+    if isinstance(b.solid, Plane) and isinstance(a.solid, Cylinder):
+        return [(c, None) for c in _lower_rim(a, b)]
     return [(c, None) for c in contact_points(a, b)]
+
+
+def own_points(kinds: Iterable[tuple[str, str]]) -> str | None:
+    """Return which pairs of kinds of shapes have contact points other than MuJoCo's, in words; None if there are none."""
+    names = [" and ".join(sorted(pair)) for pair in kinds if frozenset(pair) not in AS_IN_MUJOCO]
+    listed = ", ".join(f"{name} ({count} pair{'s' * (count > 1)})" for name, count in sorted(Counter(names).items()))
+    return listed or None
 
 
 def _lower_corners(a: Placed, b: Placed) -> list[ContactPoint]:
@@ -35,6 +55,26 @@ def _lower_corners(a: Placed, b: Placed) -> list[ContactPoint]:
         x = a.to_world(ca.if_else(ca.dot(corner, down) > 0, -corner, corner))
         gap = ca.dot(x - b.position, normal)
         found.append(ContactPoint(gap, x - normal * gap / 2, normal))
+    return found
+
+
+def _lower_rim(a: Placed, b: Placed) -> list[ContactPoint]:
+    """Return the lowest point of a cylinder, the other end of its lower line, and two points that make the lower rim's triangle."""
+    assert isinstance(a.solid, Cylinder)
+    normal, axis = b.rotation[:, 2], a.rotation[:, 2]
+    rise = ca.dot(normal, axis)
+    down = ca.if_else(rise > 0, -axis, axis)
+    flat = down * ca.dot(down, normal) - normal
+    size = ca.dot(flat, flat)
+    leans = size > UPRIGHT**2
+    toward = ca.if_else(leans, flat / ca.sqrt(ca.if_else(leans, size, 1)), a.rotation[:, 0])
+    r, half = a.solid.radius * toward, a.solid.length / 2 * down
+    aside = ca.sqrt(3) / 2 * ca.cross(r, down)
+    found = []
+    for x in (r + half, r - half, half - r / 2 + aside, half - r / 2 - aside):
+        at = a.position + x
+        gap = ca.dot(at - b.position, normal)
+        found.append(ContactPoint(gap, at - normal * gap / 2, normal))
     return found
 
 

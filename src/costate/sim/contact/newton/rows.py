@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import casadi as ca
 from casadi import SX
 
+from costate.physics.algebra import quaternion
 from costate.physics.jacobian import point_jacobian
 from costate.physics.kinematics import body_poses
 from costate.physics.tree import ROOT
@@ -19,7 +20,7 @@ from costate.sim.contact.detect import Contact
 from costate.sim.contact.newton.points import axes
 from costate.sim.contact.newton.softness import Soft, Softnesses
 from costate.sim.contact.newton.weights import InverseWeights, inverse_weights
-from costate.sim.contact.rows import friction_rows, limit_rows
+from costate.sim.contact.rows import Row, friction_rows, limit_rows
 from costate.sim.forces.equality import Equation, drift, equations
 from costate.sim.setup import Symbols
 
@@ -57,7 +58,7 @@ def row_kinds(options: Newton, s: Symbols, contacts: list[Contact]) -> list[str]
     """Return the kinds of the rows of all constraints."""
     of_contact = ("normal", "tangent", "tangent", "torsion", "rolling", "rolling")
     kinds = [k for t in contacts if t.surface for k in of_contact[: t.surface.condim]]
-    kinds += ["limit"] * len(limit_rows(s, s.q)) if options.joint_limits else []
+    kinds += ["limit"] * len(limit_rows(s, s.q, _near_both(s))) if options.joint_limits else []
     return kinds + (["friction"] * len(friction_rows(s, 1.0)) if options.joint_friction else [])
 
 
@@ -73,21 +74,44 @@ def blocks(s: Symbols, contacts: list[Contact], options: Newton) -> list[Block]:
     model = s.setup.scene.model
     bounds = {j.name: j.bounds for j in model.joints} | {t.name: t.given.bounds for t in s.setup.tendons}
     if options.joint_limits:
-        for row in limit_rows(s, s.q):
+        for row in limit_rows(s, s.q, _near_both(s)):
             own = bounds[row.joint]
-            easy = weights.lengths[row.joint]
+            easy = weights.lengths.get(row.joint, _first_weight(row, weights))
             depth = row.gap - (own.margin if own else 0.0)
             target, R = _soft(soft.of_bounds(row.joint, own, "limit"), depth, row.J @ s.v, SX(easy), dt)
             found.append(Block("limit", row.J, target, ca.if_else(depth < 0, 1 / R, 0)))
     if options.joint_friction:
         for row in friction_rows(s, 1.0):
             assert row.bound is not None
-            several = float(weights.coordinates[row.J.sparsity().get_col()[0]])
-            easy = weights.lengths.get(row.joint, several)
+            easy = weights.lengths.get(row.joint, _first_weight(row, weights))
+            J = _in_world(s, row.J)
             own = soft.of_bounds(row.joint, bounds[row.joint], "friction")
-            target, R = _soft(own, SX(0), row.J @ s.v, SX(easy), dt)
-            found.append(Block("friction", row.J, target, 1 / R, (row.bound,)))
+            target, R = _soft(own, SX(0), J @ s.v, SX(easy), dt)
+            found.append(Block("friction", J, target, 1 / R, (row.bound,)))
     return found + [_equality(s, e, ties, weights, soft.of_equality(e.constraint.softness)) for e in ties]
+
+
+def _near_both(s: Symbols) -> set[str]:
+    """Return joints and tendons that may be within the margin of both their limits at once."""
+    spans = [(j.name, j.bounds, j.lower, j.upper) for j in s.setup.scene.model.joints if j.nv == 1]
+    spans += [(t.name, t.given.bounds, t.given.lower, t.given.upper) for t in s.setup.tendons]
+    return {name for name, own, low, high in spans if own and 2 * own.margin > high - low}
+
+
+def _first_weight(row: Row, weights: InverseWeights) -> float:
+    """Return the inverse weight of a joint with several coordinates, that of the row's first one."""
+    return float(weights.coordinates[row.J.sparsity().get_col()[0]])
+
+
+def _in_world(s: Symbols, J: SX) -> SX:
+    """Return the row (1, nv) of a linear velocity of a floating joint along that axis of the world, as MuJoCo has it; other rows
+    unchanged."""
+    model, (k, *_) = s.setup.scene.model, J.sparsity().get_col()
+    for j, iq, iv in zip(model.joints, model.q_index, model.v_index, strict=True):
+        if j.kind == "floating" and iv <= k < iv + 3:
+            J = SX(1, model.nv)
+            J[0, iv : iv + 3] = quaternion.to_rotation(s.q[iq + 3 : iq + 7])[k - iv, :]
+    return J
 
 
 def _equality(s: Symbols, e: Equation, ties: list[Equation], weights: InverseWeights, soft: Soft) -> Block:

@@ -2,7 +2,7 @@
 
 prepare:  masses, forces, constraints          rows.py, points.py, weights.py
 solve:    accelerations, to tolerance          problem.py, solve.py, cost.py
-finish:   velocities and positions after the step, implicit in damping; or four stages of all this (integrate/rk4.py)
+finish:   next state, implicit in damping      finish.py; or four stages of all this (integrate/rk4.py)
 """
 
 from __future__ import annotations
@@ -14,18 +14,17 @@ from casadi import SX
 
 from costate.kernel import ProgramBuilder
 from costate.kernel.ir.program import Program
-from costate.physics.algebra.ltl import factor
 from costate.physics.dynamics.crba import crba
 from costate.physics.dynamics.passive import Passive
 from costate.physics.dynamics.rnea import rnea
 from costate.sim.contact.model import substep_inputs
+from costate.sim.contact.newton.finish import finish, turning_force
 from costate.sim.contact.newton.problem import Data, Problem, make_problem
 from costate.sim.contact.newton.rows import blocks
 from costate.sim.contact.newton.solve import Solver, derivatives
-from costate.sim.forces.tendons import resistance, tendon_forces
-from costate.sim.forces.torques import actuate, actuator_damping
-from costate.sim.integrate.advance import advance, turning
-from costate.sim.integrate.free import per_velocity
+from costate.sim.forces.surroundings import wrenches
+from costate.sim.forces.tendons import tendon_forces
+from costate.sim.forces.torques import actuate
 from costate.sim.integrate.rk4 import runge_kutta
 from costate.sim.setup import Setup, Symbols
 
@@ -48,7 +47,7 @@ def newton_substep(options: Newton, setup: Setup) -> Program:
         only_a = Program(solve.inputs, solve.stages, solve.outputs[:1])
         x = runge_kutta(b, setup, only_a, args)
     else:
-        (x,) = b.call(_finish(s, problem, options), *args, numbers[0], a)
+        (x,) = b.call(finish(s, problem, options), *args, numbers[0], a)
     impulses = b.trace(lambda *given: setup.dt * _forces(problem, *given), *numbers, a)
     return b.program(x, carry, impulses, b.trace(lambda *given: _residual(problem, *given), *numbers, a))
 
@@ -73,39 +72,11 @@ def problem_of(s: Symbols, options: Newton) -> tuple[Data, Problem]:
     model = s.setup.scene.model
     M = crba(model, s.params, s.q)
     passive = Passive(friction=not options.joint_friction)
-    bias = rnea(model, s.params, s.q, s.v, SX(model.nv, 1), s.wrenches, passive)
+    bias = rnea(model, s.params, s.q, s.v, SX(model.nv, 1), wrenches(s, s.q, s.v), passive)
     bias = bias - tendon_forces(s, s.q, s.v, not options.joint_friction)
     # Accelerations are those in axes that stand still, see advance.py.
-    f = actuate(s, s.q, s.v, s.u, M, bias) - bias + M @ turning(model, s.v)
+    f = actuate(s, s.q, s.v, s.u, M, bias) - bias + turning_force(s, M)
     return make_problem(M, f, blocks(s, s.contacts(), options), options.cone, options.impratio)
-
-
-def _finish(s: Symbols, problem: Problem, options: Newton) -> ca.Function:
-    """Return the next state. At the solution M a is the sum of all forces; damping acts on the velocity after the step."""
-    setup = s.setup
-    m, a = SX.sym("m", problem.M.nnz()), SX.sym("a", setup.nv)
-    acceleration = a
-    damping = _damping(s, options)
-    if damping is not None:
-        M = problem.mass(m)
-        acceleration = factor(M + setup.dt * damping).solve(M @ a)
-    after = s.v + setup.dt * acceleration
-    x = advance(setup.scene.model, s.q, after, after, setup.dt)
-    return ca.Function("finish", [*s.inputs, m, a], [x])
-
-
-def _damping(s: Symbols, options: Newton) -> SX | None:
-    """Return the damping that the step is implicit in, (nv, nv): Euler's method in that of joints; "implicit" also in that of
-    tendons and actuators (MuJoCo's implicitfast)."""
-    setup = s.setup
-    own = per_velocity(s, "damping")
-    none = own.is_constant() and ca.norm_inf(ca.DM(own)) == 0
-    total = SX(setup.nv, setup.nv) if none else ca.diag(own)
-    if setup.method.implicit:
-        total = total + resistance(s, s.q)[0] + actuator_damping(s, s.q, s.v, s.u)
-    elif not options.implicit_damping:
-        return None
-    return total if total.nnz() else None
 
 
 def _forces(problem: Problem, *given: SX) -> SX:

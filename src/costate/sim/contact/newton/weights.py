@@ -14,7 +14,7 @@ from costate.model import Model
 from costate.physics import Parameters
 from costate.physics.dynamics.crba import crba
 from costate.physics.jacobian import jacobian
-from costate.sim.forces.tendons import Tendon
+from costate.sim.forces.tendons import Tendon, at_home
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def inverse_weights(model: Model, links: Sequence[str], tendons: Sequence[Tendon
     coordinates = _means(model, np.diag(inverse))
     lengths = {j.name: float(coordinates[i]) for j, i in zip(model.joints, model.v_index, strict=True) if j.nv == 1}
     for t in tendons:
-        J = np.array(ca.DM(t.length.row(model.nv)))
+        J = np.array(at_home(model, t.length.row))
         lengths[t.name] = float((J @ inverse @ J.T).item())
     return InverseWeights(of_links, coordinates, lengths)
 

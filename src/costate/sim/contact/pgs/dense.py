@@ -111,10 +111,9 @@ class Dense(Pieces):
 
     def _call(self, scope: Scope, name: str, outputs: list[SX], x: Var | None = None) -> list[Var]:
         """Add expressions of the state (or of another one) and of what the scope holds."""
-        rest = scope.pick([f"i{k}" for k in range(1, len(self.symbols.inputs))])
         h, number = (scope.b.slice(scope["clock"], k, 1) for k in (0, 1))
         more = {h: self.setup.duration, number: self.number, scope["marks"]: self.marks}
-        return self.symbols.call(scope.b, name, outputs, [scope["x"] if x is None else x, *rest], more)
+        return self.symbols.call(scope.b, name, outputs, self.inputs(scope, x), more)
 
     def prepare(self, scope: Scope) -> None:
         s, options = self.symbols, self.options

@@ -124,11 +124,11 @@ class Pieces(ABC):
     def substep(self, b: ProgramBuilder, args: Sequence[Var], start: Var) -> tuple[Var, Var, Var, Var]:
         """Add a substep; return the state, impulses and residual after it, and impulses to start the next one from. start: impulses
         to start from, if any."""
-        x, *rest = args
         clock, dt = b.constant([self.setup.dt, 0]), self.setup.dt
+        x, shared = self.split(b, args)
         forces = self.each(b, lambda p: p / dt, [start]) if start.size else start
         carry = [x, clock, b.zeros(self.hits), b.zeros(self.size), b.zeros(1), forces]
-        shared = {f"i{k}": v for k, v in enumerate(rest, 1)} | self.constants(b, args)
+        shared |= self.constants(b, args)
         sizes = dict(zip(CARRY, carry, strict=True)) | shared
         body = self.piece(Scope.of("piece", {k: v.size for k, v in sizes.items()}))
         if self.hits:
@@ -138,6 +138,22 @@ class Pieces(ABC):
             carry = b.call(body, *carry, *shared.values())
         x, _, _, impulses, residual, forces = carry
         return x, impulses, residual, self.each(b, lambda f: f * dt, [forces]) if start.size else start
+
+    def split(self, b: ProgramBuilder, args: Sequence[Var]) -> tuple[Var, dict[str, Var]]:
+        """Return positions and velocities, which pieces change, and names of what they do not: activations of actuators, if there
+        are some, and all further inputs. args: values of Symbols.inputs."""
+        moving = self.setup.nq + self.setup.nv
+        shared = {f"i{k}": v for k, v in enumerate(args[1:], 1)}
+        if not self.setup.na:
+            return args[0], shared
+        return b.slice(args[0], 0, moving), shared | {"act": b.slice(args[0], moving, self.setup.na)}
+
+    def inputs(self, scope: Scope, x: Var | None = None) -> list[Var]:
+        """Return the values of Symbols.inputs, at the positions and velocities of a scope or at others."""
+        x = scope["x"] if x is None else x
+        state = scope.b.concat(x, scope["act"]) if self.setup.na else x
+        count = sum(name[0] == "i" and name[1:].isdigit() for name in scope.values)
+        return [state, *scope.pick([f"i{k}" for k in range(1, count + 1)])]
 
     def piece(self, scope: Scope) -> Program:
         """Return the program of a piece: CARRY and what all pieces share -> CARRY."""

@@ -128,10 +128,8 @@ class PairwiseStep(Pieces):
 
     def shapes_at(self, b: ProgramBuilder, args: Sequence[Var]) -> list[Var]:
         """Add poses and sizes of all shapes. args: values of Symbols.inputs."""
-        values = {"x": args[0], "clock": b.constant([self.setup.dt, 0])} | {
-            f"i{k}": v for k, v in enumerate(args[1:], 1)
-        }
-        scope = Scope(b, values | self.constants(b, args))
+        x, shared = self.split(b, args)
+        scope = Scope(b, {"x": x, "clock": b.constant([self.setup.dt, 0])} | shared | self.constants(b, args))
         self.place(scope)
         return scope.pick(("poses", "sizes"))
 

@@ -49,10 +49,9 @@ class TreeStep(PairwiseStep):
     def _set(self, scope: Scope, numbers: dict[str, SX], x: Var) -> None:
         """Set expressions of the symbols of a step, at a state."""
         s, b = self.symbols, scope.b
-        rest = scope.pick([f"i{k}" for k in range(1, len(s.inputs))])
         inputs = [*s.inputs, ca.vertcat(self.setup.h, SX.sym("number"))]
         function = ca.Function("stage", inputs, [ca.densify(x) for x in numbers.values()])
-        for name, value in zip(numbers, b.call(function, x, *rest, scope["clock"]), strict=True):
+        for name, value in zip(numbers, b.call(function, *self.inputs(scope, x), scope["clock"]), strict=True):
             scope[name] = value
 
     def _places(self) -> dict[str, SX]:

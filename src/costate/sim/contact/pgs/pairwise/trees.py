@@ -60,7 +60,7 @@ class Trees:
         for body in bodies:
             own = list(range(body.v_start, body.v_start + body.kind.nv))
             found.append(own if body.parent == ROOT else [*own, bodies[body.parent].v_start])
-        found += [[iv for _, iv, _ in t.length.terms] for t in s.setup.tendons]
+        found += [t.length.row(s.at(s.q)).sparsity().get_col() for t in s.setup.tendons]
         tied = [[n for n in range(e.J.shape[1]) if e.J[:, n].nnz()] for e in equations(s, s.q)]
         return [x for x in found + tied if x]
 
