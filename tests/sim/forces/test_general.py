@@ -65,6 +65,10 @@ FILES = {
     "activations": file(ACTIVATED),
     "muscles": file(MUSCLES),
     "together": file(TOGETHER, ("-.3 .2", "-.1 .1", "-.3 .4"), 'actuatorgroupdisable="1"'),
+    "carried": file('<position joint="a" kp="2" kv=".3"/><motor joint="b" gear=".1"/>', ("-.3 .2", "-.1 .1", ""))
+    .replace('<body pos="0 0 1">', '<body pos="0 0 1" gravcomp=".7">')
+    .replace('<body pos=".3 0 .1">', '<body pos=".3 0 .1" gravcomp=".5">')
+    .replace('name="a"', 'name="a" actuatorgravcomp="true"'),
     "alone": file('<position joint="b" kp="2" kv=".3"/>', ("", "-.1 .1", "")),
 }
 

@@ -117,6 +117,8 @@ def _is_alone(model: Model, joint: str) -> bool:
     own = next((j for j in model.joints if j.name == joint), None)
     if own is None or own.efforts is None:
         return True
+    if own.carries:
+        return False
     here = [a for a in model.actuators if isinstance(a, given.GeneralActuator) or a.tendon or a.joint == joint]
     return len(here) == 1 and isinstance(here[0], given.Actuator) and own.efforts[0] == -own.efforts[1]
 
@@ -132,7 +134,7 @@ def shares(model: Model, tendons: Sequence[Tendon], actuators: Actuators) -> tup
             found.append(Share(*t.given.efforts, drives=own))
     for j, iv in zip(model.joints, model.v_index, strict=True):
         if j.efforts is not None and not _is_alone(model, j.name):
-            found.append(Share(*j.efforts, v=iv))
+            found.append(Share(*j.efforts, v=iv, carries=j.carries))
     return tuple(found)
 
 
