@@ -13,7 +13,7 @@ READY_TEST := $(VENV)/.ready-test
 DEMO := out/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check unit browser study study-rl study-optimise study-faults study-contact bench matrix format clean
+.PHONY: help demo test check unit browser study study-rl study-optimise study-faults study-contact study-mjcf bench matrix format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -57,6 +57,11 @@ study-faults: $(READY_TEST) ## damaged inputs, kills, full disks, load: what hap
 
 study-contact: $(READY_TEST) ## contact against known answers and MuJoCo: a stack, an arch, a gripper, bowling, robots
 	$(PY) -m benchmarks.study_validation --markdown docs/validation.md --plots docs/plots
+
+# The packages are only looked through for files: what they need to run is not installed.
+study-mjcf: $(READY_TEST) ## every MJCF file of gymnasium, dm_control and gymnasium-robotics beside MuJoCo
+	$(PIP_INSTALL) --no-deps dm_control gymnasium-robotics
+	$(PY) -m benchmarks.study_mjcf --markdown docs/validation.md
 
 study-rl: $(READY_TEST) ## reinforcement learning beside back-propagation; minutes of processor time for each: MINUTES=60
 	$(PIP_INSTALL) -e '.[rl]'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,7 +12,7 @@ from torch import Tensor
 
 from costate.core.fork import cached_property
 from costate.kernel import Kernel
-from costate.model import Transform
+from costate.model import ModelWarning, Transform
 from costate.model.constraint import Constraint
 from costate.model.tendon import Tendon
 from costate.physics.integrate import neutral
@@ -107,6 +108,8 @@ class World:
         check_options(integrator, substeps, dt)
         model.check(integrator)
         scene = make_scene(named, poses or {}, bodies, scenery, world_gravity(named, gravity), self_collision, collide)
+        for note in model.notes(scene):
+            warnings.warn(note, ModelWarning, stacklevel=2)
         self.dt, self.check = dt, check
         cables = resolve_tendons(scene.model, (*scene.model.tendons, *tendons))
         own = tuple(drives(scene.model, named, cables, actuators))

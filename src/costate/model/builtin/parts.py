@@ -97,9 +97,9 @@ def joint(
         np.array(upper),
         np.array(velocity),
         np.array(effort),
-        damping,
-        friction,
-        armature,
+        damping=damping,
+        friction=friction,
+        armature=armature,
     )
 
 

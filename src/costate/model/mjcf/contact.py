@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from costate.model.errors import Assumptions
 from costate.model.mjcf.flags import is_off
 from costate.model.mjcf.geom import softness
@@ -37,8 +35,6 @@ def _pair(mj: Any, k: int, assumed: Assumptions) -> Listed:
     sliding, across, torsion, rolling, rolling_across = map(float, mj.pair_friction[k])
     if sliding != across or rolling != rolling_across:
         assumed.note("friction of contact pairs that differs by direction, of which the first is kept", first)
-    if np.any(mj.pair_solreffriction[k]) or np.any(getattr(mj, "pair_adhesion", np.zeros(mj.npair))[k]):
-        assumed.note("adhesion of contact pairs, and a softness of friction of their own, left out", first)
     surface = Surface(
         friction=(sliding, torsion, rolling),
         condim=int(mj.pair_dim[k]),

@@ -9,6 +9,7 @@ import numpy as np
 
 from costate.model.constraint import Connect, Constraint, Couple, Weld
 from costate.model.errors import Assumptions
+from costate.model.mjcf.flags import is_off
 from costate.model.mjcf.geom import softness
 from costate.model.mjcf.tendon import tendon_name
 from costate.model.rotation import from_wxyz
@@ -26,6 +27,8 @@ def read_constraints(
     links: names by body; joint: name of a joint by its number.
     """
     found: list[Constraint] = []
+    if is_off(mj, "equality") or is_off(mj, "constraint"):
+        return ()
     for e in range(mj.neq):
         kind = int(mj.eq_type[e])
         if kind not in (_CONNECT, _WELD, _JOINT, _TENDON) or not mj.eq_active0[e]:

@@ -23,6 +23,7 @@ from costate.model.joint import Joint
 from costate.model.mjcf.actuator import read_actuators
 from costate.model.mjcf.contact import listed_geoms, read_excluded, read_listed
 from costate.model.mjcf.equality import read_constraints
+from costate.model.mjcf.fields import note_fields
 from costate.model.mjcf.flags import follow_flags
 from costate.model.mjcf.geom import read_geoms, softness
 from costate.model.mjcf.option import read_drag, read_physics
@@ -70,6 +71,7 @@ def read_mjcf(path: str | Path, floating_base: bool | None = None) -> Model:
     follow_flags(mj, assumed)
     links, joints = _links_and_joints(mj, assumed)
     _note_left_out(mj, assumed)
+    note_fields(mj, assumed)
     note_massless(links, joints, assumed)
     joint = partial(_joint_name, mj)
     model = Model(
@@ -115,7 +117,7 @@ def _links_and_joints(mj: Any, assumed: Assumptions) -> tuple[tuple[Link, ...], 
     called, listed = names(mj), listed_geoms(mj)
     links, joints = [Link(WORLD, Inertia(), *read_geoms(mj, 0, listed, assumed))], []
     for b in range(1, mj.nbody):
-        for joint in _body_joints(mj, b, called[b], called[mj.body_parentid[b]], assumed):
+        for joint in _body_joints(mj, b, called[b], called[mj.body_parentid[b]]):
             joints.append(joint)
             links.append(Link(joint.child))
         shapes, carried = read_geoms(mj, b, listed, assumed), float(mj.body_gravcomp[b])
@@ -123,7 +125,7 @@ def _links_and_joints(mj: Any, assumed: Assumptions) -> tuple[tuple[Link, ...], 
     return tuple(links), tuple(joints)
 
 
-def _body_joints(mj: Any, b: int, body: str, parent: str, assumed: Assumptions) -> Iterator[Joint]:
+def _body_joints(mj: Any, b: int, body: str, parent: str) -> Iterator[Joint]:
     """Yield the joints from the parent body to a body, in the order in which MuJoCo applies them."""
     frame = Transform(from_wxyz(mj.body_quat[b]), np.array(mj.body_pos[b]))  # of the body, in the link reached so far
     first, count = int(mj.body_jntadr[b]), int(mj.body_jntnum[b])
@@ -137,7 +139,7 @@ def _body_joints(mj: Any, b: int, body: str, parent: str, assumed: Assumptions) 
         child = body if last and at_body else f"{body}/{_joint_name(mj, j)}"
         # The coordinates of a free joint are the pose in the world itself: the body's pose is only where it starts.
         origin = Transform() if kind == "floating" else frame @ anchor @ _reference(mj, j, kind)
-        yield _joint(mj, j, kind, parent, child, origin, assumed)
+        yield _joint(mj, j, kind, parent, child, origin)
         parent, frame = child, anchor.inverse()
         if last and not at_body:
             yield Joint(f"{body}_fixed", "fixed", parent, body, frame)
@@ -151,12 +153,10 @@ def _reference(mj: Any, j: int, kind: str) -> Transform:
     return Transform(translation=-ref * axis) if kind == "prismatic" else Transform()
 
 
-def _joint(mj: Any, j: int, kind: str, parent: str, child: str, origin: Transform, assumed: Assumptions) -> Joint:
+def _joint(mj: Any, j: int, kind: str, parent: str, child: str, origin: Transform) -> Joint:
     name, dof = _joint_name(mj, j), int(mj.jnt_dofadr[j])
     scalar = kind in ("revolute", "prismatic")
     lower, upper = mj.jnt_range[j] if scalar and mj.jnt_limited[j] else (-np.inf, np.inf)
-    if hasattr(mj, "dof_dampingpoly") and (np.any(mj.dof_dampingpoly[dof]) or np.any(mj.jnt_stiffnesspoly[j])):
-        assumed.note("nonlinear dampers and springs, of which only the linear part is kept", name)
     return Joint(
         name=name,
         kind=kind,

@@ -34,7 +34,7 @@ from costate.model.surface import Physics, Surface
 from costate.sim.contact.detect import Contact
 from costate.sim.contact.rows import constraint_rows
 from costate.sim.integrate.table import INTEGRATORS
-from costate.sim.scene.scene import Collider
+from costate.sim.scene.scene import Collider, Scene
 from costate.sim.setup import Setup, Symbols
 
 Axes = tuple[SX, ...]
@@ -81,6 +81,10 @@ class ContactModel(ABC):
     def default_integrator(self, files: Sequence[Physics]) -> str | None:
         """Return the integrator that the robots' files ask for, if the model follows them."""
         return None
+
+    def notes(self, scene: Scene) -> list[str]:
+        """Return what the model does in another way than the robots' files ask for, as sentences of warnings."""
+        return []
 
     # --- contact points -------------------------------------------------------------------------------------------
 

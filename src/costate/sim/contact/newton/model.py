@@ -10,13 +10,14 @@ from casadi import SX
 
 from costate.collision.pairs import ContactPoint, Placed
 from costate.kernel.ir.program import Program
+from costate.model import Shape
 from costate.model.surface import Physics, Softness, Surface, mix
 from costate.sim.contact.detect import Contact
 from costate.sim.contact.model import Axes, ContactModel
-from costate.sim.contact.newton.points import points
+from costate.sim.contact.newton.points import own_points, points
 from costate.sim.contact.newton.rows import friction_axes, row_kinds
 from costate.sim.contact.newton.step import newton_substep
-from costate.sim.scene.scene import Collider
+from costate.sim.scene.scene import Collider, Scene
 from costate.sim.setup import Setup, Symbols
 
 FROM_MUJOCO = {"RK4": "rk4", "implicit": "implicit", "implicitfast": "implicit"}
@@ -84,6 +85,14 @@ class Newton(ContactModel):
     def default_integrator(self, files: Sequence[Physics]) -> str | None:
         told = _agreed({f.integrator for f in files}, "integrators", "World(integrator=...)")
         return None if told is None else FROM_MUJOCO.get(told)
+
+    def notes(self, scene: Scene) -> list[str]:
+        both = [(scene.colliders[i], scene.colliders[j]) for i, j in scene.pairs]
+        of_files = [(a.shape, b.shape) for a, b in both if a.surface and b.surface]
+        kinds = [(a.kind, b.kind) for a, b in of_files if isinstance(a, Shape) and isinstance(b, Shape)]
+        own = own_points(kinds)
+        said = "where these shapes of MJCF files touch, contact points and so the motion may differ from MuJoCo's"
+        return [f"{said}: {own}"] if own else []
 
     def contact_points(self, a: Placed, b: Placed) -> list[tuple[ContactPoint, SX | None]]:
         return points(a, b)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
+
 import casadi as ca
 from casadi import SX
 
@@ -10,6 +13,12 @@ from costate.collision.shapes import Box, Capsule, Cylinder, Plane
 
 UPRIGHT = 1e-15
 """Sine of the angle below which a cylinder on a plane counts as upright."""
+AS_IN_MUJOCO = {
+    *(frozenset(("plane", kind)) for kind in ("sphere", "capsule", "box", "cylinder", "ellipsoid")),
+    *(frozenset(("sphere", kind)) for kind in ("sphere", "capsule", "box", "cylinder")),
+    frozenset(("capsule",)),
+}
+"""Kinds of shapes whose contact points are MuJoCo's. For all others there are several choices, or a search that ends somewhere."""
 Point = tuple[ContactPoint, SX | None]
 """A contact point, and the direction (3,) its first axis of friction is near to; None: MuJoCo's own choice."""
 
@@ -25,6 +34,13 @@ def points(a: Placed, b: Placed) -> list[Point]:
     if isinstance(b.solid, Plane) and isinstance(a.solid, Cylinder):
         return [(c, None) for c in _lower_rim(a, b)]
     return [(c, None) for c in contact_points(a, b)]
+
+
+def own_points(kinds: Iterable[tuple[str, str]]) -> str | None:
+    """Return which pairs of kinds of shapes have contact points other than MuJoCo's, in words; None if there are none."""
+    names = [" and ".join(sorted(pair)) for pair in kinds if frozenset(pair) not in AS_IN_MUJOCO]
+    listed = ", ".join(f"{name} ({count} pair{'s' * (count > 1)})" for name, count in sorted(Counter(names).items()))
+    return listed or None
 
 
 def _lower_corners(a: Placed, b: Placed) -> list[ContactPoint]:
