@@ -65,6 +65,10 @@ FILES = {
     "activations": file(ACTIVATED),
     "muscles": file(MUSCLES),
     "together": file(TOGETHER, ("-.3 .2", "-.1 .1", "-.3 .4"), 'actuatorgroupdisable="1"'),
+    "carried": file('<position joint="a" kp="2" kv=".3"/><motor joint="b" gear=".1"/>', ("-.3 .2", "-.1 .1", ""))
+    .replace('<body pos="0 0 1">', '<body pos="0 0 1" gravcomp=".7">')
+    .replace('<body pos=".3 0 .1">', '<body pos=".3 0 .1" gravcomp=".5">')
+    .replace('name="a"', 'name="a" actuatorgravcomp="true"'),
     "alone": file('<position joint="b" kp="2" kv=".3"/>', ("", "-.1 .1", "")),
 }
 
@@ -126,10 +130,7 @@ def test_activations_follow_closed_forms():
 
 def test_any_joint_may_have_one():
     """A muscle of a user's own, on a built-in robot; all contact models carry activations along."""
-    muscle = cs.General(
-        gain=cs.Curve(muscle=cs.Muscle(force=20.0), lengths=(-1.0, 1.0)),
-        activation=cs.Activation("muscle", (0.01, 0.04, 0.0)),
-    )
+    muscle = cs.General(muscle=cs.Muscle(force=20.0, lengths=(-1.0, 1.0)), activation="muscle", times=(0.01, 0.04, 0.0))
     ends = []
     for contact in (cs.PGS(), cs.Compliant(), cs.Newton(), None):
         world = cs.World([cs.load_robot("two_link")], actuators={"interArm": muscle}, contact=contact, dt=0.002)
@@ -142,12 +143,12 @@ def test_any_joint_may_have_one():
 
 def test_errors():
     with pytest.raises(ValueError, match="integrator, filter, filterexact, muscle, not 'slow'"):
-        cs.Activation("slow")
+        cs.General(activation="slow")
 
 
 def test_ilqr_plans_through_activations():
     """A slow motor is driven to a goal; the plan is better than no control, and its gains have a column for the activation."""
-    slow = cs.General(gain=cs.Curve(3.0), activation=cs.Activation("filterexact", (0.05,)))
+    slow = cs.General(gain=3.0, activation="filterexact", times=0.05)
     world = cs.World([cs.load_robot("two_link")], actuators=slow, contact=None, dt=0.02, gravity=(0.0, 0.0, 0.0))
     goal = torch.tensor([0.3, -0.2], dtype=D)
     cost = cs.optimise.Cost(
