@@ -71,6 +71,7 @@ def test_zero_gradients_of_a_step_are_named_with_what_to_choose(hard: cs.World) 
     """Shapes apart under hard contact, and a control beyond its limit; `costate gradcheck` says both."""
     audit = audit_world(hard, control=torch.tensor([50.0]), steps=2, search=2)
     zeros = audit.rows["step, at the start"].zeros
+    assert any("contact was not checked" in note for note in audit.notes)
     assert audit.ok and "Compliant" in zeros["friction"] and "effort limit" in zeros["control"]
 
 
