@@ -24,7 +24,7 @@ MOVES = 1e-30
 """Size of a complex step."""
 
 
-class Unresolved(Exception):
+class UnresolvedError(Exception):
     """The reference cannot follow this motion; the message is one of a few reasons."""
 
 
@@ -74,7 +74,7 @@ def move(system: System, states: Sequence[Array], laws: Laws, seconds: float) ->
         times.append(now.real)
         angles.append(angle)
         if len(times) > MOST:
-            raise Unresolved("rests or slides on")
+            raise UnresolvedError("rests or slides on")
     return Motion(states, times, angles)
 
 
@@ -90,7 +90,7 @@ def _meeting(system: System, pair: Pair, states: Sequence[Array], laws: Laws, h:
     """Solve for the time at which a pair meets: bisection for the real part, then Newton's method for all digits."""
     start = _gap(system, pair, states).real
     if start <= 1e-9 and _approach(system, pair, states) >= -1e-9:
-        raise Unresolved("rests or slides on")  # it has just bounced, and is back within a step
+        raise UnresolvedError("rests or slides on")  # it has just bounced, and is back within a step
     low, high = 0.0, complex(h).real
     for _ in range(20):
         middle = (low + high) / 2
@@ -102,7 +102,7 @@ def _meeting(system: System, pair: Pair, states: Sequence[Array], laws: Laws, h:
         there = _flown(system, states, laws, time)
         speed = _speeds(system, pair, there)[0]
         if abs(speed.real) < 1e-7:
-            raise Unresolved("grazes")
+            raise UnresolvedError("grazes")
         time = time - _gap(system, pair, there) / speed
     return time
 
@@ -139,7 +139,7 @@ def _struck(system: System, pair: Pair, states: list[Array], laws: Laws) -> tupl
     _, _, J = _rows(system, pair, states)
     before = _speeds(system, pair, states)
     if before[0].real >= 0:
-        raise Unresolved("grazes")
+        raise UnresolvedError("grazes")
     owners = [k for k, _ in pair.owners]
     A = sum((system.parts[k].response(states[k], j) for j, k in zip(J, owners, strict=True)), np.zeros((3, 3)))
     impulse = solve_impact(np.asarray(A, complex), before, laws)
@@ -158,7 +158,7 @@ def solve_impact(A: Array, before: Array, laws: Laws) -> Array:
         found = _iterated(A, before, laws, relaxed, rounds=int(1000 / relaxed))
         if found is not None:
             return found
-    raise Unresolved("friction has no single answer")
+    raise UnresolvedError("friction has no single answer")
 
 
 def _iterated(A: Array, before: Array, laws: Laws, relaxed: float, rounds: int) -> Array | None:

@@ -1,4 +1,8 @@
-"""The same motions in Costate: values and derivatives of whole roll-outs by automatic differentiation."""
+"""The same motions in Costate: values and derivatives of whole roll-outs by automatic differentiation.
+
+A world is compiled once, with a step of UNIT. Another step length is another unit of time: with velocities times dt / UNIT and
+gravity times its square, a step of UNIT is one of dt, and the numbers are the same.
+"""
 
 from __future__ import annotations
 
@@ -10,37 +14,51 @@ from torch import Tensor
 
 import costate as cs
 from benchmarks.motion.bodies import Arm, Ball
-from benchmarks.motion.reference import LEVER, rotation
+from benchmarks.motion.reference import LEVER
 from benchmarks.motion.scenes import Kind, Start
 
 D = torch.float64
+UNIT = 0.01
+"""Step that worlds are compiled with [s]."""
+HARD = cs.PGS(friction=0.5, restitution=0.5, cone="cone", restitution_speed=1e-5)
+"""Hard contact of the audit: friction and restitution are given, and slow impacts bounce, too, as those of the reference do."""
 Pair = tuple[Start, Start]
 
 
-def run(kind: Kind, world: cs.World, starts: Sequence[Pair], t: Tensor) -> Tensor:
+def world_of(kind: Kind) -> cs.World:
+    """Return the world of a kind of scene."""
+    return kind.world(UNIT, HARD)
+
+
+def run(kind: Kind, world: cs.World, dt: float, starts: Sequence[Pair], t: Tensor) -> Tensor:
     """Return the ends (B, n) of the motions from starts at distances t (B,) along their directions; differentiable in t."""
     a, by = zip(*starts, strict=True)
+    scale = dt / world.dt
 
     def laws(name: str) -> Tensor:
         first, along = (torch.tensor(np.array([getattr(s, name) for s in side]), dtype=D) for side in (a, by))
         return first.reshape(len(a), -1) + t[:, None] * along.reshape(len(a), -1)
 
     params = {name: laws(name) for name in ("restitution", "friction", "gravity")}
+    params["gravity"] = params["gravity"] * scale**2
     state = _states(kind, a, by, t)
-    steps = round(kind.seconds / world.dt)
-    controls = torch.zeros(steps, len(a), world.nu, dtype=D)
-    states = world.rollout(state, controls, params=params, checkpoint=_every(steps))
-    return _ends(kind, states[-1], world.nq)
+    steps = round(kind.seconds / dt)
+    state = torch.cat([state[:, : world.nq], scale * state[:, world.nq :]], -1)
+    controls = torch.zeros(1, 1, world.nu, dtype=D).expand(steps, len(a), world.nu)
+    end = world.rollout(state, controls, params=params, checkpoint=_every(steps))[-1]
+    return _ends(kind, torch.cat([end[:, : world.nq], end[:, world.nq :] / scale], -1), world.nq)
 
 
-def slopes(kind: Kind, world: cs.World, starts: Sequence[Pair]) -> tuple[Tensor, Tensor]:
+def slopes(kind: Kind, world: cs.World, dt: float, starts: Sequence[Pair]) -> tuple[np.ndarray, np.ndarray]:
     """Return the ends of the motions, and their derivatives along the directions, by automatic differentiation, (B, n) each."""
     t = torch.zeros(len(starts), dtype=D)
-    return torch.func.jvp(lambda t: run(kind, world, starts, t), (t,), (torch.ones_like(t),))
+    value, slope = torch.func.jvp(lambda t: run(kind, world, dt, starts, t), (t,), (torch.ones_like(t),))
+    return value.numpy(), slope.numpy()
 
 
 def _every(steps: int) -> int:
-    return next(k for k in (100, 50, 40, 20, 10, 8, 5, 4, 2, 1) if steps % k == 0)
+    """Return how many steps go without a stored state, at most about the root of all."""
+    return max(k for k in range(1, int(steps**0.5) + 2) if steps % k == 0)
 
 
 def _states(kind: Kind, a: Sequence[Start], by: Sequence[Start], t: Tensor) -> Tensor:
@@ -101,6 +119,3 @@ def _matrix(quaternion: Tensor) -> Tensor:
             2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w),
             2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)]  # fmt: skip
     return torch.stack(rows, -1).reshape(-1, 3, 3)
-
-
-__all__ = ["rotation", "run", "slopes"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.motion.bodies import Arm, Array, Ball, Part, skew
-from benchmarks.motion.events import MOVES, Laws, Motion, Unresolved, move
+from benchmarks.motion.events import MOVES, Laws, Motion, UnresolvedError, move
 from benchmarks.motion.scenes import Kind, Start
 
 LEVER = 0.1
@@ -74,7 +74,7 @@ def follow(kind: Kind, start: Start, by: Start, t: float | complex) -> tuple[Arr
 
 
 def truth(kind: Kind, start: Start, by: Start) -> Truth:
-    """Return the derivative of a motion. Raises Unresolved where the motion, or a disturbed one, cannot be followed, or where
+    """Return the derivative of a motion. Raises UnresolvedError where the motion, or a disturbed one, cannot be followed, or where
     differences do not settle at the derivative: disturbances of a hundredth of a millimetre then change the course of events."""
     end, motion = follow(kind, start, by, 1j * MOVES)
     slope = end.imag / MOVES
@@ -84,5 +84,5 @@ def truth(kind: Kind, start: Start, by: Start) -> Truth:
     ]
     plain = (4 * sizes[1] - sizes[0]) / 3
     if np.abs(plain - slope).max() > SETTLED * np.abs(slope).max():
-        raise Unresolved("differences do not settle")
+        raise UnresolvedError("differences do not settle")
     return Truth(end.real, slope, len(motion.times))

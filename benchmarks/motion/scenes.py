@@ -184,8 +184,8 @@ def kinds() -> dict[str, Kind]:
         Kind("capsule on ground", System((STICK,), _grounded(0, ENDS, ROD_RADIUS)), [stick], TILT, lambda rng: [_drop(rng, 0.2)]),
         Kind("ball and box", System((SMALL, BRICK), [WithBall(0, 0.07, 1, HALF)]), [_ball("a", SMALL), brick], None,
              lambda rng: [_hit(rng, HERE, 0.12), _at_rest(rng)]),
-        Kind("ball and capsule", System((SMALL, STICK), [WithBall(0, 0.07, 1, (0, 0, ROD / 2), ROD_RADIUS)]), [_ball("a", SMALL), stick],
-             None, lambda rng: [_hit(rng, HERE, 0.11), _at_rest(rng)]),
+        Kind("ball and capsule", System((SMALL, STICK), [WithBall(0, 0.07, 1, (0, 0, ROD / 2), ROD_RADIUS)]),
+             [_ball("a", SMALL), stick], None, lambda rng: [_hit(rng, HERE, 0.11), _at_rest(rng)]),
         Kind("two hinged links on ground", System((ARM,), tip), [], TILT, _swing),
     )  # fmt: skip
     return {kind.name: kind for kind in found}
