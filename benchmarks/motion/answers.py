@@ -112,8 +112,8 @@ def discs() -> list[Answer]:
 def cube() -> list[Answer]:
     """A cube of 0.2 m that spins at 2 rad/s strikes the ground with an edge's corner first, e = 1, without gravity."""
     half = 0.1
-    corners = [[x, y, z] for x in (-half, half) for y in (-half, half) for z in (-half, half)]
-    pairs: list[Pair] = [OnPlane(0, tuple(c), 0.0, UP, 0.0) for c in corners]
+    corners = [(x, y, z) for x in (-half, half) for y in (-half, half) for z in (-half, half)]
+    pairs: list[Pair] = [OnPlane(0, c, 0.0, UP, 0.0) for c in corners]
     body = cs.Body("a", [cs.shapes.box((0.2, 0.2, 0.2))], 1.0, inertia=np.diag(CUBE.inertia))
     kind = Kind("cube", System((CUBE,), pairs), [body], FLAT, _no_draw, 0.5)
     start = _still(_place((0, 0, 0.3), (0, 0, -1), (0.2, 2, 0.1), (0.3, 0.25, 0.1)), e=1.0)

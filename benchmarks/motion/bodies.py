@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
-Array = np.ndarray
+Array = Any
+"""Array of NumPy, real or complex: its types have no word for that."""
 
 
 class Part(Protocol):

@@ -170,7 +170,10 @@ def _iterated(A: Array, before: Array, laws: Laws, relaxed: float, rounds: int) 
         along = x[1:] - relaxed * step * (A[1:, 0] * normal + A[1:, 1:] @ x[1:] + before[1:])
         size, most = np.sqrt((along * along).sum()), laws.friction * normal
         old, x = x, np.concatenate([[normal], along * (most / size) if size.real > most.real else along])
-        change = x - old
-        if abs(change.real).max() < 2e-15 * abs(x.real).max() and abs(change.imag).max() <= 1e-13 * abs(x.imag).max():
+        still = [
+            np.abs(part(x - old)).max() <= share * np.abs(part(x)).max()
+            for part, share in ((np.real, 2e-15), (np.imag, 1e-13))
+        ]
+        if all(still):
             return x
     return None

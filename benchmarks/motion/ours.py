@@ -52,8 +52,8 @@ def run(kind: Kind, world: cs.World, dt: float, starts: Sequence[Pair], t: Tenso
 def slopes(kind: Kind, world: cs.World, dt: float, starts: Sequence[Pair]) -> tuple[np.ndarray, np.ndarray]:
     """Return the ends of the motions, and their derivatives along the directions, by automatic differentiation, (B, n) each."""
     t = torch.zeros(len(starts), dtype=D)
-    value, slope = torch.func.jvp(lambda t: run(kind, world, dt, starts, t), (t,), (torch.ones_like(t),))
-    return value.numpy(), slope.numpy()
+    found = torch.func.jvp(lambda t: run(kind, world, dt, starts, t), (t,), (torch.ones_like(t),))
+    return found[0].numpy(), found[1].numpy()
 
 
 def _every(steps: int) -> int:

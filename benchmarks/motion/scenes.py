@@ -40,12 +40,6 @@ class Start:
     friction: float
     gravity: Array
 
-    def moved(self, by: Start, t: float | complex) -> Start:
-        """Return the start at a distance t along a direction."""
-        places = [a + t * b for a, b in zip(self.places, by.places, strict=True)]
-        laws = self.restitution + t * by.restitution, self.friction + t * by.friction
-        return Start(places, *laws, self.gravity + t * by.gravity)  # type: ignore[arg-type]
-
 
 @dataclass(frozen=True)
 class Kind:
@@ -80,8 +74,8 @@ class Kind:
         e, mu = 1.0 if slick and elastic else rng.uniform(0, 1), 0.0 if slick else rng.uniform(0.05, 1)
         along = [_size_of(p) * rng.uniform(-1, 1, p.shape) for p in places]
         # Restitution and friction vary too, but not beyond their range.
-        more = [0.0 if e == 1 else rng.uniform(-0.3, 0.3), 0.0 if slick else rng.uniform(-0.3, 0.3)]
-        return Start(places, e, mu, GRAVITY * falls), Start(along, *more, np.zeros(3))
+        de, dmu = 0.0 if e == 1 else rng.uniform(-0.3, 0.3), 0.0 if slick else rng.uniform(-0.3, 0.3)
+        return Start(places, e, mu, GRAVITY * falls), Start(along, de, dmu, np.zeros(3))
 
 
 def _size_of(place: Array) -> Array:
