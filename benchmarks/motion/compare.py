@@ -31,14 +31,14 @@ EVENTS, DIFFERENCES = "events", "differences of shorter steps"
 
 @dataclass(frozen=True)
 class Scene:
-    """What was found about one scene."""
+    """The result of one scene."""
 
     kind: str
     seed: int
     reference: str
-    """What its derivative was compared with; empty if there is nothing to compare with."""
+    """Name of what its derivative was compared with; empty if there is nothing to compare with."""
     reason: str = ""
-    """Why the reference of events does not know it."""
+    """Reason why the reference of events does not know it."""
     impacts: int = 0
     errors: list[float] = field(default_factory=list)
     """Relative error of the derivative at each step length."""

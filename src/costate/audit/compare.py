@@ -16,7 +16,7 @@ TRUSTED = 0.1
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a comparison of one output has found."""
+    """The result of a comparison of one output."""
 
     error: float
     """Largest relative error of the entries that could be compared."""

@@ -21,7 +21,7 @@ class Command:
     """module:function that takes the arguments and returns defaults of options made for the task they name; or None."""
 
     details: str = ""
-    """What `costate COMMAND --help` says after the summary."""
+    """Paragraph that follows the summary in `costate COMMAND --help`."""
 
     @property
     def description(self) -> str:
