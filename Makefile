@@ -13,7 +13,7 @@ READY_TEST := $(VENV)/.ready-test
 DEMO := out/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check unit browser study study-rl study-optimise study-faults study-contact bench matrix format clean
+.PHONY: help demo test check unit browser study study-rl study-optimise study-faults study-contact study-motion bench matrix format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -57,6 +57,9 @@ study-faults: $(READY_TEST) ## damaged inputs, kills, full disks, load: what hap
 
 study-contact: $(READY_TEST) ## contact against known answers and MuJoCo: a stack, an arch, a gripper, bowling, robots
 	$(PY) -m benchmarks.study_validation --markdown docs/validation.md --plots docs/plots
+
+study-motion: $(READY_TEST) ## derivatives of roll-outs against those of the true motion: known answers and 500 random scenes
+	$(PY) -m benchmarks.study_motion --markdown docs/motion.md --record docs/motion.json
 
 study-rl: $(READY_TEST) ## reinforcement learning beside back-propagation; minutes of processor time for each: MINUTES=60
 	$(PIP_INSTALL) -e '.[rl]'

@@ -1,6 +1,6 @@
 """Derivatives of whole roll-outs against derivatives of the true motion, at steps of 10, 1 and 0.1 ms.
 
-python -m benchmarks.study_motion --markdown docs/gradients.md --json docs/plots/motion.json     (`make study-motion`)
+python -m benchmarks.study_motion --markdown docs/motion.md --record docs/motion.json     (`make study-motion`)
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def random_study(chosen: Options) -> list[Table]:
         print(f"{kind.name}: {_summary([s for s in found if s.kind == kind.name])}", flush=True)
     if chosen.rest.record:
         chosen.rest.record.write_text("[\n" + ",\n".join(json.dumps(asdict(s)) for s in found) + "\n]\n")
-    return [_by_kind(found, list(table)), _causes(found)]
+    return [_by_kind(found, list(table)), _laws(found), _causes(found)]
 
 
 def _by_kind(found: Sequence[Scene], names: Sequence[str]) -> Table:
@@ -96,6 +96,20 @@ def _by_kind(found: Sequence[Scene], names: Sequence[str]) -> Table:
     return Table(
         f"{len(found)} random scenes", ("scene", "compared with", "number", *steps, "converge"), tuple(rows), note
     )
+
+
+def _laws(found: Sequence[Scene]) -> Table:
+    rows = []
+    for law, where in (("energy", "elastic, without friction"), ("momentum", "without ground and gravity")):
+        errors = np.array([[at[law] for at in s.laws] for s in found if s.laws and law in s.laws[0]])
+        if len(errors):
+            cells = [f"{np.median(e):.0e}, {e.max():.0e}" for e in errors.T]
+            rows.append((f"{law} ({where})", str(len(errors)), *cells))
+    note = (
+        "The derivative of what a motion keeps is the same at its start and at its end, whatever happens between them."
+    )
+    steps = [f"{_milliseconds(dt)}: median, largest" for dt in STEPS]
+    return Table("Energy and momentum", ("law", "scenes", *steps), tuple(rows), note)
 
 
 def _causes(found: Sequence[Scene]) -> Table:

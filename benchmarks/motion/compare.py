@@ -10,6 +10,7 @@ import torch
 
 import costate as cs
 from benchmarks.motion.events import UnresolvedError
+from benchmarks.motion.identities import errors
 from benchmarks.motion.ours import D, Pair, run, slopes, world_of
 from benchmarks.motion.reference import truth
 from benchmarks.motion.scenes import Kind
@@ -46,6 +47,8 @@ class Scene:
     """Error of the end of the motion at each step length [m or m/s]."""
     uncertain: float = 0.0
     """Relative uncertainty of the reference."""
+    laws: list[dict[str, float]] = field(default_factory=list)
+    """Errors of the derivatives of energy and momentum at each step length, where they are kept."""
 
     @property
     def compared(self) -> bool:
@@ -87,12 +90,17 @@ def _judged(kind: Kind, world: cs.World, steps: Sequence[float], known, starts: 
     ours = [slopes(kind, world, dt, [starts[seed] for seed in known]) for dt in steps]
     return [
         Scene(
-            kind.name, seed, EVENTS, "", impacts,
+            kind.name,
+            seed,
+            EVENTS,
+            "",
+            impacts,
             [relative(slope[k], exact) for _, slope in ours],
             [float(np.abs(end[k] - value).max()) for end, _ in ours],
+            laws=[errors(kind, *starts[seed], end[k], slope[k]) for end, slope in ours],
         )
         for k, (seed, (value, exact, impacts)) in enumerate(known.items())
-    ]  # fmt: skip
+    ]
 
 
 def relative(found: np.ndarray, exact: np.ndarray) -> float:
