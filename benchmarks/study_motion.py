@@ -32,7 +32,9 @@ def answers_study(chosen: Options) -> Table:
     for scene in ANSWERS[: 1 if chosen.smoke else None]:
         found = scene()
         world = world_of(found[0].kind)
-        rows += [_answer_row(answer, [_of_step(answer, world, dt) for dt in STEPS]) for answer in found]
+        for answer in found:
+            rows.append(_answer_row(answer, [_of_step(answer, world, dt) for dt in STEPS]))
+            print(" | ".join(rows[-1]), flush=True)
     note = (
         "Exact: closed forms for the dropped ball and the bounces, else an event-driven computation of its own in NumPy, which "
         "solves the time of every impact and carries derivatives by complex steps. Relative errors are in parentheses."

@@ -22,6 +22,8 @@ UNIT = 0.01
 """Step that worlds are compiled with [s]."""
 HARD = cs.PGS(friction=0.5, restitution=0.5, cone="cone", restitution_speed=1e-5)
 """Hard contact of the audit: friction and restitution are given, and slow impacts bounce, too, as those of the reference do."""
+EVERY, CHUNK = 5, 5000
+"""Number of steps between states that are kept (the same for all step lengths, so that one kernel serves all), and of a roll-out."""
 Pair = tuple[Start, Start]
 
 
@@ -43,9 +45,10 @@ def run(kind: Kind, world: cs.World, dt: float, starts: Sequence[Pair], t: Tenso
     params["gravity"] = params["gravity"] * scale**2
     state = _states(kind, a, by, t)
     steps = round(kind.seconds / dt)
-    state = torch.cat([state[:, : world.nq], scale * state[:, world.nq :]], -1)
-    controls = torch.zeros(1, 1, world.nu, dtype=D).expand(steps, len(a), world.nu)
-    end = world.rollout(state, controls, params=params, checkpoint=_every(steps))[-1]
+    end = torch.cat([state[:, : world.nq], scale * state[:, world.nq :]], -1)
+    for first in range(0, steps, CHUNK):
+        controls = torch.zeros(min(CHUNK, steps - first), len(a), world.nu, dtype=D)
+        end = world.rollout(end, controls, params=params, checkpoint=EVERY)[-1]
     return _ends(kind, torch.cat([end[:, : world.nq], end[:, world.nq :] / scale], -1), world.nq)
 
 
@@ -54,11 +57,6 @@ def slopes(kind: Kind, world: cs.World, dt: float, starts: Sequence[Pair]) -> tu
     t = torch.zeros(len(starts), dtype=D)
     found = torch.func.jvp(lambda t: run(kind, world, dt, starts, t), (t,), (torch.ones_like(t),))
     return found[0].numpy(), found[1].numpy()
-
-
-def _every(steps: int) -> int:
-    """Return how many steps go without a stored state, at most about the root of all."""
-    return max(k for k in range(1, int(steps**0.5) + 2) if steps % k == 0)
 
 
 def _states(kind: Kind, a: Sequence[Start], by: Sequence[Start], t: Tensor) -> Tensor:
