@@ -23,7 +23,7 @@ UNIT = 0.01
 HARD = cs.PGS(friction=0.5, restitution=0.5, cone="cone", restitution_speed=1e-5)
 """Hard contact of the audit: friction and restitution are given, and slow impacts bounce, too, as those of the reference do."""
 EVERY, CHUNK = 5, 5000
-"""Number of steps between states that are kept (the same for all step lengths, so that one kernel serves all), and of a roll-out."""
+"""Number of steps between states that are kept, the same for all step lengths, so that one kernel serves all; and of a roll-out."""
 Pair = tuple[Start, Start]
 
 
