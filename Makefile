@@ -13,7 +13,7 @@ READY_TEST := $(VENV)/.ready-test
 DEMO := out/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check unit browser study study-rl study-optimise study-faults study-contact study-mjcf bench matrix format clean
+.PHONY: help demo test check unit browser study study-rl study-optimise study-faults study-contact study-mjcf study-motion bench matrix format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -62,6 +62,9 @@ study-contact: $(READY_TEST) ## contact against known answers and MuJoCo: a stac
 study-mjcf: $(READY_TEST) ## every MJCF file of gymnasium, dm_control and gymnasium-robotics beside MuJoCo
 	$(PIP_INSTALL) --no-deps dm_control gymnasium-robotics
 	$(PY) -m benchmarks.study_mjcf --markdown docs/validation.md
+
+study-motion: $(READY_TEST) ## derivatives of roll-outs against those of the true motion: known answers and 500 random scenes
+	$(PY) -m benchmarks.study_motion --markdown docs/motion.md --record docs/motion.json
 
 study-rl: $(READY_TEST) ## reinforcement learning beside back-propagation; minutes of processor time for each: MINUTES=60
 	$(PIP_INSTALL) -e '.[rl]'

@@ -20,7 +20,7 @@ def check_gradients(fn: Function, inputs: Sequence[torch.Tensor], **options: Any
     """Options are those of `costate.gradcheck`; second order is checked where asked for."""
     report = gradcheck(fn, inputs, **{"second_order": False, **options})
     for check in report.checks:
-        if check.switch or not check.ok:
+        if check.kink or not check.ok:
             raise AssertionError(str(check))
     return report
 

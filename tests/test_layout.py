@@ -27,6 +27,7 @@ TESTED_ELSEWHERE = {
     "collision/convex": "collision/test_pairs.py",
     "collision/formulas": "sim/scene/test_shapes.py",
     "collision/shapes": "collision/test_own_shape.py",
+    "audit/smoothness": "audit/test_smoothness.py",
     "compat/differentiable_robot_model": "compat/test_same_calls.py",
     "kernel/codegen/stages": "kernel/ops/test_stages.py",
     "kernel/passes": "kernel/ir/test_derivatives.py",

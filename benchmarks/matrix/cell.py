@@ -70,9 +70,12 @@ def cell_of_input(report: GradientReport, wrt: str, row: str, column: str, of: s
 
 
 def _cell(table: str, row: str, column: str, checks: list[Check]) -> Cell:
-    """The worst of some comparisons; those that a switch prevented count only if there are no others."""
-    comparable = [c for c in checks if not c.switch]
-    if not comparable:
-        return Cell(table, row, column, None, checks[0].allowed, checks[0].note)
-    worst = max(comparable, key=lambda c: math.inf if math.isnan(c.error) else c.error / c.allowed)
+    """The worst of some comparisons; none, where one of them could not be made."""
+    missing = [c for c in checks if not c.compared]
+    wrong = [c for c in checks if c.compared and not c.ok]
+    if missing and not wrong:
+        return Cell(table, row, column, None, missing[0].allowed, missing[0].note)
+    worst = max(
+        (c for c in checks if c.compared), key=lambda c: math.inf if math.isnan(c.error) else c.error / c.allowed
+    )
     return Cell(table, row, column, worst.error, worst.allowed, "" if worst.ok else str(worst))

@@ -9,6 +9,7 @@ import torch
 from tests.gradients import check_gradients
 
 import costate as cs
+from costate.audit.check import GradientReport
 from costate.audit.finite_difference import richardson
 from costate.audit.rounding import terms
 
@@ -89,15 +90,48 @@ def test_wrong_precision_is_named() -> None:
         check_gradients(lambda x: x.double().sin(), (X,))
 
 
-def test_a_kink_is_not_mistaken_for_a_wrong_derivative() -> None:
-    """Next to the point, further away (where a smaller step helps), and right at it, where any slope between the two will do."""
-    with pytest.raises(AssertionError, match="not smooth"):
-        check_gradients(lambda x: (x - 0.30000001).abs(), (X,))
-    check_gradients(lambda x: (x - 0.301).abs(), (X,), float32=False)
+@pytest.mark.parametrize("distance", [1e-3, 1e-5, 1e-7, 1e-9, 1e-11, -1e-8])
+@pytest.mark.parametrize("forward_mode", [True, False])
+def test_next_to_a_kink_smaller_steps_and_one_side_decide(distance: float, forward_mode: bool) -> None:
+    """|x - a| is compared, and found right, however near the kink is; so is a derivative that is wrong by a thousandth."""
+    options: dict[str, Any] = {"float32": False, "forward_mode": forward_mode, "second_order": False}
+    for factor, verdict in ((1.0, "right"), (1.001, "wrong")):
+        report = cs.gradcheck(lambda x, f=factor: Wrong.apply((x - 0.3 - distance).abs() + x**2, f, f), (X,), **options)
+        assert report.verdict == verdict, str(report)
+        assert not report.not_compared
+
+
+def test_at_a_kink_any_slope_between_the_two_will_do() -> None:
+    """The slopes are 0 and 2, and the derivative is once the factor."""
     here = (X[:1, :1],)
-    at = cs.gradcheck(lambda x: Wrong.apply((x - 0.3).clamp(min=0.0), 1.0, 1.0), here, float32=False)
-    assert at.ok and "on a kink" in at.switches[0].note
-    assert not cs.gradcheck(lambda x: Wrong.apply((x - 0.3).clamp(min=0.0), 1.5, 1.5), here, float32=False).ok
+    options: dict[str, Any] = {"float32": False, "second_order": False}
+    for factor, verdict in ((0.0, "right"), (0.5, "right"), (2.0, "right"), (2.001, "wrong"), (-0.001, "wrong")):
+        at = cs.gradcheck(lambda x, f=factor: Wrong.apply((x - 0.3).abs() + x - 0.3, f, f), here, **options)
+        assert at.verdict == verdict
+        back = cs.gradcheck(
+            lambda x, f=factor: Wrong.apply((x - 0.3).abs() + x - 0.3, f, 1.0), here, forward_mode=False, **options
+        )
+        assert back.verdict == verdict
+    assert "on a kink" in str(cs.gradcheck(lambda x: (x - 0.3).abs() * (x >= 0.3), here, **options))
+    second = cs.gradcheck(lambda x: (x - 0.3).abs(), here, float32=False)
+    assert second.verdict == "not compared"  # the gradient jumps
+
+
+def test_what_was_not_compared_has_a_verdict_of_its_own() -> None:
+    """At a jump no differences settle, from either side; where there is nothing to differentiate, nothing was compared either."""
+    jump = cs.gradcheck(lambda x: (x - 0.3).sign() + x, (X[:1, :1],), float32=False)
+    assert jump.verdict == "not compared" and not jump.ok and not jump.failures
+    assert "not compared: d output 0" in str(jump) and "from either side" in jump.not_compared[0].note
+    empty = cs.gradcheck(lambda x: x[:0], (X,), float32=False)
+    assert GradientReport().verdict == empty.verdict == "not compared"
+    both = cs.gradcheck(lambda x: (Wrong.apply(x, 1.1, 1.1), (x - 0.3).sign()), (X[:1, :1],), float32=False)
+    assert both.verdict == "wrong" and both.not_compared
+
+
+def test_float32_next_to_a_switch_is_not_called_wrong() -> None:
+    """0.3 rounds to 0.30000001 in float32; float64 switches within that distance, too."""
+    report = cs.gradcheck(lambda x: (x - 0.30000001).abs(), (X,), second_order=False)
+    assert report.verdict == "not compared" and {c.kind for c in report.not_compared} == {"float32"}
 
 
 def test_second_derivatives() -> None:

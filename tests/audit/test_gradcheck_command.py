@@ -1,4 +1,4 @@
-"""`costate gradcheck`: right robots and worlds pass, wrong ones are found, with exit code 1."""
+"""`costate gradcheck`: right robots and worlds pass, wrong ones are found, with exit code 1; 3 is for what was not compared."""
 
 from __future__ import annotations
 
@@ -52,6 +52,18 @@ def test_a_wrong_gradient_is_found(factor: str, code: int, tmp_path: Path, capsy
     assert main(["gradcheck", str(path)]) == code
     shown = capsys.readouterr().out
     assert ("wrong: <u, J v> = <J^T u, v>" in shown) == bool(code)
+
+
+def test_what_was_not_compared_is_no_success(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, page = tmp_path / "jump.py", tmp_path / "page.html"
+    path.write_text("import torch\nfunctions = {'jump': (lambda x: x.sign() + x, [torch.zeros(1).double()])}\n")
+    assert main(["gradcheck", str(path), "--report", str(page)]) == 3
+    shown = capsys.readouterr().out
+    assert "jump: not compared: d output 0" in shown and "verdict: not compared (exit code 3)" in shown
+    assert "not compared" in page.read_text()
+    with pytest.raises(SystemExit):
+        main(["gradcheck", "--help"])
+    assert "3 some could not be compared" in " ".join(capsys.readouterr().out.split())
 
 
 def test_a_world(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

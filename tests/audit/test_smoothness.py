@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 import torch
 
 import costate as cs
-from costate.audit.smoothness import Smoothness
+from costate.audit.smoothness import Event, Smoothness
+from costate.audit.smoothness.advice import advise
 from costate.audit.worlds import audit_world
 from costate.model import Inertia, Joint, Link, Model, Transform
 from costate.robot import Robot
@@ -71,7 +74,153 @@ def test_zero_gradients_of_a_step_are_named_with_what_to_choose(hard: cs.World) 
     """Shapes apart under hard contact, and a control beyond its limit; `costate gradcheck` says both."""
     audit = audit_world(hard, control=torch.tensor([50.0]), steps=2, search=2)
     zeros = audit.rows["step, at the start"].zeros
+    assert any("contact was not checked" in note for note in audit.notes)
     assert audit.ok and "Compliant" in zeros["friction"] and "effort limit" in zeros["control"]
+
+
+def settled_ball(contact, dt: float = 0.01, steps: int = 5) -> Smoothness:
+    """A ball of 1 kg that rests on the ground, 1 mm deep; it touches in every step."""
+    world = cs.World(bodies=[cs.Body("ball", [cs.shapes.sphere(0.1)], 1.0)], scenery=[GROUND], contact=contact, dt=dt)
+    state = world.initial_state()
+    state[2] = 0.1 - 1e-3
+    return cs.diagnose(world, world.rollout(state, torch.zeros(steps, 0, dtype=D)))
+
+
+def kinds(found: Smoothness) -> set[str]:
+    return {cause.kind for cause in found.causes}
+
+
+def test_steep_friction_is_named_with_the_factor_of_a_step() -> None:
+    """A ball that sticks: mu f_n / s times 3.5 / m (it may roll) times dt, of which a step's linearisation has an eigenvalue."""
+    contact = cs.Compliant(stiffness=9810.0, damping=0.0, friction=0.5, friction_speed=0.05, smoothing=1e-6)
+    found = settled_ball(contact, dt=0.01, steps=1)
+    (cause,) = [c for c in found.causes if c.kind == "friction slope"]
+    number = 0.5 * 9.81 / 0.05 * 3.5 * 0.01  # the ground carries the weight at a depth of 1 mm
+    assert number > 2 and f"by {1 - number:.3g} " in cause.what
+    assert "friction slope" not in kinds(settled_ball(contact, dt=0.005, steps=1))
+
+
+@pytest.mark.parametrize(("dt", "kind"), [(0.0005, None), (0.002, "less than six steps"), (0.004, "unstable")])
+def test_stiff_contact_is_named_at_long_steps(dt: float, kind: str | None) -> None:
+    """k dt^2 / m is 0.125, 2 and 8; the bound of stability is 4."""
+    contact = cs.Compliant(stiffness=5e5, damping=0.0, friction=0.0)
+    found = [c for c in settled_ball(contact, dt=dt).causes if c.kind == "stiff contact"]
+    assert len(found) == (kind is not None) and all((kind or "") in c.what for c in found)
+
+
+def test_growth_in_a_step_and_advice_agree() -> None:
+    """A stiff contact multiplies in a step, and does not explode: this is said, and not that nothing stands out."""
+    found = settled_ball(cs.Compliant(stiffness=1e5, friction=0.0), dt=0.001)
+    assert float(found.growth.max()) > 50
+    loud = settled_ball(cs.Compliant(stiffness=1e6, friction=0.0), dt=0.001)
+    assert float(loud.growth.max()) > 100 and "Nothing stands out" not in str(loud)
+    assert any(f"multiplies some disturbance by {float(loud.growth.max()):.2g}" in line for line in loud.advice)
+
+
+def test_unfinished_sweeps_are_named() -> None:
+    """A heavy ball on a light one, on rails: the sweeps contract by 0.99 each."""
+    at = [Transform(np.eye(3), np.array([0.0, 0.0, z])) for z in (0.1, 0.3)]
+    balls = [
+        cs.Body(f"ball{k}", [cs.shapes.sphere(0.1)], mass, joint="prismatic", pose=pose)
+        for k, (mass, pose) in enumerate(zip((1.0, 100.0), at, strict=True))
+    ]
+    worlds = [cs.World([], balls, [GROUND], contact=cs.PGS(sweeps=n, friction=0.0), dt=0.01) for n in (10, 3000)]
+    few, many = (cs.diagnose(w, w.rollout(w.initial_state(), torch.zeros(4, 0, dtype=D))) for w in worlds)
+    assert "unconverged" in kinds(few) and "unconverged" not in kinds(many)
+
+
+def thrown(
+    velocity: tuple[float, float, float], height: float, contact, steps: int, gravity: float = 0.0
+) -> Smoothness:
+    world = cs.World(
+        bodies=[cs.Body("ball", [cs.shapes.sphere(0.1)], 1.0)],
+        scenery=[GROUND],
+        contact=contact,
+        dt=0.01,
+        gravity=(0, 0, -gravity),
+    )
+    state = world.initial_state()
+    state[2], state[7:10] = height, torch.tensor(velocity)
+    return cs.diagnose(world, world.rollout(state, torch.zeros(steps, 0, dtype=D)))
+
+
+def test_a_grazing_impact_is_named() -> None:
+    bouncy = cs.PGS(friction=0.0, restitution=0.5)
+    assert "grazing impact" in kinds(thrown((4.0, 0.0, -0.1), 0.11, bouncy, 30))
+    assert "grazing impact" not in kinds(thrown((1.0, 0.0, -1.0), 0.2, bouncy, 30))
+
+
+def test_bouncing_ever_faster_is_named() -> None:
+    bouncy = cs.PGS(friction=0.0, restitution=0.6)
+    assert "bouncing" in kinds(thrown((0.0, 0.0, 0.0), 0.5, bouncy, 130, gravity=9.81))
+    assert "bouncing" not in kinds(thrown((0.0, 0.0, 0.0), 0.5, bouncy, 60, gravity=9.81))
+
+
+@dataclass(frozen=True)
+class FewImpacts(cs.PGS):
+    """Hard contact that finds two impacts in a substep at their time."""
+
+    impacts: int = 2
+
+
+def test_more_impacts_than_are_solved_are_named() -> None:
+    """Three balls strike the ground in one step, or one after the other."""
+    at = [Transform(np.eye(3), np.array([x, 0.0, 0.2])) for x in (0.0, 0.5, 1.0)]
+    balls = [cs.Body(f"ball{k}", [cs.shapes.sphere(0.1)], 1.0, joint="prismatic", pose=p) for k, p in enumerate(at)]
+    world = cs.World([], balls, [GROUND], contact=FewImpacts(restitution=0.5), gravity=(0, 0, 0), dt=0.01)
+    for heights, named in (((0.0, 0.001, 0.002), True), ((0.0, 0.05, 0.1), False)):
+        state = torch.tensor([*heights, -1.0, -1.0, -1.0], dtype=D)
+        found = cs.diagnose(world, world.rollout(state, torch.zeros(30, 0, dtype=D)))
+        assert ("many impacts" in kinds(found)) == named
+
+
+def test_an_actuator_that_is_saturated_for_a_while_is_named(hard: cs.World) -> None:
+    u = torch.tensor([[50.0]] * 4 + [[1.0]] * 4, dtype=D)
+    found = cs.diagnose(hard, hard.rollout(hard.initial_state(), u), u)
+    (cause,) = [c for c in found.causes if c.kind == "saturation"]
+    assert "4 of 8 steps" in cause.what and "hand" in cause.what
+
+
+def test_an_actuator_without_a_limit_does_not_saturate() -> None:
+    """A ball that is pressed against a wall does not follow its control, but no limit is the reason."""
+    ball = cs.Body("hand", [cs.shapes.sphere(0.1)], 1.0, joint="prismatic", axis=(1, 0, 0))
+    wall = cs.Static("wall", cs.shapes.plane((0.1, 0, 0), (0, -np.pi / 2, 0)))
+    world = cs.World([], [ball], [wall], actuators={"hand": cs.Torque()}, contact=cs.PGS(), gravity=(0, 0, 0))
+    u = torch.full((5, 1), 3.0, dtype=D)
+    found = cs.diagnose(world, world.rollout(world.initial_state(), u), u)
+    assert not found.causes and not [e for e in found.events if e.kind in ("saturated", "limit")]
+    assert not any("effort limit" in line for line in found.zeros)
+
+
+def double_pendulum() -> cs.World:
+    links, joints = [Link("base")], []
+    for k in range(2):
+        links.append(Link(f"link{k}", Inertia(1.0, np.array([0, 0, -0.25]), np.eye(3) / 48)))
+        at = Transform(np.eye(3), np.array([0.0, 0.0, -0.5 * k]))
+        joints.append(Joint(f"joint{k}", "revolute", links[-2].name, links[-1].name, at, np.array([0.0, 1.0, 0.0])))
+    robot = Robot(Model("pendulum", tuple(links), tuple(joints)))
+    return cs.World([robot], contact=None, integrator="rk4", dt=0.004, actuators={})
+
+
+def test_chaos_is_named() -> None:
+    """A double pendulum that tumbles: nearby motions part all along, and the stretches multiply to the whole."""
+    world = double_pendulum()
+    state = torch.tensor([2.5, 1.0, 0.0, 0.0], dtype=D)
+    found = cs.diagnose(world, world.rollout(state, torch.zeros(3000, 0, dtype=D)))
+    assert float(found.sensitivity.max()) > 1e6
+    assert any("No single step is to blame" in line for line in found.advice)
+    assert float(found.stretch.log().sum().exp()) == pytest.approx(float(found.sensitivity[0]), rel=1e-6)
+
+
+def test_single_steps_that_make_the_growth_are_named() -> None:
+    """Two of 40 steps multiply by 1e4 each, one of them where a ball touches."""
+    stretch = torch.ones(40, dtype=D)
+    stretch[[10, 30]] = 1e4
+    sensitivity = torch.cat([stretch.flip(0).cumprod(0).flip(0), torch.ones(1, dtype=D)])
+    events = [Event(10, "touches", "ball touches wall")]
+    found = Smoothness(events, sensitivity, stretch, stretch, torch.zeros(0), [], [], [])
+    (line,) = advise(found, 0.01)
+    assert "10 (times 1e+04: ball touches wall), 30 (times 1e+04: no switch there)" in line
 
 
 def linear(stiffness: float, damping: float, steps: int, dt: float = 0.05) -> tuple[Smoothness, np.ndarray]:

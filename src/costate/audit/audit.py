@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from costate.audit.check import KINDS, GradientReport
+from costate.audit.check import KINDS, NOT_COMPARED, RIGHT, WRONG, Check, GradientReport, worst_of
 from costate.report import Report
 
 SHOWN = ("value", "finite_difference", "duality", "second_order", "float32")
 """Kinds of comparison that are columns of the table."""
+
+EXIT_CODES = {RIGHT: 0, WRONG: 1, NOT_COMPARED: 3}
+"""Exit codes of `costate gradcheck`; 2 is a mistake in the call, as of all commands."""
 
 Watch = Callable[[Sequence[str], str], Iterable[str]]
 """Progress display: a function of names and of a verb that says what is done with them; it yields the names one by one."""
@@ -31,9 +34,19 @@ class Audit:
     """Notes on what was compared with what, and on what could not be compared."""
 
     @property
+    def verdict(self) -> str:
+        """Right, wrong, or not compared: the worst of all functions."""
+        return worst_of(report.verdict for report in self.rows.values())
+
+    @property
     def ok(self) -> bool:
-        """True if no comparison found an error."""
-        return all(report.ok for report in self.rows.values())
+        """True if everything was compared, and nothing is wrong."""
+        return self.verdict == RIGHT
+
+    @property
+    def exit_code(self) -> int:
+        """Exit code of the command."""
+        return EXIT_CODES[self.verdict]
 
     @property
     def columns(self) -> list[str]:
@@ -43,16 +56,17 @@ class Audit:
     def cells(self) -> list[list[str]]:
         """Return a row per function: the largest relative error of every kind, and the verdict."""
         return [
-            [name, *(number(report.worst(kind)) for kind in SHOWN), verdict(report)]
+            [name, *(number(report.worst(kind)) for kind in SHOWN), report.verdict]
             for name, report in self.rows.items()
         ]
 
     def remarks(self) -> list[str]:
-        """Describe errors, comparisons that a switch prevented, and gradients that are zero."""
+        """Describe errors, comparisons that were not possible, kinks, and gradients that are zero."""
         found = [*self.notes]
         for name, report in self.rows.items():
             found += [f"{name}: wrong: {c}" for c in report.failures]
-            found += [f"{name}: not comparable: {c}" for c in _first_per_input(report)]
+            found += [f"{name}: not compared: {c}" for c in _first_per_input(report.not_compared)]
+            found += [f"{name}: on a kink: {c.what}: {c.note}" for c in _first_per_input(report.kinks)]
         return found + self._zeros()
 
     def _zeros(self) -> list[str]:
@@ -77,13 +91,14 @@ class Audit:
             title_justify="left",
         )
         for row in self.cells():
-            style = "red" if row[-1] == "wrong" else "yellow" if row[-1] != "right" else ""
+            style = {RIGHT: "", WRONG: "red", NOT_COMPARED: "yellow"}[row[-1]]
             table.add_row(*map(escape, row), style=style)
         console = Console()
         console.width = max(console.width, 110)  # a file or pipe has 80, which would cut numbers off
         console.print(table)
         for remark in self.remarks():
             console.print(f"  {escape(remark)}", highlight=False)
+        console.print(f"  verdict: {self.verdict} (exit code {self.exit_code})", highlight=False)
 
     def page(self) -> Report:
         """Make an HTML page of the table, the remarks, and the errors by function and input."""
@@ -91,11 +106,11 @@ class Audit:
         checks = [c for report in self.rows.values() for c in report.checks]
         page.facts(
             {
-                "verdict": "right" if self.ok else "wrong",
+                "verdict": self.verdict,
                 "functions": len(self.rows),
                 "comparisons": len(checks),
-                "wrong": sum(not c.ok for c in checks),
-                "at a switch": sum(c.switch for c in checks),
+                "wrong": sum(c.verdict == WRONG for c in checks),
+                "not compared": sum(not c.compared for c in checks),
             }
         )
         page.table(self.cells(), self.columns)
@@ -118,12 +133,5 @@ def number(error: float | None) -> str:
     return "-" if error is None else f"{error:.1e}"
 
 
-def verdict(report: GradientReport) -> str:
-    """Return right, wrong, or "at a switch" where some comparisons were impossible."""
-    if not report.ok:
-        return "wrong"
-    return "at a switch" if report.switches else "right"
-
-
-def _first_per_input(report: GradientReport):
-    return {(c.kind, c.wrt): c for c in reversed(report.switches)}.values()
+def _first_per_input(checks: Sequence[Check]) -> Iterable[Check]:
+    return {(c.kind, c.wrt): c for c in reversed(checks)}.values()

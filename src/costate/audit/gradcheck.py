@@ -6,8 +6,9 @@
 
 A derivative is checked along random directions v, which are the same in every run. Forward mode gives J v, which is compared with
 finite differences of the function. Reverse mode gives J^T u for random u, which must satisfy <u, J v> = <J^T u, v>. Where the
-function has a kink or a jump nearby, differences do not converge: this is reported as a switch, and not as an error. An error that
-is small against the terms that cancel in a result is rounding (rounding.py).
+function has a kink nearby, smaller steps and differences of one side are tried (compare.py). What still cannot be compared makes
+the verdict "not compared", which is neither right nor wrong. An error that is small against the terms that cancel in a result
+is rounding (rounding.py).
 
 A point on a manifold (a quaternion) is checked through its tangent: pass `lambda dq: f(retract(q, dq))` at dq = 0.
 """
@@ -20,17 +21,21 @@ import torch
 from torch import Tensor
 
 from costate.audit.check import FLAT, Check, GradientReport, Tolerances
-from costate.audit.finite_difference import differences, largest, one_sided
+from costate.audit.compare import Slopes, Verdict
+from costate.audit.finite_difference import largest
 from costate.audit.rounding import terms
 
 Function = Callable[..., "Tensor | Sequence[Tensor]"]
 
-KINK = 1e-3
-"""Tolerance at a kink: how far a derivative may be outside of the two slopes, as a fraction of their distance."""
-
+ROUNDING = torch.finfo(torch.float32).eps
 ZERO = torch.zeros((), dtype=torch.float64)
 
-_NOT_SMOOTH = "the function is not smooth within {:g} of the point; choose another point or a smaller step"
+_ON_A_KINK = "the point is on a kink; the derivative is one of the one-sided ones or between them"
+_NOT_SETTLED = (
+    "differences do not settle, down to steps of {:.0e} and from either side (uncertain by {:.1g}): the function is not smooth "
+    "at the point; choose another one"
+)
+_ROUNDS_ACROSS = "within the rounding of float32 the function switches, in float64, too"
 
 
 def gradcheck(
@@ -71,7 +76,7 @@ def gradcheck(
     if reference is not None:
         audit.compare_values("reference", audit.value, _outputs(reference, points))
     audit.first_order(directions)
-    if second_order and audit.report.ok:
+    if second_order and not audit.report.failures:
         audit.second_order()
     if float32:
         audit.float32()
@@ -93,8 +98,16 @@ class _Audit:
         self.flat = set(names)
         """Names of inputs along which nothing has changed so far."""
 
-    def note(self, kind: str, what: str, error: float, allowed: float, hint: str, wrt: str = "", switch=False) -> None:
-        self.report.checks.append(Check(kind, what, error, allowed, hint, wrt, switch))
+    def note(self, kind: str, what: str, error: float, allowed: float, hint: str, wrt: str = "", **found: bool) -> None:
+        self.report.checks.append(Check(kind, what, error, allowed, hint, wrt, **found))
+
+    def note_slope(
+        self, kind: str, what: str, found: Verdict, allowed: float, unsure: str, hint: str, wrt: str
+    ) -> None:
+        """Note a comparison with differences. unsure: what to say where they do not settle."""
+        right = found.error <= allowed
+        hint = hint if not right else _ON_A_KINK if found.kink else hint if found.compared else unsure
+        self.note(kind, what, found.error, allowed, hint, wrt, compared=found.compared or not right, kink=found.kink)
 
     def is_finite(self) -> bool:
         bad = [k for k, y in enumerate(self.value) if not torch.isfinite(y).all()]
@@ -130,58 +143,50 @@ class _Audit:
 
         tol = self.tol.finite_difference
         floor = [self.tol.noise / tol * largest(y) for y in self.value]
-        found = differences(along, self.step, lambda fd, sure: _settled(fd, sure, floor, tol))
-        if any(map(largest, found.slopes)):
+        slopes = Slopes(along, self.value, self.step, tol, floor)
+        if any(map(largest, slopes.central.slopes)):
             self.flat.discard(name)
-        pushed = found.slopes
-        if self.forward_mode:
-            primal, pushed = _jvp(self.fn, self.points, tangents)
-            self.compare_values("the plain value", primal, self.value, kind="primal")
-        for k, (fd, jv, sure) in enumerate(zip(found.slopes, pushed, found.uncertain, strict=True)):
-            what, scale = f"d output {k} / d {label}", largest(fd) + floor[k]
-            error = _ratio(largest(jv - fd), scale)
-            if fd.numel() and sure > 0.5 * tol * scale:
-                hint = f"finite differences are uncertain by {sure / scale:.3g}: {_NOT_SMOOTH.format(found.step)}"
-                self.note("finite_difference", what, error, tol, hint, name, switch=True)
-                continue
-            kink = not error <= tol and self.between(along, k, jv, found.step)
-            hint = f"JVP {_show(jv)}, finite differences {_show(fd)}"
-            hint = (
-                "the point is on a kink; the derivative is one of the one-sided ones or between them" if kink else hint
-            )
-            self.note("finite_difference", what, error, tol, hint, name, switch=bool(kink))
-        self.duality(name, label, tangents, pushed, settled=self.forward_mode or self.is_settled())
-
-    def between(self, along: Callable[[float], list[Tensor]], k: int, jv: Tensor, step: float) -> bool:
-        """Tell whether output k has a kink at this point, and jv is between its two slopes."""
-        (far_left, far_right), (left, right) = (
-            (a[k], b[k]) for a, b in (one_sided(along, self.value, h) for h in (step, step / 100))
-        )
-        middle, scale = (left + right) / 2, max(largest(left), largest(right))
-        off = (jv - middle).abs() > self.tol.finite_difference * scale
-        # The two slopes of a smooth function meet as the step shrinks; half of their distance bounds the error at a kink.
-        stays = (right - left).abs() > 0.5 * (far_right - far_left).abs()
-        inside = (jv - middle).abs() <= (0.5 + KINK) * (right - left).abs()
-        return bool((stays & inside)[off].all())
-
-    def is_settled(self) -> bool:
-        """Tell whether the differences that were noted last can stand in for J v."""
-        return not any(c.switch for c in self.report.checks[-len(self.value) :])
-
-    def duality(self, name: str, label: str, tangents: list[Tensor], pushed: list[Tensor], settled: bool) -> None:
-        if not settled:
+        if not self.forward_mode:
+            self.backward_alone(name, label, tangents, slopes)
             return
-        left = sum(float((u * jv).sum()) for u, jv in zip(self.seeds, pushed, strict=True))
-        right = sum(float((g * v).sum()) for g, v in zip(self.grads, tangents, strict=True))
-        scale = sum(_norm(u) * _norm(jv) for u, jv in zip(self.seeds, pushed, strict=True))
-        scale += sum(_norm(g) * _norm(v) for g, v in zip(self.grads, tangents, strict=True))
-        error = _ratio(abs(left - right), scale)
-        allowed = self.tol.duality if self.forward_mode else self.tol.finite_difference
-        if error > allowed and self.forward_mode:
+        primal, pushed = _jvp(self.fn, self.points, tangents)
+        self.compare_values("the plain value", primal, self.value, kind="primal")
+        for k, jv in enumerate(pushed):
+            if not jv.numel():
+                continue
+            hint = f"JVP {_show(jv)}, finite differences {_show(slopes.central.slopes[k])}"
+            what, unsure = f"d output {k} / d {label}", self.unsure(slopes, k)
+            self.note_slope("finite_difference", what, slopes.compare(k, jv), tol, unsure, hint, name)
+        self.duality(name, label, tangents, pushed)
+
+    def unsure(self, slopes: Slopes, k: int) -> str:
+        return _NOT_SETTLED.format(slopes.central.step, slopes.uncertainty(k))
+
+    def backward_alone(self, name: str, label: str, tangents: list[Tensor], slopes: Slopes) -> None:
+        """Check <J^T u, v> against differences where there is no J v."""
+        what, tol = f"<u, J v> = <J^T u, v> for {label}, J v by differences", self.tol.finite_difference
+        product, size = self.product(self.grads, tangents)
+        size += sum(
+            _norm(u) * _norm(s) for u, s in zip(self.seeds, slopes.central.slopes, strict=True) if slopes.settled
+        )
+        found = slopes.compare_product(self.seeds, product, size)
+        worst = max(range(len(self.value)), key=slopes.uncertainty)
+        hint = f"VJP {product:.9g}, differences {self.product(self.seeds, slopes.central.slopes)[0]:.9g}"
+        self.note_slope("finite_difference", what, found, tol, self.unsure(slopes, worst), hint, name)
+
+    def duality(self, name: str, label: str, tangents: list[Tensor], pushed: list[Tensor]) -> None:
+        (left, one), (right, other) = self.product(self.seeds, pushed), self.product(self.grads, tangents)
+        error = _ratio(abs(left - right), one + other)
+        if error > self.tol.duality:
             away = [_direction(self.random, x) for x in self.points]
-            error = _ratio(abs(left - right), max(scale, sum(terms(lambda t: self.products(tangents, away, t)))))
+            error = min(error, _ratio(abs(left - right), sum(terms(lambda t: self.products(tangents, away, t)))))
         hint = f"JVP {left:.16g}, VJP {right:.16g}"
-        self.note("duality", f"<u, J v> = <J^T u, v> for {label}", error, allowed, hint, name)
+        self.note("duality", f"<u, J v> = <J^T u, v> for {label}", error, self.tol.duality, hint, name)
+
+    def product(self, a: Sequence[Tensor], b: Sequence[Tensor]) -> tuple[float, float]:
+        """Compute the inner product of two lists of tensors, and its largest possible size."""
+        pairs = list(zip(a, b, strict=True))
+        return sum(float((x * y).sum()) for x, y in pairs), sum(_norm(x) * _norm(y) for x, y in pairs)
 
     def products(self, tangents: list[Tensor], away: list[Tensor], t: float) -> list[Tensor]:
         """Compute <u, J v> and <J^T u, v> at a distance t along a direction."""
@@ -202,14 +207,11 @@ class _Audit:
 
         tol = self.tol.second_order
         floor = [self.tol.noise / tol * max(map(largest, self.grads))] * len(self.grads)
-        fd = differences(along, self.step, lambda slopes, sure: _settled(slopes, sure, floor, tol))
+        slopes = Slopes(along, self.grads, self.step, tol, floor)
         for k, name in enumerate(self.names):
-            scale = largest(fd.slopes[k]) + floor[k]
-            error = _ratio(largest(found[k] - fd.slopes[k]), scale)
-            switch = fd.uncertain[k] > 0.5 * tol * scale
-            hint = f"AD {_show(found[k])}, finite differences {_show(fd.slopes[k])}"
-            hint = f"differences of the gradient do not settle within {fd.step:g} of the point" if switch else hint
-            self.note("second_order", f"derivative of the gradient of {name}", error, tol, hint, name, switch)
+            hint = f"AD {_show(found[k])}, finite differences {_show(slopes.central.slopes[k])}"
+            what, unsure = f"derivative of the gradient of {name}", self.unsure(slopes, k)
+            self.note_slope("second_order", what, slopes.compare(k, found[k]), tol, unsure, hint, name)
 
     def hvp(self, tangents: list[Tensor]) -> list[Tensor]:
         """Compute H v by a backward pass through the backward pass."""
@@ -250,8 +252,23 @@ class _Audit:
             errors = [_relative(a.double(), b, s) for a, b, s in zip(found, expected, sizes, strict=True)]
         labels = [(f"output {k} in float32", "") for k in range(len(near))]
         labels += [(f"gradient of {name} in float32", name) for name in self.names]
-        for (what, name), error, a, b in zip(labels, errors, found, expected, strict=True):
-            self.note("float32", what, error, self.tol.float32, f"{_show(a)}, {_show(b)}", name)
+        jumps = [0.0] * len(errors) if all(e <= self.tol.float32 for e in errors) else self.jumps(wide, seeds, expected)
+        for (what, name), error, jump, a, b in zip(labels, errors, jumps, found, expected, strict=True):
+            # A switch that is nearer than the rounding of an input, and as large as the error, tells nothing about float32.
+            if error > self.tol.float32 and jump > 0.5 * error:
+                self.note("float32", what, error, self.tol.float32, _ROUNDS_ACROSS, name, compared=False)
+            else:
+                self.note("float32", what, error, self.tol.float32, f"{_show(a)}, {_show(b)}", name)
+
+    def jumps(self, points: list[Tensor], seeds: list[Tensor], middle: list[Tensor]) -> list[float]:
+        """Compute how much outputs and gradients change, in float64, within a few roundings of float32 around a point."""
+        found = [0.0] * len(middle)
+        along = [_direction(self.random, x) for x in points]
+        for t in (-16, -4, 4, 16):
+            at = [x + t * ROUNDING * v * (1 + x.abs()) for x, v in zip(points, along, strict=True)]
+            values = [*_outputs(self.fn, at), *self.vjp(at, [u.to(torch.float64) for u in seeds])]
+            found = [max(f, _relative(a, b)) for f, a, b in zip(found, values, middle, strict=True)]
+        return found
 
     def vjp(self, points: Sequence[Tensor], seeds: Sequence[Tensor]) -> list[Tensor]:
         """Compute J^T u by a backward pass, and check that every gradient has the shape and type of its input."""
@@ -267,10 +284,6 @@ class _Audit:
                 what = f"the gradient of {name} is {g.dtype} {tuple(g.shape)}; expected {x.dtype} {tuple(x.shape)}"
                 self.note("type", what, float("inf"), 0.0, "", name)
         return [torch.zeros_like(x) if g is None else g.detach() for x, g in zip(leaves, found, strict=True)]
-
-
-def _settled(slopes: list[Tensor], uncertain: list[float], floor: list[float], tol: float) -> bool:
-    return all(u <= 0.5 * tol * (largest(s) + f) for s, u, f in zip(slopes, uncertain, floor, strict=True) if s.numel())
 
 
 def _outputs(fn: Function, points: Sequence[Tensor]) -> list[Tensor]:

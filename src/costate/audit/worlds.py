@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -71,6 +72,10 @@ def audit_world(
             rows[f"step, {name}"] = check_motion(step, setup, places[name], u, second_order=second_order, **options)
             _explain(rows[f"step, {name}"], world, places[name], control)
     notes = [f"contact {setup.contact.name}, {setup.integrator}, {setup.substeps} substeps of {setup.dt:g} s"]
+    if setup.scene.pairs and setup.contact.acts and not _ever_touches(world, places.values(), control):
+        notes.append(
+            f"contact was not checked: nothing touches at the start or in {search} steps from it; start from another `state`"
+        )
     return Audit("costate gradcheck: world", rows, notes)
 
 
@@ -113,6 +118,10 @@ def _places(world: World, state: Tensor, control: Tensor, search: int) -> dict[s
             lasting = (which[:-2] & which[1:-1] & which[2:]).nonzero().flatten()
             found[name] = states[int(lasting[0]) + 2 if len(lasting) else int(which.nonzero()[0])]
     return found
+
+
+def _ever_touches(world: World, states: Iterable[Tensor], control: Tensor) -> bool:
+    return any(bool((world.contacts(x, control).forces > 1e-6).any()) for x in states)
 
 
 def check_motion(kernel: Kernel, setup: Setup, state: Tensor, controls: Tensor, **options: Any) -> GradientReport:

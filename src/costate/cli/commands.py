@@ -20,6 +20,14 @@ class Command:
     chooser: str = ""
     """module:function that takes the arguments and returns defaults of options made for the task they name; or None."""
 
+    details: str = ""
+    """Paragraph that follows the summary in `costate COMMAND --help`."""
+
+    @property
+    def description(self) -> str:
+        """Return the head of `costate COMMAND --help`."""
+        return f"{self.summary}\n\n{self.details}" if self.details else self.summary
+
     def load(self) -> tuple[Callable[[Any], int | None], Any]:
         """Return the function, and the type of its options."""
         run = _load(self.target)
@@ -44,7 +52,11 @@ COMMANDS: dict[str, Command] = {
         "costate.cli.runs.evaluate:chosen",
     ),
     "export": Command("costate.cli.runs.use:export", "write a trained controller as an ONNX file and a C header"),
-    "gradcheck": Command("costate.cli.gradcheck:run", "check every gradient of a robot or world"),
+    "gradcheck": Command(
+        "costate.cli.gradcheck:run",
+        "check every gradient of a robot or world",
+        details="Exit code: 0 all are right, 1 one is wrong, 2 a mistake in the call, 3 some could not be compared, none is wrong.",
+    ),
     "identify": Command("costate.cli.identify:run", "find a robot's parameters from logged motion"),
     "play": Command("costate.cli.runs.use:play", "watch a trained controller at work in the browser, and disturb it"),
     "render": Command("costate.cli.render:run", "draw a robot or a recording into a picture or film"),

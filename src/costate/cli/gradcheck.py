@@ -1,4 +1,7 @@
-"""`costate gradcheck ROBOT|FILE.py`: check every gradient of a robot or world; exit code 1 if one is wrong."""
+"""`costate gradcheck ROBOT|FILE.py`: check every gradient of a robot or world.
+
+The exit code is 0 if all are right, 1 if one is wrong, and 3 if none is wrong but some could not be compared.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,7 @@ def run(options: Options) -> int:
     audit.print()
     if options.report:
         print(audit.page().save(options.report))
-    return 0 if audit.ok else 1
+    return audit.exit_code
 
 
 def _of_robot(options: Options) -> Audit:

@@ -84,7 +84,7 @@ def _run(name: str, arguments: list[str]) -> int:
 
     run, options_type = COMMANDS[name].load()
     default = COMMANDS[name].defaults(arguments)
-    about: dict[str, Any] = {"prog": f"costate {name}", "description": COMMANDS[name].summary, "args": arguments}
+    about: dict[str, Any] = {"prog": f"costate {name}", "description": COMMANDS[name].description, "args": arguments}
     # tyro prints its own message and exits with code 2 when the options are wrong.
     if default is None:
         return run(tyro.cli(options_type, **about)) or 0

@@ -8,9 +8,10 @@ import pytest
 
 from benchmarks.matrix import matrix
 from benchmarks.matrix.__main__ import main
-from benchmarks.matrix.cell import Cell
+from benchmarks.matrix.cell import Cell, cells_of
 from benchmarks.matrix.matrix import all_parts, load_matrix, merge
 from benchmarks.matrix.page import markdown
+from costate.audit.check import Check, GradientReport
 
 PAGE = Path(__file__).parents[3] / "docs" / "accuracy_matrix.md"
 SAMPLE = ("forward_dynamics, spherical joint", "sphere on plane, PGS")
@@ -37,6 +38,16 @@ def test_of_two_cells_at_a_place_the_worse_one_counts() -> None:
     good, bad, none = (Cell("t", "r", "c", error, 1e-7) for error in (1e-9, 1e-6, None))
     assert merge([good, bad]) == merge([bad, good]) == [bad]
     assert merge([bad, none]) == [none] and not none.ok
+
+
+def test_a_cell_that_was_not_compared_is_not_right() -> None:
+    """One comparison that could not be made is enough; one that is wrong says more."""
+    right, wrong = Check("value", "a", 1e-9, 1e-7), Check("value", "b", 1e-3, 1e-7)
+    missing = Check("value", "c", 0.0, 1e-7, "a jump", compared=False)
+    (alone,) = cells_of(GradientReport([right, missing]), "row", "column", "things")
+    assert alone.error is None and not alone.ok and alone.note == "a jump"
+    (both,) = cells_of(GradientReport([right, missing, wrong]), "row", "column", "things")
+    assert both.error == 1e-3
 
 
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,201 @@
+"""Causes of gradients that are of no use, each found by a rule of its own. A new cause is a row of CAUSES and a test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from math import ceil
+
+import torch
+from torch import Tensor
+
+from costate.audit.smoothness.events import SWITCHES, saturated
+from costate.audit.smoothness.motion import Motion
+from costate.audit.smoothness.report import Cause, Event
+
+SWEEPS = 1e-2
+"""Residual of hard contact, as a fraction of the largest relative speed of shapes that touch, beyond which its sweeps have not
+converged."""
+BALANCE = 1e-3
+"""Residual of Newton's method, as a fraction of the largest contact force, beyond which it has not converged."""
+SLOW = 1e-4
+"""Speed below which a residual does not count [m/s]."""
+FRICTION = 2.0
+"""Smooth friction times step times inverse mass beyond which a step turns a sliding speed around and makes it larger."""
+STIFFNESS = 4.0
+"""Stiffness times step squared times inverse mass beyond which a spring is unstable with the semi-implicit method."""
+COARSE = 1.0
+"""The same, beyond which there are less than six steps in a period."""
+GRAZES = 0.1
+"""Speed of approach of a grazing impact, as a fraction of the relative speed."""
+BOUNCES = 4
+"""Number of impacts of two shapes from which on ever shorter intervals between them are noted."""
+SHARE = 0.1
+"""Share of the steps in which an actuator is saturated that is worth a word."""
+
+Finder = Callable[[Motion, Sequence[Event]], Iterator[Cause]]
+
+
+def find_causes(motion: Motion, events: Sequence[Event]) -> list[Cause]:
+    """Return all causes that are found in a rollout."""
+    return [cause for find in CAUSES.values() for cause in find(motion, events)]
+
+
+def _unconverged(motion: Motion, events: Sequence[Event]) -> Iterator[Cause]:
+    if not motion.has_contacts:
+        return
+    residual, touching = motion.contacts.residual, motion.touching
+    if motion.world.setup.contact.hard:
+        speeds = motion.velocities.norm(dim=-1)
+        allowed = (SWEEPS * (speeds * touching).amax(-1)).clamp(min=SLOW)
+        advice = "Use more sweeps (cs.PGS(sweeps=...)), shorter steps (substeps=), or cs.Newton()"
+        unit = "m/s"
+    else:
+        allowed = BALANCE * motion.contacts.forces.amax(-1).clamp(min=1.0)
+        advice = "Use more iterations or a smaller tolerance of the contact model"
+        unit = "N"
+    bad = residual > allowed
+    if bool(bad.any()):
+        t = int((residual / allowed).argmax())
+        yield Cause(
+            "unconverged", t,
+            f"The solver of contact has not converged in {int(bad.sum())} of {len(bad)} steps (worst in step {t}: residual "
+            f"{float(residual[t]):.2g} {unit}): forces and gradients are those of an unfinished iteration. {advice}.",
+        )  # fmt: skip
+
+
+def _friction_slope(motion: Motion, events: Sequence[Event]) -> Iterator[Cause]:
+    speed = getattr(motion.world.setup.contact, "friction_speed", None)
+    if not motion.has_contacts or speed is None:
+        return
+    slope = motion.friction * motion.contacts.forces / (motion.sliding**2 + speed**2).sqrt()
+    number = slope * motion.mobility[1] * motion.world.setup.dt * motion.touching
+    if float(number.max()) > FRICTION:
+        t, k = _worst(number)
+        times = float(number[t, k]) / FRICTION
+        yield Cause(
+            "friction slope", t,
+            f"Smooth friction is too steep for the step: where {motion.name(k)} sticks, a substep multiplies a sliding speed by "
+            f"{1 - float(number[t, k]):.3g} (worst in step {t}; in {int((number > FRICTION).any(-1).sum())} steps), and gradients "
+            f"grow likewise. Use {ceil(times)} times as many substeps, or friction_speed={times * speed:.2g}; or cs.Newton().",
+        )  # fmt: skip
+
+
+def _stiff_contact(motion: Motion, events: Sequence[Event]) -> Iterator[Cause]:
+    contact, dt = motion.world.setup.contact, motion.world.setup.dt
+    if not motion.has_contacts or not contact.smooth or "stiffness" not in contact.parameters:
+        return
+    given = dict(motion.params or {}).get("stiffness")
+    stiffness = contact.stiffness if given is None else float(torch.as_tensor(given).max())  # type: ignore[attr-defined]
+    damping = getattr(contact, "damping", 0.0) * motion.contacts.forces
+    number = (dt**2 * stiffness + 2 * dt * damping) * motion.mobility[0] * motion.touching
+    if float(number.max()) > COARSE:
+        t, k = _worst(number)
+        size = float(number[t, k])
+        unstable = size > STIFFNESS
+        many = ceil((size / COARSE) ** 0.5)
+        says = "is unstable" if unstable else "takes less than six steps per period"
+        yield Cause(
+            "stiff contact", t,
+            f"Contact is stiff for a substep of {1e3 * dt:.3g} ms: that of {motion.name(k)} {says} (stiffness times step squared "
+            f"by mass is {size:.2g}; {STIFFNESS:g} is unstable). Use {many} times as many substeps, or a stiffness lower by "
+            f"a factor of {many**2}.",
+        )  # fmt: skip
+
+
+def _grazing(motion: Motion, events: Sequence[Event]) -> Iterator[Cause]:
+    if not motion.has_contacts or not motion.world.setup.contact.hard:
+        return
+    first = motion.touching[1:] & ~motion.touching[:-1]
+    speed = motion.velocities.norm(dim=-1)[1:]
+    approach = motion.approach[1:]
+    grazes = first & (approach > 0) & (approach < GRAZES * speed) & (speed > motion.world.dt * 9.81)
+    for k in sorted({int(k) for _, k in grazes.nonzero().tolist()}):
+        t = int(grazes[:, k].nonzero()[0]) + 1
+        share = float(approach[t - 1, k] / speed[t - 1, k])
+        yield Cause(
+            "grazing impact", t,
+            f"{motion.name(k)} grazes in step {t}: it approaches with {100 * share:.2g} % of its speed. Where and whether it "
+            "strikes depends on small changes, so gradients are large and hold for very small changes only. Choose another "
+            "start, or average over disturbed ones.",
+        )  # fmt: skip
+
+
+def _zeno(motion: Motion, events: Sequence[Event]) -> Iterator[Cause]:
+    touches: dict[str, list[int]] = {}
+    for e in events:
+        if e.kind == "touches":
+            touches.setdefault(e.what, []).append(e.step)
+    for what, steps in touches.items():
+        between = [b - a for a, b in pairwise(steps)]
+        shrinks = all(b <= a for a, b in pairwise(between))
+        if len(steps) >= BOUNCES and shrinks and between[-1] < 0.7 * between[0]:
+            yield Cause(
+                "bouncing", steps[-1],
+                f"{what} again and again, {len(steps)} times and ever faster (every {between[0]} steps at first, every "
+                f"{between[-1]} at last): each bounce multiplies gradients, and the last ones are shorter than a step. Raise "
+                "restitution_speed so that it comes to rest earlier, or end the horizon before.",
+            )  # fmt: skip
+
+
+def _exhausted(motion: Motion, events: Sequence[Event]) -> Iterator[Cause]:
+    contact = motion.world.setup.contact
+    most = getattr(contact, "impacts", None)
+    if not motion.has_contacts or most is None:
+        return
+    fast = motion.touching & (motion.approach > getattr(contact, "restitution_speed", 0.0))
+    number = fast.sum(-1)
+    if bool((number >= most).any()):
+        t = int(number.argmax())
+        yield Cause(
+            "many impacts", t,
+            f"{int(number[t])} contacts strike in step {t}, and a substep finds {most} impacts at their time "
+            "(cs.PGS(impacts=...)): the others do not bounce, and their derivatives are not those of the motion. Use more "
+            "impacts, or substeps.",
+        )  # fmt: skip
+
+
+def _saturated(motion: Motion, events: Sequence[Event]) -> Iterator[Cause]:
+    for joint, dead in saturated(motion).items():
+        share = float(dead.double().mean())
+        if share >= SHARE:
+            yield Cause(
+                "saturation", int(dead.nonzero()[0]),
+                f"The actuator of {joint} is saturated in {int(dead.sum())} of {len(dead)} steps, where its control has no "
+                "gradient. Use smaller controls, a larger limit, or a penalty on controls beyond the limit.",
+            )  # fmt: skip
+
+
+def _switching(motion: Motion, events: Sequence[Event]) -> Iterator[Cause]:
+    switches = [e for e in events if e.kind in SWITCHES]
+    if len(switches) <= max(4, len(motion.u) // 10) or not motion.world.setup.contact.hard:
+        return
+    slips = [e for e in switches if e.kind in ("slips", "sticks")]
+    names = [e.what for e in (slips if 2 * len(slips) > len(switches) else switches)]
+    most = max(dict.fromkeys(names), key=names.count)
+    how = "sticking and slipping in turns" if 2 * len(slips) > len(switches) else "touching and leaving"
+    yield Cause(
+        "switching", switches[0].step,
+        f"{len(switches)} switches of contact in {len(motion.u)} steps, mostly {how} ({most}: {names.count(most)} times): "
+        "gradients of hard contact hold on one branch only. Use cs.Compliant() or cs.Newton() while optimising, or average "
+        "over disturbed starts.",
+    )  # fmt: skip
+
+
+def _worst(number: Tensor) -> tuple[int, int]:
+    """Return the step and the contact point at which a number is largest."""
+    at = int(torch.where(number.isfinite(), number, 0.0).argmax())
+    return at // number.shape[1], at % number.shape[1]
+
+
+CAUSES: dict[str, Finder] = {
+    "unconverged": _unconverged,
+    "friction slope": _friction_slope,
+    "stiff contact": _stiff_contact,
+    "grazing impact": _grazing,
+    "bouncing": _zeno,
+    "many impacts": _exhausted,
+    "saturation": _saturated,
+    "switching": _switching,
+}
+"""Kinds of causes, and what finds them."""
