@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import ctypes
-import os
 import struct
 import threading
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import numpy as np
 import torch
 
+from costate.kernel.calls.long_call import LongCall
+from costate.kernel.calls.threads import workers
 from costate.kernel.codegen.emit import WORDS_BEFORE, WORDS_PER_TENSOR
 from costate.kernel.codegen.rows import GROUP
 from costate.kernel.machine.artifact import Artifact
@@ -21,6 +21,12 @@ _Entry = ctypes.CFUNCTYPE(None, ctypes.c_char_p)  # takes a bytes object as it i
 _local = threading.local()
 THREAD_GAIN_OPS = 16_000_000
 """Operations x samples below which a second thread costs more than it brings."""
+BRIEF_OPS = 100_000_000
+"""Operations x samples that take hundredths of a second: a call of more must be interruptible."""
+LANES = 8
+"""Samples that take as long as one."""
+NEVER = ctypes.addressof(_never := ctypes.c_int64(0))
+"""Address of the stop flag of calls that nobody stops."""
 
 
 class NativeCode:
@@ -39,22 +45,25 @@ class NativeCode:
         """Number of operations in the code; a loop body counts once."""
         return self.artifact.n_ops
 
-    def run(self, words: Sequence[int], batch: int) -> None:
-        """Compute samples 0 .. batch - 1. `words`: the length of sequences, then the descriptors of all tensors, flat."""
+    def run(self, words: Sequence[int], batch: int, holds: object) -> None:
+        """Compute samples 0 .. batch - 1. `words`: the length of sequences, then the descriptors of all tensors. `holds`: what
+        keeps their memory alive."""
         threads = self.threads_for(batch, words[0])
-        if threads == 1:
-            self._range(0, batch, words)
+        if threads == 1 and self.is_brief(batch, words[0]):
+            self.run_here(words, batch)
             return
         groups = -(-batch // GROUP)
         parts = min(groups, 4 * threads)
         edges = [GROUP * (groups * k // parts) for k in range(parts)] + [batch]
-        jobs = [_pool(threads).submit(self._range, a, b, words) for a, b in pairwise(edges)]
-        for job in jobs:
-            job.result()
+
+        def compute(begin: int, end: int, stop: int) -> None:
+            self._range(begin, end, stop, words)
+
+        workers().run(LongCall(compute, pairwise(edges), holds), min(threads, parts))
 
     def run_here(self, words: Sequence[int], batch: int) -> None:
-        """Compute all samples in this thread: for work that `is_small`."""
-        self.entry(self.format.pack(0, batch, workspace(self.workspace_bytes), *words))
+        """Compute all samples in this thread: for work that `is_quick`."""
+        self._range(0, batch, NEVER, words)
 
     def threads_for(self, batch: int, length: int = 0) -> int:
         """Return how many threads share a batch."""
@@ -65,28 +74,31 @@ class NativeCode:
         work = self.artifact.work + length * self.artifact.step_work
         return batch <= GROUP or work * batch < THREAD_GAIN_OPS
 
-    def _range(self, begin: int, end: int, words: Sequence[int]) -> None:
-        packed = self.format.pack(begin, end, workspace(self.workspace_bytes), *words)
-        self.entry(packed)
+    def is_brief(self, batch: int, length: int = 0) -> bool:
+        """Return whether one thread is done before somebody who interrupts it would notice."""
+        work = self.artifact.work + length * self.artifact.step_work
+        return work * max(batch, LANES) < BRIEF_OPS
+
+    def is_quick(self, batch: int, length: int = 0) -> bool:
+        """Return whether the calling thread should compute all by itself."""
+        return self.is_small(batch, length) and self.is_brief(batch, length)
+
+    def _range(self, begin: int, end: int, stop: int, words: Sequence[int]) -> None:
+        room = workspace(
+            self.workspace_bytes
+        )  # this name holds it, even when the end of the process takes what threads own
+        self.entry(self.format.pack(begin, end, room[1], stop, *words))
 
 
-def workspace(size: int) -> int:
-    """Return the address of this thread's workspace: at least `size` bytes, aligned to 64. Kernels take turns, so one will do."""
-    have = getattr(_local, "size", -1)
-    if have < size:
-        _local.buffer = np.empty(size + 64, np.uint8)
-        start = _local.buffer.ctypes.data
-        _local.address = start + (-start) % 64
-        _local.size = size
-    return _local.address
+def workspace(size: int) -> tuple[int, int, object]:
+    """Return the size, address and memory of this thread's workspace: at least `size` bytes, aligned to 64. Kernels take turns, so
+    one will do."""
+    room = getattr(_local, "room", _NO_ROOM)
+    if room[0] < size:
+        memory = np.empty(size + 64, np.uint8)
+        start = memory.ctypes.data
+        room = _local.room = size, start + (-start) % 64, memory
+    return room
 
 
-_pools: dict[tuple[int, int], ThreadPoolExecutor] = {}
-
-
-def _pool(threads: int) -> ThreadPoolExecutor:
-    """Return the threads of this process; a forked child starts its own."""
-    key = os.getpid(), threads
-    if key not in _pools:
-        _pools[key] = ThreadPoolExecutor(threads, thread_name_prefix="costate")
-    return _pools[key]
+_NO_ROOM = (-1, 0, None)
