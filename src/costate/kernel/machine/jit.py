@@ -12,7 +12,7 @@ from costate.core.fork import COMPILING
 from costate.kernel.machine.target import Target, initialize
 from costate.kernel.vecmath import FUNCTIONS, math_module, symbol
 
-LIBRARIES = 64
+LIBRARIES = 16
 """Number of libraries that one linker of LLVM's loads."""
 _numbers = count()
 
