@@ -17,6 +17,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from types import FrameType
 
 import casadi as ca
 import numpy as np
@@ -117,14 +118,22 @@ def raising_handler(work: Callable[[], object], delay: float, again: float = 0.0
     signal.signal(signal.SIGALRM, _raise)
     with contextlib.suppress(StopError):
         signal.setitimer(signal.ITIMER_REAL, delay, again)
-        work()
+        _run(work)
     signal.signal(signal.SIGALRM, signal.SIG_IGN)
     signal.setitimer(signal.ITIMER_REAL, 0)
     return due
 
 
-def _raise(*_: object) -> None:
-    raise StopError
+def _run(work: Callable[[], object]) -> None:
+    work()
+
+
+def _raise(_: int, frame: FrameType | None) -> None:
+    """Raise inside of the work, not in what catches that."""
+    while frame is not None:
+        if frame.f_code is _run.__code__:
+            raise StopError
+        frame = frame.f_back
 
 
 def cancelled_thread(work: Callable[[], object], delay: float) -> float:

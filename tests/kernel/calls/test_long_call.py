@@ -6,6 +6,7 @@ import ctypes
 import gc
 import threading
 import weakref
+from dataclasses import replace
 
 import casadi as ca
 import numpy as np
@@ -15,6 +16,7 @@ import torch
 from costate.kernel import Kernel, ProgramBuilder
 from costate.kernel.calls import native
 from costate.kernel.calls.long_call import LongCall
+from costate.kernel.calls.native import NativeCode
 from costate.kernel.calls.threads import Workers
 
 
@@ -105,6 +107,23 @@ def test_code_reads_the_stop_flag(loop: Kernel) -> None:
     assert (y == 1000).all()
 
 
+def test_calls_that_end_early_stay_on_the_calling_thread(loop: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A loop may take many more steps than it mostly does: after some calls it is known how long it takes."""
+    long: list[int] = []
+    original = NativeCode._run_long
+    monkeypatch.setattr(NativeCode, "_run_long", lambda self, *a: (long.append(1), original(self, *a)))
+    code = loop.code()
+    code.artifact = replace(code.artifact, work=10**9)
+    x = torch.zeros(1, 2, dtype=torch.float64)
+    for _ in range(60):
+        assert (loop(x=x).y == 1000).all()
+    assert 0 < len(long) < 60
+    seen = len(long)
+    code.seconds_per_op = 1.0  # it took long: back to the workers
+    loop(x=x)
+    assert len(long) == seen + 1
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 def test_long_calls_give_the_same_bits(loop: Kernel, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """On worker threads and on the caller's; as tensors, NumPy arrays, and arrays bound."""
@@ -113,7 +132,7 @@ def test_long_calls_give_the_same_bits(loop: Kernel, threads: int, monkeypatch: 
     expected = loop(x=x).y
     try:
         torch.set_num_threads(threads)
-        monkeypatch.setattr(native, "BRIEF_OPS", 0)
+        monkeypatch.setattr(native, "BRIEF", 0.0)
         monkeypatch.setattr(native, "THREAD_GAIN_OPS", 0)
         fresh = Kernel.of_recipe(loop._recipe)
         bound = fresh.bind(x=x.numpy())

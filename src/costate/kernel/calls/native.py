@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import struct
 import threading
+import time
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -21,8 +22,12 @@ _Entry = ctypes.CFUNCTYPE(None, ctypes.c_char_p)  # takes a bytes object as it i
 _local = threading.local()
 THREAD_GAIN_OPS = 16_000_000
 """Operations x samples below which a second thread costs more than it brings."""
-BRIEF_OPS = 100_000_000
-"""Operations x samples that take hundredths of a second: a call of more must be interruptible."""
+BRIEF = 0.02
+"""Seconds that nobody notices who interrupts a call: a longer one must be interruptible."""
+SECONDS_PER_OP = 2e-10
+"""Estimate for code that was not yet called, on the safe side."""
+SAFETY = 4
+"""Factor by which a call may take longer than the ones before: loops end when they have converged."""
 LANES = 8
 """Samples that take as long as one."""
 NEVER = ctypes.addressof(_never := ctypes.c_int64(0))
@@ -38,6 +43,7 @@ class NativeCode:
         self.workspace_bytes = workspace_bytes
         self.artifact = artifact
         self.library = library
+        self.seconds_per_op = SECONDS_PER_OP  # from then on as measured: few loops take as long as they may
         self.format = struct.Struct(f"={WORDS_BEFORE + WORDS_PER_TENSOR * n_tensors}q")
 
     @property
@@ -52,6 +58,17 @@ class NativeCode:
         if threads == 1 and self.is_brief(batch, words[0]):
             self.run_here(words, batch)
             return
+        begun = time.perf_counter()
+        ops = self.ops(batch, words[0])
+        if threads == 1 and ops * self.seconds_per_op < BRIEF:
+            self.run_here(words, batch)
+        else:
+            self._run_long(words, batch, threads, holds)
+        measured = SAFETY * threads * (time.perf_counter() - begun) / ops
+        self.seconds_per_op = max(measured, self.seconds_per_op / 2)
+
+    def _run_long(self, words: Sequence[int], batch: int, threads: int, holds: object) -> None:
+        """Compute all samples in worker threads."""
         groups = -(-batch // GROUP)
         parts = min(groups, 4 * threads)
         edges = [GROUP * (groups * k // parts) for k in range(parts)] + [batch]
@@ -75,9 +92,13 @@ class NativeCode:
         return batch <= GROUP or work * batch < THREAD_GAIN_OPS
 
     def is_brief(self, batch: int, length: int = 0) -> bool:
-        """Return whether one thread is done before somebody who interrupts it would notice."""
-        work = self.artifact.work + length * self.artifact.step_work
-        return work * max(batch, LANES) < BRIEF_OPS
+        """Return whether one thread is done before somebody who interrupts it would notice, even if every loop takes as long as it
+        may."""
+        return self.ops(batch, length) * SECONDS_PER_OP < BRIEF
+
+    def ops(self, batch: int, length: int) -> int:
+        """Return how many operations a call takes at most."""
+        return (self.artifact.work + length * self.artifact.step_work) * max(batch, LANES)
 
     def is_quick(self, batch: int, length: int = 0) -> bool:
         """Return whether the calling thread should compute all by itself."""
