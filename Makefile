@@ -13,7 +13,7 @@ READY_TEST := $(VENV)/.ready-test
 DEMO := out/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check unit browser study study-rl study-optimise study-faults study-contact study-mjcf study-motion bench matrix format clean
+.PHONY: help demo test check unit browser study study-rl study-optimise study-faults study-contact study-mjcf study-motion bench matrix wheel format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -77,6 +77,14 @@ bench: $(READY_TEST) ## the benchmarks, one after the other; then Costate beside
 
 matrix: $(READY_TEST) ## the accuracy of every gradient: functions, joints, shapes, contact models, integrators, parameters
 	$(PY) -m benchmarks.matrix --markdown docs/accuracy_matrix.md
+
+# In an environment of its own, outside of the checkout; PYTHON=python3.13 for another interpreter.
+wheel: ## build the wheel into dist, install it into a new environment and try it
+	rm -rf dist && set -e; folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; \
+	$(PYTHON) -m venv "$$folder/venv"; pip="$$folder/venv/bin/python -m pip --quiet --disable-pip-version-check"; \
+	$$pip wheel --no-deps --wheel-dir dist .; \
+	$$pip install -c constraints.txt torch dist/costate-*.whl; \
+	checkout=$$PWD; cd "$$folder" && COSTATE_CACHE="$$folder/cache" venv/bin/python -P "$$checkout/tests/wheel_smoke.py" "$$checkout"
 
 format: $(READY_TEST) ## put the code into form
 	$(PY) -m ruff check --fix .

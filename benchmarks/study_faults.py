@@ -1,4 +1,4 @@
-"""Reliability: damaged inputs, processes killed at random moments, full disks, damaged caches, load.
+"""Reliability: damaged inputs, interrupted calls, processes killed at random moments, full disks, damaged caches, load.
 
 python -m benchmarks.study_faults --markdown docs/reliability.md     (`make study-faults`)
 
@@ -13,22 +13,32 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from benchmarks.faults.endings import endings
 from benchmarks.faults.fuzz import fuzz
+from benchmarks.faults.held_memory import held_memory
+from benchmarks.faults.interrupts import interrupts
 from benchmarks.faults.kills import faults, kills
 from benchmarks.faults.load import load
 from benchmarks.measure.harness import Report, Table, machine, options, publish
 
-SECTIONS = {"inputs": "Inputs", "kills": "Kills", "faults": "Faults", "load": "Load"}
+SECTIONS = {
+    "inputs": "Inputs",
+    "interrupts": "Interruptions",
+    "kills": "Kills",
+    "faults": "Faults",
+    "load": "Load",
+}
 
 
 def main() -> None:
     chosen = options(__doc__ or "", tuple(SECTIONS), _add_options)
     smoke, given = chosen.smoke, chosen.rest
     studies: dict[str, Callable[[], tuple[Sequence[Table], int]]] = {
-        "inputs": lambda: _one(fuzz(150 if smoke else given.cases, given.log)),
-        "kills": lambda: _one(kills(3 if smoke else given.kills)),
-        "faults": lambda: _one(faults()),
-        "load": lambda: load(smoke),
+        "inputs": lambda: _all(fuzz(150 if smoke else given.cases, given.log)),
+        "interrupts": lambda: _all(interrupts(1 if smoke else 10, given.seed), endings()),
+        "kills": lambda: _all(kills(3 if smoke else given.kills)),
+        "faults": lambda: _all(faults()),
+        "load": lambda: _more(load(smoke), held_memory(1 if smoke else 5, 300, given.seed)),
     }
     tables: list[Table] = []
     wrong = 0
@@ -42,12 +52,17 @@ def main() -> None:
     sys.exit(1 if wrong else 0)
 
 
-def _one(found: tuple[Table, int]) -> tuple[Sequence[Table], int]:
-    return [found[0]], found[1]
+def _all(*found: tuple[Table, int]) -> tuple[Sequence[Table], int]:
+    return [table for table, _ in found], sum(wrong for _, wrong in found)
+
+
+def _more(found: tuple[list[Table], int], more: tuple[Table, int]) -> tuple[Sequence[Table], int]:
+    return [*found[0], more[0]], found[1] + more[1]
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cases", type=int, default=10_000, help="damaged inputs to read")
+    parser.add_argument("--seed", type=int, default=0, help="of the moments of interruptions, and of held memory")
     parser.add_argument("--kills", type=int, default=50, help="of each kind of work")
     parser.add_argument(
         "--log", type=Path, metavar="FILE", help="outcomes of the cases; sound ones in it are not run again"

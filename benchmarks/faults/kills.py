@@ -20,6 +20,7 @@ from benchmarks.faults.process import Child, track
 from benchmarks.faults.works import OPTIONS, WORKS, Work, check_training, train_policy, write_report
 from benchmarks.measure.harness import Table
 from costate.report import Report
+from costate.tasks.insertion import Insertion
 from costate.train.run import Run
 
 AGAIN = 0.3
@@ -198,6 +199,25 @@ def two_trainings(folder: Path) -> str:
     return "" if rows == list(range(4, 4 * len(rows) + 1, 4)) else f"rows of metrics: {rows}"
 
 
+def trainings_at_once(folder: Path, processes: int = 6) -> str:
+    """One has the folder; the others are refused in words, and leave it whole."""
+    start = time.time() + 1.0
+
+    def create() -> None:
+        time.sleep(max(start - time.time(), 0))
+        Run.create(folder / "run", Insertion, OPTIONS)
+
+    children = [Child(create) for _ in range(processes)]
+    said = [child.words() for child in children]
+    refused = sum(
+        "--resume" in words for child, words in zip(children, said, strict=True) if child.wait() and child.code
+    )
+    if refused != processes - 1:
+        return f"{refused} were refused: {max(said, key=len)[-300:]}"
+    Run.open(folder / "run").checkpoint()
+    return "" if [p.name for p in folder.iterdir()] == ["run"] else "something was left behind"
+
+
 def _same(work: Work, folder: Path) -> str:
     """Tell whether it goes on to the end of an undisturbed run."""
     with tempfile.TemporaryDirectory() as base:
@@ -211,6 +231,7 @@ FAULTS: dict[str, Callable[[Path], str]] = {
     "disk full while writing a report": full_disk_report,
     "cache damaged": damaged_cache,
     "two trainings in one folder": two_trainings,
+    "trainings started in one new folder at the same moment": trainings_at_once,
 }
 
 

@@ -1,8 +1,8 @@
 """Impacts whose motion is known: values and derivatives of whole roll-outs approach those of the motion as steps get shorter.
 
 Every scene is compared with an independent computation, event by event, at steps of 10, 1 and 0.1 ms. Agreement with the program's
-own small differences would not be enough: a time stepper that lets impacts begin with its steps is wrong at any step length, and its
-differences with it.
+own small differences would not be enough: a time stepper that lets impacts begin with its steps is wrong at any step length, and
+its differences with it.
 """
 
 from __future__ import annotations

@@ -13,8 +13,10 @@ import pytest
 import torch
 from tests.disk import files_of_at_most
 
+from costate.cli.runs import train as command
 from costate.core.files import write_json
 from costate.tasks.insertion import Disturbances, Insertion, InsertionOptions, InsertionTraining
+from costate.train import run as run_module
 from costate.train.run import Checkpoint, Run
 
 TASK = Insertion(InsertionOptions(moving=True, center=(0.45, 0.12)))
@@ -122,6 +124,37 @@ def test_what_is_there_is_not_overwritten(what: str, tmp_path: Path) -> None:
         Run.create(path, TASK, OPTIONS)
 
 
+def test_two_trainings_that_start_at_the_same_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both have seen that the folder was free. One has it; the other says so in words, and leaves it alone."""
+    path, original = tmp_path / "run", run_module._origin
+
+    def rival(options: InsertionTraining) -> dict:
+        monkeypatch.setattr(run_module, "_origin", original)
+        Run.create(path, TASK, replace(OPTIONS, seed=99))
+        return original(options)
+
+    monkeypatch.setattr(run_module, "_origin", rival)
+    with pytest.raises(ValueError, match=r"run was made by somebody else at this moment.*--resume"):
+        Run.create(path, TASK, OPTIONS)
+    assert Run.open(path).options.seed == 99
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_the_command_takes_the_next_free_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two trainings without --out at the same moment: each has a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+    original = run_module._origin
+
+    def rival(options: InsertionTraining) -> dict:
+        monkeypatch.setattr(run_module, "_origin", original)
+        Run.create("out/insertion", TASK, OPTIONS)
+        return original(options)
+
+    monkeypatch.setattr(run_module, "_origin", rival)
+    made = command._created(replace(command.options_of(Insertion, "insertion"), hidden=8), Insertion)
+    assert str(made.path) == "out/insertion-2"
+
+
 def _edit(path: Path, change: dict) -> None:
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
 
@@ -133,6 +166,19 @@ DAMAGE = {
     "no options": (lambda path: (path / "options.json").unlink(), "has no options.json"),
     "torn options": (lambda path: os.truncate(path / "options.json", 30), "options.json is damaged"),
     "unknown option": (lambda path: _edit(path / "options.json", {"turbo": 1}), "no field 'turbo'"),
+    "iterations of ages": (
+        lambda path: _edit(path / "options.json", {"iterations": 10**12}),
+        "options.json: iterations is 1000000000000; it must be at most",
+    ),
+    "episodes without end": (
+        lambda path: _edit(path / "options.json", {"watch_episodes": 10**9}),
+        "watch_episodes is 1000000000; it must be at most",
+    ),
+    "a batch of all memory": (
+        lambda path: _edit(path / "options.json", {"contact_batch": 10**9}),
+        "contact_batch is 1000000000; it must be at most",
+    ),
+    "interval below none": (lambda path: _edit(path / "options.json", {"watch_interval": -5}), "watch_interval is -5"),
     "bad option": (lambda path: _edit(path / "options.json", {"batch": 0}), "batch is 0"),
     "no checkpoint": (lambda path: (path / "checkpoint.safetensors").unlink(), "has no checkpoint"),
     "torn checkpoint": (lambda path: os.truncate(path / "checkpoint.safetensors", 400), "is damaged"),

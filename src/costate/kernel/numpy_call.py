@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
 from costate.kernel.calls.descriptors import describe
+from costate.kernel.calls.native import NEVER
 from costate.kernel.signature import DTYPE_NAMES
 
 if TYPE_CHECKING:
@@ -44,10 +45,13 @@ class Bound:
         self._keep = results, code
         self._workspace = np.empty(code.workspace_bytes + 64, np.uint8)
         start = self._workspace.ctypes.data
-        packed = code.format.pack(0, batch.numel(), start + -start % 64, *words)
+        packed = code.format.pack(0, batch.numel(), start + -start % 64, NEVER, *words)
         self._words = np.frombuffer(bytearray(packed), np.int64)
         self._address = self._words.ctypes.data
-        self._entry = _Entry(code.address)
+        self._entry: Callable[[int], None] = _Entry(code.address)
+        if not code.is_brief(batch.numel(), kernel.length):
+            holds = self.inputs, results
+            self._entry = lambda _: code.run(words, batch.numel(), holds)
 
     def __call__(self) -> None:
         self._entry(self._address)

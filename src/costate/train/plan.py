@@ -11,6 +11,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+MOST = {
+    "iterations": 100_000_000,
+    "batch": 1_000_000,
+    "warm_up": 100_000_000,
+    "hidden": 100_000,
+    "threads": 10_000,
+    "interval": 100_000_000,
+    "watch_interval": 100_000_000,
+    "watch_episodes": 1_000_000,
+    "learning_rate": 100,
+}
+"""Field -> largest value that somebody can have meant: more would take years, or all memory."""
+
 
 @dataclass(frozen=True)
 class TrainOptions:
@@ -41,6 +54,9 @@ class TrainOptions:
 
     def __post_init__(self) -> None:
         self.at_least("iterations", "batch", "hidden", "threads", "interval", "watch_episodes")
+        self.at_least("warm_up", "watch_interval", least=0)
+        for name, most in MOST.items():
+            self.at_most(name, most=most)
         for name in ("learning_rate", "clip"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be above 0")
@@ -50,6 +66,12 @@ class TrainOptions:
         for name in names:
             if getattr(self, name) < least:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be at least {least}")
+
+    def at_most(self, *names: str, most: int) -> None:
+        """Refuse fields above a largest value."""
+        for name in names:
+            if getattr(self, name) > most:
+                raise ValueError(f"{name} is {getattr(self, name)}; it must be at most {most}")
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,11 @@ tensorboard/            the metrics again
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import platform
+import secrets
 import shutil
 import time
 from collections.abc import Callable, Mapping
@@ -88,13 +90,15 @@ class Run:
         made = _made(task, task.options) if isinstance(task, type) else task
         options = made.training if options is None else options
         weights = policy or made.policy(options, generator("weights", options.seed)).state_dict()
-        run = cls(path.with_name(f".{path.name}.{os.getpid()}"), options, type(made), lambda: made)
+        run = cls(
+            path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}"), options, type(made), lambda: made
+        )
         try:
             run.path.mkdir(parents=True)
             write_json(run.path / "options.json", {"task": asdict(made.options)} | asdict(options))
             run.save(Checkpoint(0, dict(weights), {}))
             write_json(run.path / "run.json", _origin(options) | _told(type(made), run.path))
-            os.replace(run.path, path)  # whole or not there, as its files are
+            _put(run.path, path)
         finally:
             shutil.rmtree(run.path, ignore_errors=True)
         run.path = path
@@ -208,6 +212,19 @@ class Run:
     def evaluation(self) -> dict[str, Any] | None:
         """Result of `costate evaluate`: the metrics of the task, and how they were found."""
         return self.found("evaluation")
+
+
+def _put(made: Path, path: Path) -> None:
+    """Give a folder its name: it is whole or not there, as its files are."""
+    try:
+        os.replace(made, path)
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+            raise
+        raise ValueError(
+            f"{path} was made by somebody else at this moment, perhaps by another training that was started with it; nothing in it "
+            f"was changed: choose another folder, or continue that training with --resume {path} when it has stopped"
+        ) from error
 
 
 @lru_cache(maxsize=4)

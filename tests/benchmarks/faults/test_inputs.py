@@ -79,7 +79,7 @@ def test_a_changed_bit_of_a_weight_is_noticed(folder: Path, tmp_path: Path) -> N
     [
         ("options.json", '"interval": 25', '"interval": Infinity', "InsertionTraining.interval is inf; expected int"),
         ("options.json", '"batch": 8', '"batch": {}', "InsertionTraining.batch is {}; expected int"),
-        ("options.json", '"hidden": 8', '"hidden": 1000000000000', "hidden=1000000000000 does not fit the checkpoint"),
+        ("options.json", '"hidden": 8', '"hidden": 1000000000000', "hidden is 1000000000000; it must be at most"),
         ("metrics.jsonl", '"loss": 1.0', '"loss": 1.0.0', "metrics.jsonl is damaged"),
         ("run.json", '"versions"', '"conversions"', "has no versions"),
     ],

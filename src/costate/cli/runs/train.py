@@ -95,7 +95,16 @@ def _created(options: Options, kind: Any) -> Run:
     from costate.train.run import Run
 
     task, training = _asked(options, kind)
-    return Run.create(options.out or _free(Path("out") / kind.name), kind(task), training)
+    learnt = kind(task)
+    if options.out is not None:
+        return Run.create(options.out, learnt, training)
+    while True:
+        path = _free(Path("out") / kind.name)
+        try:
+            return Run.create(path, learnt, training)
+        except ValueError:
+            if not path.exists():
+                raise  # else another training, started at the same moment, has taken it
 
 
 def _opened(options: Options, kind: type[Trainable] | None) -> Run:

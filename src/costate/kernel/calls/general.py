@@ -40,7 +40,7 @@ class GeneralCall:
         for described, _ in outputs:
             words += described
         if batch.numel():
-            code.run(words, batch.numel())
+            code.run(words, batch.numel(), (alive, outputs))
         return [result() for _, result in outputs]
 
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import ctypes
-import os
 import struct
 import threading
+import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import numpy as np
 import torch
 
+from costate.kernel.calls.long_call import LongCall
+from costate.kernel.calls.threads import workers
 from costate.kernel.codegen.emit import WORDS_BEFORE, WORDS_PER_TENSOR
 from costate.kernel.codegen.rows import GROUP
 from costate.kernel.machine.artifact import Artifact
@@ -21,6 +22,16 @@ _Entry = ctypes.CFUNCTYPE(None, ctypes.c_char_p)  # takes a bytes object as it i
 _local = threading.local()
 THREAD_GAIN_OPS = 16_000_000
 """Operations x samples below which a second thread costs more than it brings."""
+BRIEF = 0.02
+"""Seconds that nobody notices who interrupts a call: a longer one must be interruptible."""
+SECONDS_PER_OP = 2e-10
+"""Estimate for code that was not yet called, on the safe side."""
+SAFETY = 4
+"""Factor by which a call may take longer than the ones before: loops end when they have converged."""
+LANES = 8
+"""Samples that take as long as one."""
+NEVER = ctypes.addressof(_never := ctypes.c_int64(0))
+"""Address of the stop flag of calls that nobody stops."""
 
 
 class NativeCode:
@@ -32,6 +43,7 @@ class NativeCode:
         self.workspace_bytes = workspace_bytes
         self.artifact = artifact
         self.library = library
+        self.seconds_per_op = SECONDS_PER_OP  # from then on as measured: few loops take as long as they may
         self.format = struct.Struct(f"={WORDS_BEFORE + WORDS_PER_TENSOR * n_tensors}q")
 
     @property
@@ -39,22 +51,36 @@ class NativeCode:
         """Number of operations in the code; a loop body counts once."""
         return self.artifact.n_ops
 
-    def run(self, words: Sequence[int], batch: int) -> None:
-        """Compute samples 0 .. batch - 1. `words`: the length of sequences, then the descriptors of all tensors, flat."""
+    def run(self, words: Sequence[int], batch: int, holds: object) -> None:
+        """Compute samples 0 .. batch - 1. `words`: the length of sequences, then the descriptors of all tensors. `holds`: what
+        keeps their memory alive."""
         threads = self.threads_for(batch, words[0])
-        if threads == 1:
-            self._range(0, batch, words)
+        if threads == 1 and self.is_brief(batch, words[0]):
+            self.run_here(words, batch)
             return
+        begun = time.perf_counter()
+        ops = self.ops(batch, words[0])
+        if threads == 1 and ops * self.seconds_per_op < BRIEF:
+            self.run_here(words, batch)
+        else:
+            self._run_long(words, batch, threads, holds)
+        measured = SAFETY * threads * (time.perf_counter() - begun) / ops
+        self.seconds_per_op = max(measured, self.seconds_per_op / 2)
+
+    def _run_long(self, words: Sequence[int], batch: int, threads: int, holds: object) -> None:
+        """Compute all samples in worker threads."""
         groups = -(-batch // GROUP)
         parts = min(groups, 4 * threads)
         edges = [GROUP * (groups * k // parts) for k in range(parts)] + [batch]
-        jobs = [_pool(threads).submit(self._range, a, b, words) for a, b in pairwise(edges)]
-        for job in jobs:
-            job.result()
+
+        def compute(begin: int, end: int, stop: int) -> None:
+            self._range(begin, end, stop, words)
+
+        workers().run(LongCall(compute, pairwise(edges), holds), min(threads, parts))
 
     def run_here(self, words: Sequence[int], batch: int) -> None:
-        """Compute all samples in this thread: for work that `is_small`."""
-        self.entry(self.format.pack(0, batch, workspace(self.workspace_bytes), *words))
+        """Compute all samples in this thread: for work that `is_quick`."""
+        self._range(0, batch, NEVER, words)
 
     def threads_for(self, batch: int, length: int = 0) -> int:
         """Return how many threads share a batch."""
@@ -65,28 +91,35 @@ class NativeCode:
         work = self.artifact.work + length * self.artifact.step_work
         return batch <= GROUP or work * batch < THREAD_GAIN_OPS
 
-    def _range(self, begin: int, end: int, words: Sequence[int]) -> None:
-        packed = self.format.pack(begin, end, workspace(self.workspace_bytes), *words)
-        self.entry(packed)
+    def is_brief(self, batch: int, length: int = 0) -> bool:
+        """Return whether one thread is done before somebody who interrupts it would notice, even if every loop takes as long as it
+        may."""
+        return self.ops(batch, length) * SECONDS_PER_OP < BRIEF
+
+    def ops(self, batch: int, length: int) -> int:
+        """Return how many operations a call takes at most."""
+        return (self.artifact.work + length * self.artifact.step_work) * max(batch, LANES)
+
+    def is_quick(self, batch: int, length: int = 0) -> bool:
+        """Return whether the calling thread should compute all by itself."""
+        return self.is_small(batch, length) and self.is_brief(batch, length)
+
+    def _range(self, begin: int, end: int, stop: int, words: Sequence[int]) -> None:
+        room = workspace(
+            self.workspace_bytes
+        )  # this name holds it, even when the end of the process takes what threads own
+        self.entry(self.format.pack(begin, end, room[1], stop, *words))
 
 
-def workspace(size: int) -> int:
-    """Return the address of this thread's workspace: at least `size` bytes, aligned to 64. Kernels take turns, so one will do."""
-    have = getattr(_local, "size", -1)
-    if have < size:
-        _local.buffer = np.empty(size + 64, np.uint8)
-        start = _local.buffer.ctypes.data
-        _local.address = start + (-start) % 64
-        _local.size = size
-    return _local.address
+def workspace(size: int) -> tuple[int, int, object]:
+    """Return the size, address and memory of this thread's workspace: at least `size` bytes, aligned to 64. Kernels take turns, so
+    one will do."""
+    room = getattr(_local, "room", _NO_ROOM)
+    if room[0] < size:
+        memory = np.empty(size + 64, np.uint8)
+        start = memory.ctypes.data
+        room = _local.room = size, start + (-start) % 64, memory
+    return room
 
 
-_pools: dict[tuple[int, int], ThreadPoolExecutor] = {}
-
-
-def _pool(threads: int) -> ThreadPoolExecutor:
-    """Return the threads of this process; a forked child starts its own."""
-    key = os.getpid(), threads
-    if key not in _pools:
-        _pools[key] = ThreadPoolExecutor(threads, thread_name_prefix="costate")
-    return _pools[key]
+_NO_ROOM = (-1, 0, None)

@@ -42,7 +42,7 @@ class QuickCall:
             words[at] = t.data_ptr()
             at += WORDS_PER_TENSOR
         if plan.totals is not None:
-            return plan.totals.run(plan, words, at)
+            return plan.totals.run(plan, words, at, tensors)
         outs = []
         for template in plan.templates:
             o = torch.empty_like(template, memory_format=torch.contiguous_format)
@@ -52,7 +52,7 @@ class QuickCall:
         if plan.single:
             plan.code.run_here(words, plan.size)
         elif plan.size:
-            plan.code.run(words, plan.size)
+            plan.code.run(words, plan.size, (tensors, outs))
         return outs
 
     def _make_plan(self, tensors: Sequence[torch.Tensor], batches: Sequence | None) -> _Plan | None:
@@ -80,7 +80,7 @@ class QuickCall:
         code = self.code(DTYPE_NAMES[dtype])
         shapes = [t.shape for t in tensors]
         n = batch.numel()
-        single = n > 0 and code.is_small(n, self.length)
+        single = n > 0 and code.is_quick(n, self.length)
         return _Plan(dtype, shapes, batches, n, templates, totals, words, code, single)
 
 
@@ -115,14 +115,17 @@ class _Totals(NamedTuple):
             found += (0, ONE_LEVEL, 0, self.size * width, row * width, 1)
         return found
 
-    def run(self, plan: _Plan, words: list[int], at: int) -> list[torch.Tensor]:
+    def run(self, plan: _Plan, words: list[int], at: int, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         """Compute partial sums, and their total."""
         partial = torch.zeros(self.groups, self.size, dtype=plan.dtype)
         start, width = partial.data_ptr(), _BYTES[plan.dtype]
         for _, _, offset in self.views:
             words[at] = start + offset * width
             at += WORDS_PER_TENSOR
-        (plan.code.run_here if plan.single else plan.code.run)(words, plan.size)
+        if plan.single:
+            plan.code.run_here(words, plan.size)
+        else:
+            plan.code.run(words, plan.size, (tensors, partial))
         total = partial if self.groups == 1 else torch.from_numpy(sum_groups(partial.numpy()))
         return [total.as_strided(*view) for view in self.views]
 
@@ -140,7 +143,7 @@ class _Plan(NamedTuple):
     words: list[int]
     code: NativeCode
     single: bool
-    """True if one thread computes all samples; false if there are none."""
+    """True if the calling thread computes all samples; false if there are none."""
 
 
 def _fits(plan: _Plan, tensors: Sequence[torch.Tensor]) -> bool:

@@ -2,18 +2,21 @@
 
 Arguments come as one array of 64-bit words, so that a call from Python costs one pointer:
 
-    begin, end, workspace, length of sequences (if dynamic), then for every tensor (inputs, then outputs):
+    begin, end, workspace, address of the stop flag, length of sequences (if dynamic), then for every tensor (inputs, then outputs):
         data, inner, outer stride, inner stride, row stride, mode
 
 Strides are in bytes. Sample i is at (i // inner) * outer stride + (i % inner) * inner stride. Mode 1 of an output sums over
 the samples: each group of GROUP samples has its own row of partial sums, inner stride apart.
+
+The code returns soon after the stop flag (64 bits) has become nonzero: it is read before every block, and in every step of the
+program's outermost scans. What the outputs hold then is undefined.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from costate.kernel.codegen.emit import Emitter
+from costate.kernel.codegen.emit import STOP_WORD, Emitter
 from costate.kernel.codegen.program_code import write_program
 from costate.kernel.codegen.rows import GROUP
 from costate.kernel.codegen.slots import Rows, Slot
@@ -46,7 +49,7 @@ def emit_kernel(unit: Unit, program: Program, layout: Layout) -> int:
     unit.functions["block"] = e.finish(
         "define internal void @block(ptr %args, i64 %first, i64 %end, i64 %count, ptr %ws) #0"
     )
-    unit.functions["entry"] = _ENTRY.replace("@W@", str(unit.names.width))
+    unit.functions["entry"] = _ENTRY.replace("@W@", str(unit.names.width)).replace("@STOP@", str(STOP_WORD))
     return e.workspace
 
 
@@ -102,10 +105,15 @@ entry:
   %end = load i64, ptr %pe
   %pw = getelementptr i64, ptr %args, i64 2
   %ws = load ptr, ptr %pw
+  %ps = getelementptr i64, ptr %args, i64 @STOP@
+  %stop = load ptr, ptr %ps
   br label %head
 head:
   %first = phi i64 [%begin, %entry], [%next, %body]
-  %more = icmp slt i64 %first, %end
+  %told = load atomic i64, ptr %stop monotonic, align 8
+  %free = icmp eq i64 %told, 0
+  %some = icmp slt i64 %first, %end
+  %more = and i1 %free, %some
   br i1 %more, label %body, label %done
 body:
   %left = sub i64 %end, %first

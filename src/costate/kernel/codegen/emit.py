@@ -21,8 +21,10 @@ from costate.kernel.ir.program import DYNAMIC
 if TYPE_CHECKING:
     from costate.kernel.codegen.unit import Unit
 
-WORDS_BEFORE = 4
-"""Words of the kernel's arguments before the tensors: begin, end, workspace, length."""
+WORDS_BEFORE = 5
+"""Words of the kernel's arguments before the tensors: begin, end, workspace, address of the stop flag, length."""
+STOP_WORD = 3
+LENGTH_WORD = 4
 WORDS_PER_TENSOR = 6
 
 
@@ -60,7 +62,7 @@ class Emitter:
         """Return the text of the whole function."""
         body = "\n".join([*self.allocas, *self.lines])
         own = self._top * self.n.stride
-        return f"{head} {{\nentry:\n{body.replace('@OWN@', str(own))}\n  ret void\n}}\n"
+        return f"{head} {{\nentry:\n{body.replace('@OWN@', str(own))}\n  br label %quit\nquit:\n  ret void\n}}\n"
 
     # --- text -----------------------------------------------------------------------------------------------------
 
@@ -116,6 +118,16 @@ class Emitter:
         """Break out of the innermost loop."""
         stay = self.label("stay")
         self.line(f"br i1 {condition}, label %{self._exits[-1]}, label %{stay}")
+        self.lines.append(f"{stay}:")
+
+    def quit_if_stopped(self) -> None:
+        """Return from the whole function if the call was told to stop. Functions of loop bodies do not know of it."""
+        if self.nested:
+            return
+        stop = self.load("ptr", self.new(f"getelementptr i64, ptr %args, i64 {STOP_WORD}"))
+        told = self.new(f"load atomic i64, ptr {stop} monotonic, align 8")
+        stay = self.label("stay")
+        self.line(f"br i1 {self.new(f'icmp ne i64 {told}, 0')}, label %quit, label %{stay}")
         self.lines.append(f"{stay}:")
 
     @contextmanager
@@ -204,7 +216,7 @@ class Emitter:
             raise ValueError(
                 "a scan of dynamic length must be at the top level of a kernel, not inside of another loop"
             )
-        return self.load("i64", self.new(f"getelementptr i64, ptr %args, i64 {WORDS_BEFORE - 1}"))
+        return self.load("i64", self.new(f"getelementptr i64, ptr %args, i64 {LENGTH_WORD}"))
 
     def row_address(self, rows: Rows, index: str) -> str:
         """Return the address of a row of a tensor, for the first sample."""

@@ -12,7 +12,7 @@ from costate.core.fork import COMPILING
 from costate.kernel.machine.target import Target, initialize
 from costate.kernel.vecmath import FUNCTIONS, math_module, symbol
 
-LIBRARIES = 64
+LIBRARIES = 16
 """Number of libraries that one linker of LLVM's loads."""
 _numbers = count()
 
@@ -81,8 +81,11 @@ def _compiler(number: int) -> llvm.LLJIT:
 
 @lru_cache(maxsize=1)  # those before live on in their libraries
 def _linker(_: int) -> llvm.LLJIT:
+    """Make a linker. LLVM's JITLink maps all sections of an object file together, and reaches everything else through tables. The
+    older RuntimeDyld maps each section for itself: where the process holds gigabytes, they end up too far apart for the 32 bits
+    of an offset, and it aborts."""
     initialize()
-    return llvm.create_lljit_compiler()
+    return llvm.create_lljit_compiler(use_jit_link=sys.platform != "win32")
 
 
 def math_symbols(width: int, dtype: str) -> list[str]:

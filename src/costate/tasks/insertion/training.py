@@ -9,7 +9,7 @@ from tyro.conf import arg
 
 from costate.tasks.insertion.episode import Disturbances
 from costate.tasks.insertion.loss import InsertionWeights
-from costate.train.plan import Iteration, TrainOptions, iteration
+from costate.train.plan import MOST, Iteration, TrainOptions, iteration
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,7 @@ class InsertionTraining(TrainOptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.at_least("contact_batch")
+        self.at_most("contact_batch", most=MOST["batch"])
         for name in ("funnel_ramp", "rest_start", "contact_fraction"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name} is {getattr(self, name)}; it is a fraction, from 0 to 1")

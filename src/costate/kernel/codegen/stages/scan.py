@@ -53,6 +53,7 @@ class _ScanWriter:
         if scan.until:
             e.line(f"store {e.n.vec} {e.n.splat(1.0)}, ptr {active}")
         with e.loop(steps) as k:
+            e.quit_if_stopped()
             t = e.new(f"sub i64 {e.new(f'sub i64 {steps}, 1')}, {k}") if scan.reverse else k
             if scan.until:
                 self._ask(carries, shared, active)

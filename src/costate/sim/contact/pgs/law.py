@@ -40,8 +40,8 @@ def block_numbers(A: SX, cfm: float) -> SX:
 
 
 def _stopping(A: SX, ease: SX, cfm: float) -> SX:
-    """Return the inverse of a contact's A, (3, 3), eliminated row after row. A row that only moves along with those before it is left
-    out (one hinge moves a point of its link along a line): stopping those stops it, too."""
+    """Return the inverse of a contact's A, (3, 3), eliminated row after row. A row that only moves along with those before it is
+    left out (one hinge moves a point of its link along a line): stopping those stops it, too."""
     first = 1 / ease
     l1, l2 = A[0, 1] * first, A[0, 2] * first
     s11, s12, s22 = A[1, 1] - A[0, 1] * l1, A[1, 2] - A[0, 1] * l2, A[2, 2] - A[0, 2] * l2
