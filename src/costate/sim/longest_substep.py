@@ -9,8 +9,7 @@ from torch import Tensor
 
 from costate.kernel import Kernel, ProgramBuilder
 from costate.physics.dynamics.crba import crba
-from costate.sim.contact.builtin import Compliant
-from costate.sim.contact.compliant import softplus
+from costate.sim.contact.builtin import Compliant, softplus
 from costate.sim.contact.rows import constraint_rows
 from costate.sim.inputs import Params
 from costate.sim.setup import Setup, Symbols

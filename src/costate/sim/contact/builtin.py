@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from costate.sim.contact.compliant import Compliant
+from costate.sim.contact.compliant import Compliant, softplus
 from costate.sim.contact.model import ContactModel
 from costate.sim.contact.newton.model import Newton
 from costate.sim.contact.pgs.model import PGS
@@ -25,4 +25,14 @@ def contact_model(given: Any) -> ContactModel:
     )
 
 
-__all__ = ["DEFAULT", "PGS", "Compliant", "ContactModel", "Newton", "NoContact", "SmoothContact", "contact_model"]
+__all__ = [
+    "DEFAULT",
+    "PGS",
+    "Compliant",
+    "ContactModel",
+    "Newton",
+    "NoContact",
+    "SmoothContact",
+    "contact_model",
+    "softplus",
+]

@@ -67,48 +67,36 @@ def contact_law(u: SX, block: SX, old: SX, mu: SX, cone: str) -> SX:
     """Return the impulses (normal, two tangents) of a contact. u: its speeds without these impulses, (3,); old: the impulses of the
     last visit, (3,)."""
     A, inverse, ease = _symmetric(block[:6]), _symmetric(block[6:12]), block[12]
-    stick = -inverse @ u
-    bound = mu * stick[0]
-    inside = stick[1] ** 2 + stick[2] ** 2 <= bound**2
     if cone != "cone":
-        inside = ca.logic_and(ca.fabs(stick[1]) <= bound, ca.fabs(stick[2]) <= bound)
+        return _row_by_row(u, A, ease, old, mu)
+    stick = -inverse @ u
     pressed = u[0] < 0
+    inside = stick[1] ** 2 + stick[2] ** 2 <= (mu * stick[0]) ** 2
     sticks = ca.logic_and(ca.logic_and(pressed, stick[0] > 0), inside)
     # The push of friction that would stop the sliding, as the last visit left it, times its mobility.
     mobile = ca.fmax(ca.fmax(A[1, 1], A[2, 2]), UNMOVED * ca.trace(A) + 1e-30)
     push = mobile * old[1:] - (u[1:] + A[1:, :] @ old)
-    slide = _slide(u, A, ease, mu, push) if cone == "cone" else _slide_in_box(u, A, ease, mu, push, mobile * old[0])
-    return ca.if_else(sticks, stick, ca.if_else(pressed, slide, 0))
+    return ca.if_else(sticks, stick, ca.if_else(pressed, _slide(u, A, ease, mu, push), 0))
 
 
 def _slide(u: SX, A: SX, ease: SX, mu: SX, push: SX) -> SX:
     """Return the impulses of a contact that slides, with friction along push: p_n = -u_n / (A_nn + mu A_nt push / |push|)."""
     square = ca.sumsqr(push)
-    size = ca.if_else(square > 0, ca.sqrt(square), 1)
+    size = ca.sqrt(ca.if_else(square > 0, square, 1))
     coupled = size * ease + mu * (A[0, 1] * push[0] + A[0, 2] * push[1])
     scale = -u[0] / ca.fmax(coupled, LEAST_COUPLED * size * ease)
     return scale * ca.vertcat(size, mu * push)
 
 
-def _slide_in_box(u: SX, A: SX, ease: SX, mu: SX, push: SX, load: SX) -> SX:
-    """Return the impulses of a contact whose directions of friction are at their bound, or stick, each by itself."""
-    B, side = SX(A), SX(-u)
-    B[0, 0] = ease
-    for k in (1, 2):
-        slides = ca.fabs(push[k - 1]) >= mu * load
-        sign = ca.if_else(push[k - 1] > 0, 1, ca.if_else(push[k - 1] < 0, -1, 0))
-        # At its bound a tangent is mu sign p_n: it adds to the normal's own column, and has no speed to reach.
-        B[0, 0] += ca.if_else(slides, mu * sign * A[0, k], 0)
-        B[0, k] = ca.if_else(slides, 0, A[0, k])
-        for j in range(3):
-            held = -mu * sign * ease if j == 0 else (ease if j == k else SX(0))
-            B[k, j] = ca.if_else(slides, held, A[k, j] if j != k else A[k, k] + UNMOVED * ease)
-        other = 3 - k
-        B[other, 0] += ca.if_else(slides, mu * sign * A[other, k], 0)
-        B[other, k] = ca.if_else(slides, 0, B[other, k])
-        side[k] = ca.if_else(slides, 0, side[k])
-    B[0, 0] = ca.fmax(B[0, 0], LEAST_COUPLED * ease)
-    return _inverse(B) @ side
+def _row_by_row(u: SX, A: SX, ease: SX, old: SX, mu: SX) -> SX:
+    """Return the impulses with a bound for each direction of friction by itself: one row after the other, each with the last
+    impulses of the others. This has a fixed point only where mu |A_nt| < A_nn."""
+    found = [old[k] for k in range(3)]
+    for k in range(3):
+        speed = u[k] + sum((A[k, j] * found[j] for j in range(3) if j != k), SX(0))
+        own = ease if k == 0 else ca.fmax(A[k, k], UNMOVED * ca.trace(A) + 1e-30)
+        found[k] = ca.if_else(speed < 0, -speed / ease, 0) if k == 0 else within(-speed / own, mu * found[0])
+    return ca.vertcat(*found)
 
 
 def within(x: SX, most: SX) -> SX:
@@ -122,10 +110,3 @@ def within(x: SX, most: SX) -> SX:
 def _symmetric(x: SX) -> SX:
     a, b, c, d, e, f = ca.vertsplit(x)
     return ca.vertcat(ca.horzcat(a, b, c), ca.horzcat(b, d, e), ca.horzcat(c, e, f))
-
-
-def _inverse(A: SX) -> SX:
-    """Return the inverse of a matrix (3, 3)."""
-    rows = [A[:, k] for k in range(3)]
-    sides = [ca.cross(rows[(k + 1) % 3], rows[(k + 2) % 3]) for k in range(3)]
-    return ca.horzcat(*sides).T / ca.dot(rows[0], sides[0])
