@@ -25,14 +25,12 @@ if TYPE_CHECKING:
     from costate.robot import params as params
     from costate.robot import residual as residual
     from costate.sim import PGS as PGS
-    from costate.sim import Activation as Activation
     from costate.sim import Affine as Affine
     from costate.sim import Body as Body
     from costate.sim import Compliant as Compliant
     from costate.sim import Connect as Connect
     from costate.sim import ContactModel as ContactModel
     from costate.sim import Couple as Couple
-    from costate.sim import Curve as Curve
     from costate.sim import DCMotor as DCMotor
     from costate.sim import Distance as Distance
     from costate.sim import FixedTendon as FixedTendon
@@ -94,8 +92,6 @@ _LAZY: dict[str, str] = {
     "VelocityServo": "costate.sim:VelocityServo",
     "Weld": "costate.sim:Weld",
     "World": "costate.sim:World",
-    "Activation": "costate.sim:Activation",
-    "Curve": "costate.sim:Curve",
     "General": "costate.sim:General",
     "Muscle": "costate.sim:Muscle",
     "Pulley": "costate.sim:Pulley",

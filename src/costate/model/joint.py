@@ -67,6 +67,8 @@ class Joint:
     """Largest torque or force [N m or N], inf where there is none. Shape (nv,)."""
     efforts: tuple[float, float] | None = None
     """Range of the torque of all actuators of a file together [N m or N] (MJCF actuatorfrcrange); None: that of max_effort."""
+    carries: bool = False
+    """True if the weight that is carried (`Link.carried`) counts as torque of its actuators (MJCF actuatorgravcomp)."""
     damping: float = 0.0
     """Viscous friction [N m s/rad or N s/m]: torque -damping * v."""
     friction: float = 0.0

@@ -18,8 +18,8 @@ Rename = Callable[[str], str]
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Elastic:
-    """A tendon of any kind, which may have a spring, a damper, friction and limits. Its force F acts on the joints as J^T F, where J
-    is the derivative of its length."""
+    """A tendon of any kind, which may have a spring, a damper, friction and limits. Its force F acts on the joints as J^T F, where
+    J is the derivative of its length."""
 
     stiffness: float = 0.0
     """Stiffness of its spring [N/m], if the length is in metres."""

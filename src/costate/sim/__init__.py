@@ -5,7 +5,7 @@ from costate.model.tendon import FixedTendon, Pulley, SpatialTendon, Via, Wrap
 from costate.sim.contact.builtin import PGS, Compliant, ContactModel, Newton, SmoothContact
 from costate.sim.forces.actuators import Affine, DCMotor, Motor, PositionServo, Torque, VelocityServo
 from costate.sim.forces.delays import Lag, Latency
-from costate.sim.forces.general import Activation, Curve, General
+from costate.sim.forces.general import General
 from costate.sim.forces.muscle import Muscle
 from costate.sim.scene import shapes
 from costate.sim.scene.scene import Body, Static
@@ -13,7 +13,6 @@ from costate.sim.world import Contacts, SimulationError, World
 
 __all__ = [
     "PGS",
-    "Activation",
     "Affine",
     "Body",
     "Compliant",
@@ -21,7 +20,6 @@ __all__ = [
     "ContactModel",
     "Contacts",
     "Couple",
-    "Curve",
     "DCMotor",
     "Distance",
     "FixedTendon",

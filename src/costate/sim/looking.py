@@ -43,8 +43,9 @@ def described(setup: Setup, contacts: list[Contact]) -> str:
     kinds += ["equality" for e in equations(s, s.q) for _ in range(e.dim)]
     counts = ", ".join(f"{kinds.count(k)} {k}" for k in dict.fromkeys(kinds)) or "none"
     bodies = len([j for j in setup.scene.model.joints if j.nv])
+    acts = f", {setup.na} activations" if setup.na else ""
     return (
-        f"world: {bodies} joints, {setup.nq} coordinates, {setup.nv} velocities, {setup.nu} controls\n"
+        f"world: {bodies} joints, {setup.nq} coordinates, {setup.nv} velocities, {setup.nu} controls{acts}\n"
         f"  {len(setup.scene.pairs)} pairs of shapes may touch, at {len(contacts)} contact points\n"
         f"  {len(kinds)} constraint rows: {counts}\n"
         f"  {setup.substeps} substeps of {1e3 * setup.dt:g} ms, {setup.integrator}, {setup.contact.name}"

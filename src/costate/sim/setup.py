@@ -83,6 +83,8 @@ class Share:
     """Velocity coordinate of the joint, whose torque is clamped; None: it is a tendon."""
     drives: tuple[int, ...] = ()
     """Drives of the tendon, whose forces are scaled."""
+    carries: bool = False
+    """True if the weight that is carried counts as torque of the joint's actuators."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -170,6 +170,11 @@ class World:
         return [d.joint for d in self.setup.drives]
 
     @property
+    def activated(self) -> list[str]:
+        """Names in `actuated` of the actuators whose activations end a state, in their order."""
+        return [d.joint for d in self.setup.drives if d.activation is not None]
+
+    @property
     def link_names(self) -> list[str]:
         return [link.name for link in self.setup.scene.model.links]
 

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from tests.model.kinematics import link_poses
 
-from costate.model import Model, ModelError, ModelWarning, load_model, read_mjcf
+from costate.model import Actuator, Model, ModelError, ModelWarning, load_model, read_mjcf
+from costate.model.tendon import FixedTendon
 
 mujoco = pytest.importorskip("mujoco")
 gymnasium = pytest.importorskip("gymnasium")
@@ -114,6 +115,7 @@ def test_joint_parameters(zoo: Path) -> None:
         0.0
     ] * 4  # between joints, and at anchors
     (motor,) = model.actuators
+    assert isinstance(motor, Actuator)
     assert (motor.joint, motor.gear, motor.lower, motor.upper) == ("last", 5, -2, 3)
 
 
@@ -174,7 +176,7 @@ def test_what_is_left_out_is_warned_of(tmp_path: Path) -> None:
 
 def test_tendons_and_actuators() -> None:
     model = quiet(ASSETS / "humanoid.xml")
-    assert {t.name: dict(t.joints) for t in model.tendons} == {
+    assert {t.name: dict(t.joints) for t in model.tendons if isinstance(t, FixedTendon)} == {
         f"{side}_hipknee": {f"{side}_hip_y": -1.0, f"{side}_knee": 1.0} for side in ("left", "right")
     }
     assert len(model.actuators) == 17

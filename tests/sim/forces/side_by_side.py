@@ -16,7 +16,7 @@ from scipy.spatial.transform import Rotation
 
 import costate as cs
 
-INTEGRATORS = ("Euler", "implicitfast", "RK4")
+INTEGRATORS = ("Euler", "implicitfast", "implicit", "RK4")
 FREE, BALL = 0, 1
 
 

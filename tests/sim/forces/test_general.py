@@ -6,6 +6,7 @@ import casadi as ca
 import numpy as np
 import pytest
 import torch
+from casadi import SX
 from tests.gradients import check_gradients
 from tests.sim.forces.side_by_side import INTEGRATORS, Pair
 
@@ -65,6 +66,10 @@ FILES = {
     "activations": file(ACTIVATED),
     "muscles": file(MUSCLES),
     "together": file(TOGETHER, ("-.3 .2", "-.1 .1", "-.3 .4"), 'actuatorgroupdisable="1"'),
+    "carried": file('<position joint="a" kp="2" kv=".3"/><motor joint="b" gear=".1"/>', ("-.3 .2", "-.1 .1", ""))
+    .replace('<body pos="0 0 1">', '<body pos="0 0 1" gravcomp=".7">')
+    .replace('<body pos=".3 0 .1">', '<body pos=".3 0 .1" gravcomp=".5">')
+    .replace('name="a"', 'name="a" actuatorgravcomp="true"'),
     "alone": file('<position joint="b" kp="2" kv=".3"/>', ("", "-.1 .1", "")),
 }
 
@@ -126,10 +131,7 @@ def test_activations_follow_closed_forms():
 
 def test_any_joint_may_have_one():
     """A muscle of a user's own, on a built-in robot; all contact models carry activations along."""
-    muscle = cs.General(
-        gain=cs.Curve(muscle=cs.Muscle(force=20.0), lengths=(-1.0, 1.0)),
-        activation=cs.Activation("muscle", (0.01, 0.04, 0.0)),
-    )
+    muscle = cs.General(muscle=cs.Muscle(force=20.0, lengths=(-1.0, 1.0)), activation="muscle", times=(0.01, 0.04, 0.0))
     ends = []
     for contact in (cs.PGS(), cs.Compliant(), cs.Newton(), None):
         world = cs.World([cs.load_robot("two_link")], actuators={"interArm": muscle}, contact=contact, dt=0.002)
@@ -140,14 +142,34 @@ def test_any_joint_may_have_one():
     assert max(ends) == min(ends)  # activations do not ask what the bodies do
 
 
+def test_numbers_may_be_symbols():
+    """Gains and times may be symbols in the laws; their derivatives are those of differences."""
+    actuator = cs.General(gain=(2.0, 0.5, -0.3), bias=(0.1, -1.0, -0.2), activation="filterexact", times=0.05)
+    names = {"gain": 3, "bias": 3, "times": 1}
+    values = np.array([2.0, 0.5, -0.3, 0.1, -1.0, -0.2, 0.05])
+    numbers = SX.sym("numbers", sum(names.values()))
+    parts = ca.vertsplit(numbers, np.cumsum([0, *names.values()]).tolist())
+    for (name, n), part in zip(names.items(), parts, strict=True):
+        object.__setattr__(actuator, name, tuple(ca.vertsplit(part)) if n > 1 else part)
+    u, act, x, speed = SX(0.7), SX(0.3), SX(0.2), SX(-0.4)
+    after = actuator.after(act, actuator.rate(u, act), 0.01)
+    found = ca.vertcat(after, actuator.torque(after, x, speed), actuator.resistance(after, x, speed))
+    f = ca.Function("f", [numbers], [found])
+    J = np.array(ca.Function("J", [numbers], [ca.densify(ca.jacobian(found, numbers))])(values))
+    steps = 1e-6 * np.eye(len(values))
+    rows = [np.array(f(values + h) - f(values - h)).ravel() / 2e-6 for h in steps]
+    np.testing.assert_allclose(J, np.array(rows).T, atol=1e-9)
+    assert np.abs(J).max(0).min() > 1e-3  # every number counts here
+
+
 def test_errors():
     with pytest.raises(ValueError, match="integrator, filter, filterexact, muscle, not 'slow'"):
-        cs.Activation("slow")
+        cs.General(activation="slow")
 
 
 def test_ilqr_plans_through_activations():
     """A slow motor is driven to a goal; the plan is better than no control, and its gains have a column for the activation."""
-    slow = cs.General(gain=cs.Curve(3.0), activation=cs.Activation("filterexact", (0.05,)))
+    slow = cs.General(gain=3.0, activation="filterexact", times=0.05)
     world = cs.World([cs.load_robot("two_link")], actuators=slow, contact=None, dt=0.02, gravity=(0.0, 0.0, 0.0))
     goal = torch.tensor([0.3, -0.2], dtype=D)
     cost = cs.optimise.Cost(

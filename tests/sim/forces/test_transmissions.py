@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from tests.gradients import check_gradients
-from tests.sim.forces.side_by_side import Pair
+from tests.sim.forces.side_by_side import INTEGRATORS, Pair
 
 D = torch.float64
 AGREES = 1e-10
@@ -31,12 +31,10 @@ SCENE = """
   <body pos="2.6 0 1">
     <joint name="tilt" axis="0 1 0"/><geom size=".05" mass="3"/><geom size=".1" pos=".2 0 0"/><site name="sl" euler="0 -90 0"/>
   </body>
-  FREE
+  <body pos="1 0 1">
+    <freejoint name="f"/><geom size=".1 .2 .15" type="ellipsoid"/><site name="s4" pos=".1 .05 .1" euler="-10 70 60"/>
+  </body>
 </worldbody>
-"""
-BODY = """
-<body pos="1 0 1"><freejoint name="f"/><geom size=".1 .2 .15" type="ellipsoid"/><site name="s4" pos=".1 .05 .1" euler="-10 70 60"/>
-</body>
 """
 LAW = 'gaintype="affine" gainprm="1 .3 -.2" biastype="affine" biasprm=".05 -.6 -.15"'
 WRENCH = 'gear=".5 -.3 .8 .02 .03 -.05"'
@@ -49,30 +47,27 @@ ON = f"""
 <general site="w" refsite="s2" gear=".2 .3 -.5 0 0 0" {LAW}/>
 <general cranksite="cs" slidersite="sl" cranklength=".55" gear="1.5" {LAW}/>
 <general cranksite="cs" slidersite="sl" cranklength=".05" gear=".1" {LAW}/>
-"""
-ON_FREE = f"""
 <general joint="f" {WRENCH} {LAW}/>
 <general jointinparent="f" {WRENCH} {LAW}/>
 <general site="s4" refsite="s2" {WRENCH} {LAW}/>
 """
 
 
-def file(free: bool) -> str:
+def file() -> str:
     option = '<option integrator="INTEGRATOR" timestep="0.002"><flag contact="disable"/></option>'
-    actuators = ON + ON_FREE if free else ON
-    return f"<mujoco>{option}{SCENE.replace('FREE', BODY if free else '')}<actuator>{actuators}</actuator></mujoco>"
+    return f"<mujoco>{option}{SCENE}<actuator>{ON}</actuator></mujoco>"
 
 
-@pytest.mark.parametrize(("integrator", "free"), [("Euler", True), ("RK4", True), ("implicitfast", False)])
-def test_steps_are_mujocos(integrator, free):
+@pytest.mark.parametrize("integrator", INTEGRATORS)
+def test_steps_are_mujocos(integrator):
     """A crank whose rod is long enough, and one whose rod is too short; joints that carry both a site and its reference."""
-    pair = Pair.of(file(free), integrator, collide=lambda a, b: False)
+    pair = Pair.of(file(), integrator, collide=lambda a, b: False)
     assert pair.world.nu == pair.model.nu
     assert pair.errors() < AGREES
 
 
 def test_gradients():
-    world = Pair.of(file(True), collide=lambda a, b: False).world
+    world = Pair.of(file(), collide=lambda a, b: False).world
     random = torch.Generator().manual_seed(1)
     x = world.initial_state() + 0.1 * torch.randn(world.nx, generator=random, dtype=D)
     u = torch.randn(world.nu, generator=random, dtype=D)
@@ -94,7 +89,9 @@ SUCTION = """
 """
 
 
-@pytest.mark.parametrize(("integrator", "cone"), [("Euler", "pyramidal"), ("RK4", "elliptic")])
+@pytest.mark.parametrize(
+    ("integrator", "cone"), [("Euler", "pyramidal"), ("implicit", "pyramidal"), ("RK4", "elliptic")]
+)
 def test_adhesion_is_mujocos(integrator, cone):
     """A box that sticks to the floor by four corners and to a ball by one point, partly apart."""
     pair = Pair.of(SUCTION.replace("CONE", cone), integrator, self_collision=True)

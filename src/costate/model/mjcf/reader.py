@@ -167,6 +167,7 @@ def _joint(mj: Any, j: int, kind: str, parent: str, child: str, origin: Transfor
         lower=np.array([lower]),
         upper=np.array([upper]),
         max_effort=np.array([np.abs(mj.jnt_actfrcrange[j]).max() if mj.jnt_actfrclimited[j] else np.inf]),
+        carries=bool(mj.jnt_actgravcomp[j]),
         efforts=(float(mj.jnt_actfrcrange[j, 0]), float(mj.jnt_actfrcrange[j, 1])) if mj.jnt_actfrclimited[j] else None,
         damping=float(mj.dof_damping[dof]),
         friction=float(mj.dof_frictionloss[dof]),

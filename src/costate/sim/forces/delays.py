@@ -1,4 +1,4 @@
-"""Delays of actuators, as filters of control sequences: a state of a world holds no activations."""
+"""Delays of actuators, as filters of control sequences. Delays that are part of the state are activations (general.py)."""
 
 from __future__ import annotations
 

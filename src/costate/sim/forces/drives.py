@@ -16,7 +16,7 @@ from costate.model import actuation as given
 from costate.physics import Parameters
 from costate.physics.dynamics.crba import crba
 from costate.sim.forces.actuators import Actuator, Affine, Torque
-from costate.sim.forces.general import Activation, Curve, General
+from costate.sim.forces.general import General
 from costate.sim.forces.lengths import Length, Sum
 from costate.sim.forces.muscle import Muscle
 from costate.sim.forces.tendons import Tendon, at_home
@@ -58,7 +58,7 @@ def _with_activations(drives: Iterable[Drive]) -> Iterator[Drive]:
     """Give the drives, and those with an activation its place in the state."""
     n = 0
     for d in drives:
-        if isinstance(d.actuator, General) and d.actuator.activation is not None:
+        if isinstance(d.actuator, General) and d.actuator.is_activated:
             yield replace(d, activation=n)
             n += 1
         else:
@@ -96,19 +96,30 @@ def _acted_on(a: given.GeneralActuator) -> str:
 
 
 def _general(a: given.GeneralActuator) -> General:
-    activation = None
-    if a.dynamics != "none":
-        activation = Activation(a.dynamics, a.dynamics_numbers, a.activations, a.acts_early)
-    gain = _curve(a, a.gain, a.gain_numbers)
-    return General(gain, _curve(a, a.bias, a.bias_numbers), activation, a.controls, a.forces, a.is_off)
+    count = {"none": 1, "integrator": 1, "filter": 1, "filterexact": 1, "muscle": 3}[a.dynamics]
+    return General(
+        gain=_affine(a.gain, a.gain_numbers),
+        bias=_affine(a.bias, a.bias_numbers),
+        activation=a.dynamics,
+        times=tuple(a.dynamics_numbers[:count]),
+        activations=a.activations,
+        early=a.acts_early,
+        controls=a.controls,
+        forces=a.forces,
+        muscle=_muscle(a, a.gain, a.gain_numbers),
+        passive=_muscle(a, a.bias, a.bias_numbers),
+        is_off=a.is_off,
+    )
 
 
-def _curve(a: given.GeneralActuator, kind: str, numbers: Sequence[float]) -> Curve:
-    if kind == "muscle":
-        return Curve(muscle=Muscle.of(numbers), lengths=a.lengths, ease=a.ease)
-    count = {"none": 0, "fixed": 1, "affine": 3}[kind]
-    constant, by_length, by_velocity = (*numbers[:count], 0.0, 0.0, 0.0)[:3]
-    return Curve(constant, by_length, by_velocity)
+def _affine(kind: str, numbers: Sequence[float]) -> float | tuple[float, float, float]:
+    if kind == "affine":
+        return numbers[0], numbers[1], numbers[2]
+    return numbers[0] if kind == "fixed" else 0.0
+
+
+def _muscle(a: given.GeneralActuator, kind: str, numbers: Sequence[float]) -> Muscle | None:
+    return Muscle.of(numbers, a.lengths, a.ease) if kind == "muscle" else None
 
 
 def _is_alone(model: Model, joint: str) -> bool:
@@ -117,6 +128,8 @@ def _is_alone(model: Model, joint: str) -> bool:
     own = next((j for j in model.joints if j.name == joint), None)
     if own is None or own.efforts is None:
         return True
+    if own.carries:
+        return False
     here = [a for a in model.actuators if isinstance(a, given.GeneralActuator) or a.tendon or a.joint == joint]
     return len(here) == 1 and isinstance(here[0], given.Actuator) and own.efforts[0] == -own.efforts[1]
 
@@ -132,7 +145,7 @@ def shares(model: Model, tendons: Sequence[Tendon], actuators: Actuators) -> tup
             found.append(Share(*t.given.efforts, drives=own))
     for j, iv in zip(model.joints, model.v_index, strict=True):
         if j.efforts is not None and not _is_alone(model, j.name):
-            found.append(Share(*j.efforts, v=iv))
+            found.append(Share(*j.efforts, v=iv, carries=j.carries))
     return tuple(found)
 
 

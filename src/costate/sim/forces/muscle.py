@@ -31,37 +31,43 @@ class Muscle:
     lengthening: float = 1.2
     """Active force at the fastest lengthening, relative to the peak force."""
 
+    lengths: tuple[float, float] = (0.0, 1.0)
+    """Range of the length of what it acts along [m]."""
+    ease: float = 1.0
+    """Size of the acceleration by a unit force, by which `scale` is divided."""
+
     @staticmethod
-    def of(numbers: Sequence[float]) -> Muscle:
+    def of(numbers: Sequence[float], lengths: tuple[float, float], ease: float) -> Muscle:
         """Return a muscle from MJCF's gainprm or biasprm."""
         low, high, *rest = numbers[:9]
-        return Muscle((low, high), *rest)
+        return Muscle((low, high), *rest, lengths=lengths, ease=ease)
 
-    def peak(self, ease: float) -> float:
-        """Return the peak force [N]. ease: size of the acceleration by a unit force."""
-        return self.force if self.force >= 0 else self.scale / max(TINY, ease)
+    @property
+    def peak(self) -> float:
+        """Peak force [N]."""
+        return self.force if self.force >= 0 else self.scale / max(TINY, self.ease)
 
-    def optimum(self, lengths: tuple[float, float]) -> float:
-        """Return the length at which it is strongest [m]. lengths: range of the length."""
-        return (lengths[1] - lengths[0]) / max(TINY, self.range[1] - self.range[0])
+    @property
+    def optimum(self) -> float:
+        """Length at which it is strongest [m]."""
+        return (self.lengths[1] - self.lengths[0]) / max(TINY, self.range[1] - self.range[0])
 
-    def relative(self, x: SX, lengths: tuple[float, float]) -> SX:
-        return self.range[0] + (x - lengths[0]) / max(TINY, self.optimum(lengths))
-
-    def gain(self, x: SX, rate: SX, lengths: tuple[float, float], ease: float) -> SX:
+    def gain(self, x: SX, rate: SX) -> SX:
         """Return the force per unit of activation."""
-        r = self.relative(x, lengths)
-        w = rate / max(TINY, self.optimum(lengths) * self.speed)
-        return -self.peak(ease) * self._active(r) * self._by_speed(w)
+        speed = rate / max(TINY, self.optimum * self.speed)
+        return -self.peak * self._active(self._relative(x)) * self._by_speed(speed)
 
-    def bias(self, x: SX, lengths: tuple[float, float], ease: float) -> SX:
+    def bias(self, x: SX) -> SX:
         """Return the passive force."""
-        r = self.relative(x, lengths)
+        r = self._relative(x)
         end = (1 + self.longest) / 2
         width = max(TINY, end - 1)
         bent, straight = (r - 1) / width, (r - end) / width
         value = ca.if_else(r <= 1, 0, ca.if_else(r <= end, bent**2 / 2, straight + 0.5))
-        return -self.peak(ease) * self.passive * value
+        return -self.peak * self.passive * value
+
+    def _relative(self, x: SX) -> SX:
+        return self.range[0] + (x - self.lengths[0]) / max(TINY, self.optimum)
 
     def _active(self, r: SX) -> SX:
         low, high = self.shortest, self.longest
@@ -87,7 +93,7 @@ def excitation_rate(u: SX, act: SX, rises: float, falls: float, smooth: float) -
     wanted, level = (ca.fmin(ca.fmax(x, 0), 1) for x in (u, act))
     gap = wanted - act
     up, down = rises * (0.5 + 1.5 * level), falls / (0.5 + 1.5 * level)
-    if smooth < TINY:
+    if not isinstance(smooth, SX) and smooth < TINY:
         time = ca.if_else(gap > 0, up, down)
     else:
         x = ca.fmin(ca.fmax(gap / smooth + 0.5, 0), 1)

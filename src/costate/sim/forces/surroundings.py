@@ -17,6 +17,7 @@ from costate.physics.algebra.spatial import cross
 from costate.physics.jacobian import point_jacobian
 from costate.physics.kinematics import body_poses, link_pose
 from costate.physics.tree import ROOT
+from costate.sim.forces.configuration import Configuration
 from costate.sim.setup import Symbols
 
 
@@ -36,6 +37,17 @@ def wrenches(s: Symbols, q: SX, v: SX) -> dict[str, SX]:
             push, twist = _drag(s, bodies, link.name, link.drag, v)
             force, torque = force + push, torque + twist + cross(R @ SX(link.drag.pose.translation), push)
         total[link.name] = total.get(link.name, SX.zeros(6)) + ca.vertcat(force, torque)
+    return total
+
+
+def carried_weight(s: Symbols, c: Configuration) -> SX:
+    """Return the torques of the weight that is carried, (nv,)."""
+    total = SX(s.setup.nv, 1)
+    for link in s.setup.scene.model.links[1:]:
+        if link.carried:
+            R, p = link_pose(s.tree, c.bodies, link.name)
+            force = -link.carried * s.params["mass", link.name] * s.params["gravity", ""]
+            total = total + c.jacobian(link.name, p + R @ s.params["com", link.name])[:3, :].T @ force
     return total
 
 

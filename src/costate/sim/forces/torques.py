@@ -22,7 +22,8 @@ from costate.sim.forces.configuration import Configuration
 from costate.sim.forces.equality import tie
 from costate.sim.forces.general import General
 from costate.sim.forces.lengths import Sum
-from costate.sim.setup import Drive, Setup, Symbols
+from costate.sim.forces.surroundings import carried_weight
+from costate.sim.setup import Drive, Share, Symbols
 
 
 def actuate(s: Symbols, q: SX, v: SX, u: SX, M: SX, bias: SX) -> SX:
@@ -31,7 +32,7 @@ def actuate(s: Symbols, q: SX, v: SX, u: SX, M: SX, bias: SX) -> SX:
     torque = _explicit(s, c, v, u)
     servos = [(d, d.actuator, u[k]) for k, d in enumerate(setup.drives) if isinstance(d.actuator, Servo)]
     if not servos:
-        return _shared(setup, torque)
+        return _shared(s, c, torque)
     pull, resist, K = SX.zeros(setup.nv), SX.zeros(setup.nv), SX(setup.nv, setup.nv)
     weight = _weights(s, q)
     gains, pulls = [], []
@@ -49,7 +50,7 @@ def actuate(s: Symbols, q: SX, v: SX, u: SX, M: SX, bias: SX) -> SX:
     ahead = ahead if tied is None else tied.velocity(ahead)
     for (d, *_), gain, most in zip(servos, gains, pulls, strict=True):
         torque = d.length.add(c, torque, _limited(d, most - gain * d.length.rate(c, ahead)))
-    return _shared(setup, torque)
+    return _shared(s, c, torque)
 
 
 def actuator_damping(s: Symbols, q: SX, v: SX, u: SX) -> SX:
@@ -69,8 +70,7 @@ def actuator_damping(s: Symbols, q: SX, v: SX, u: SX) -> SX:
         if np.isfinite(d.limit):
             damping = damping * (ca.fabs(_force(s, c, v, u, k, None)) < d.limit)
         if isinstance(d.length, Sum) and d.joint in joints and d.v in bounds:
-            bound = bounds[d.v]
-            damping = damping * ca.logic_and(torque[d.v] > bound.low, torque[d.v] < bound.high)
+            damping = damping * _is_within(s, c, bounds[d.v], torque)
         J = d.length.row(c)
         total = total + damping * (J.T @ J)
     return total
@@ -119,12 +119,20 @@ def _parts(s: Symbols, c: Configuration, v: SX, u: SX) -> dict[int, SX]:
     return found
 
 
-def _shared(setup: Setup, torque: SX) -> SX:
+def _shared(s: Symbols, c: Configuration, torque: SX) -> SX:
     """Clamp the torques of joints that have a range for all their actuators together, (nv,)."""
-    for share in setup.shares:
+    for share in s.setup.shares:
         if share.v is not None:
-            torque[share.v] = clamped(torque[share.v], (share.low, share.high))
+            carried = carried_weight(s, c)[share.v] if share.carries else SX(0)
+            torque[share.v] = clamped(torque[share.v] + carried, (share.low, share.high)) - carried
     return torque
+
+
+def _is_within(s: Symbols, c: Configuration, share: Share, torque: SX) -> SX:
+    """Return whether a joint's actuators are within their range together."""
+    assert share.v is not None
+    total = torque[share.v] + (carried_weight(s, c)[share.v] if share.carries else 0)
+    return ca.logic_and(total > share.low, total < share.high)
 
 
 def _limited(d: Drive, torque: SX) -> SX:

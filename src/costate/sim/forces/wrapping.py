@@ -104,8 +104,8 @@ def _turn(a: SX, b: SX) -> SX:
 
 def _tangent(x: SX, length: SX, radius: float) -> SX:
     """Return where a tangent from x touches: to its right (seen from the origin) where the length is positive."""
-    x2 = ca.dot(x, x)
-    return (x * radius**2 + radius * length * ca.vertcat(x[1], -x[0])) / ca.if_else(x2 > TINY, x2, 1)
+    x = ca.if_else(ca.dot(x, x) > TINY, x, SX([1, 0]))
+    return (x * radius**2 + radius * length * ca.vertcat(x[1], -x[0])) / ca.dot(x, x)
 
 
 def _arc(a: SX, b: SX, sign: SX, radius: float) -> SX:

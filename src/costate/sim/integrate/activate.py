@@ -39,4 +39,4 @@ def _after(setup: Setup, act: SX, u: SX) -> SX:
             at = act + part * setup.dt * rate
         rate = mean
     pairs = enumerate(activated(setup))
-    return ca.vertcat(*(activation.after(act[k], rate[k], setup.dt) for k, (_, _, activation) in pairs))
+    return ca.vertcat(*(actuator.after(act[n], rate[n], setup.dt) for n, (_, actuator) in pairs))
