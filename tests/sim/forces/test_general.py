@@ -6,6 +6,7 @@ import casadi as ca
 import numpy as np
 import pytest
 import torch
+from casadi import SX
 from tests.gradients import check_gradients
 from tests.sim.forces.side_by_side import INTEGRATORS, Pair
 
@@ -139,6 +140,26 @@ def test_any_joint_may_have_one():
         assert x[-1] > 0.5 and abs(x[1]) > 1e-3
         ends.append(x[-1])
     assert max(ends) == min(ends)  # activations do not ask what the bodies do
+
+
+def test_numbers_may_be_symbols():
+    """Gains and times may be symbols in the laws; their derivatives are those of differences."""
+    actuator = cs.General(gain=(2.0, 0.5, -0.3), bias=(0.1, -1.0, -0.2), activation="filterexact", times=0.05)
+    names = {"gain": 3, "bias": 3, "times": 1}
+    values = np.array([2.0, 0.5, -0.3, 0.1, -1.0, -0.2, 0.05])
+    numbers = SX.sym("numbers", sum(names.values()))
+    parts = ca.vertsplit(numbers, np.cumsum([0, *names.values()]).tolist())
+    for (name, n), part in zip(names.items(), parts, strict=True):
+        object.__setattr__(actuator, name, tuple(ca.vertsplit(part)) if n > 1 else part)
+    u, act, x, speed = SX(0.7), SX(0.3), SX(0.2), SX(-0.4)
+    after = actuator.after(act, actuator.rate(u, act), 0.01)
+    found = ca.vertcat(after, actuator.torque(after, x, speed), actuator.resistance(after, x, speed))
+    f = ca.Function("f", [numbers], [found])
+    J = np.array(ca.Function("J", [numbers], [ca.densify(ca.jacobian(found, numbers))])(values))
+    steps = 1e-6 * np.eye(len(values))
+    rows = [np.array(f(values + h) - f(values - h)).ravel() / 2e-6 for h in steps]
+    np.testing.assert_allclose(J, np.array(rows).T, atol=1e-9)
+    assert np.abs(J).max(0).min() > 1e-3  # every number counts here
 
 
 def test_errors():

@@ -26,7 +26,7 @@ _GROUPS = {
 looked at where they are read."""
 _READ = {
     "body": "geomadr geomnum gravcomp inertia ipos iquat jntadr jntnum mass parentid pos quat",
-    "jnt": "actfrclimited actfrcrange axis dofadr limited margin pos qposadr range solimp solref stiffness type",
+    "jnt": "actfrclimited actfrcrange actgravcomp axis dofadr limited margin pos qposadr range solimp solref stiffness type",
     "dof": "armature damping frictionloss solimp solref",
     "geom": (
         "bodyid conaffinity condim contype dataid friction gap group margin matid pos priority quat rgba size solimp solmix solref "
@@ -72,10 +72,6 @@ class _Named:
 _NAMED = {
     "body_mocapid": _Named("bodies that are moved from outside (mocap), which stay where the file puts them", -1),
     "body_plugin": _Named("plugins of bodies, left out", -1),
-    "jnt_actgravcomp": _Named(
-        "gravity compensation by actuators, which counts as a passive force",
-        when=lambda mj: bool(np.any(mj.body_gravcomp)),
-    ),
     "jnt_springyield": _Named("springs that yield, which do not"),
     "jnt_stiffnesspoly": _Named("nonlinear springs, of which only the linear part is kept"),
     "dof_dampingpoly": _Named("nonlinear dampers, of which only the linear part is kept"),
