@@ -10,7 +10,6 @@ from torch import Tensor
 from costate.kernel import Kernel, ProgramBuilder
 from costate.physics.dynamics.crba import crba
 from costate.sim.contact.builtin import Compliant
-from costate.sim.contact.compliant import softplus
 from costate.sim.contact.rows import constraint_rows
 from costate.sim.inputs import Params
 from costate.sim.setup import Setup, Symbols
@@ -55,7 +54,7 @@ def _rate_kernel(setup: Setup) -> Kernel:
             C = C + row.bound * pushes[row.contact] / model.friction_speed * along
             continue
         stiffness, damping = model.numbers(s, row)
-        pushes[n] = stiffness * model.smoothing * softplus(-row.gap / model.smoothing)
+        pushes[n] = stiffness * model.depth(row)
         K = K + stiffness / (1 + ca.exp(row.gap / model.smoothing)) * along
         C = C + pushes[n] * damping * along
     b = ProgramBuilder("world.rates")

@@ -48,7 +48,7 @@ def on_ridges(b: ProgramBuilder, kind: PairKind, best: list[Var], numbers: list[
             none = [b.constant([1.0, 0, 0]), b.constant(-1e9)]
             found, _, _ = b.scan(kind.body(_around(side, axis)), AROUND, none, sequences=[turns], shared=numbers)
             found, _, _ = b.scan(kind.body(_beside(side, axis)), CLOSER, found, sequences=[halves], shared=numbers)
-            best = b.trace(better, *found, *best)
+            best = list(b.trace(better, *found, *best))
     return best
 
 

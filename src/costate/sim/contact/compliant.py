@@ -75,8 +75,11 @@ class Compliant(SmoothContact):
     def _normal_force(self, s: Symbols, row: Row, speed: SX) -> SX:
         """Return stiffness * depth * (1 - damping * speed), never pulling; the depth fades in over the smoothing length."""
         stiffness, damping = self.numbers(s, row)
-        depth = self.smoothing * softplus(-row.gap / self.smoothing)
-        return stiffness * depth * ca.fmax(1 - damping * speed, 0)
+        return stiffness * self.depth(row) * ca.fmax(1 - damping * speed, 0)
+
+    def depth(self, row: Row) -> SX:
+        """Return the depth that a contact or joint limit pushes by [m or rad]; it fades in over the smoothing length."""
+        return self.smoothing * softplus(-row.gap / self.smoothing)
 
     def numbers(self, s: Symbols, row: Row) -> tuple[SX, SX]:
         """Return stiffness and damping of a contact or joint limit."""
