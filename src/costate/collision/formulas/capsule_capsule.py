@@ -3,8 +3,8 @@
     s = (u x v) . (v x r) / |u x v|^2        u, v: axes; r: way from the middle of b to that of a
 
 This form of the closest point of two lines has no differences of large numbers, which leave nothing of a small angle in float32.
-Near to parallel the closest point could be anywhere: there it goes over to the middle of the part that the segments have beside each
-other, so that it, and its derivatives, stay bounded.
+Near to parallel the closest point could be anywhere: there it goes over to the middle of the part that the segments have beside
+each other, so that it, and its derivatives, stay bounded.
 """
 
 from __future__ import annotations
