@@ -317,8 +317,8 @@ def test_corrections_do_not_add_much_energy(q: float) -> None:
 
 @pytest.mark.parametrize(("mu", "speed"), [(0.4, -1.0), (1.0, -1.0), (0.4, 1.0), (1.0, 1.0), (2.0, 1.0)])
 def test_a_leaning_foot(mu: float, speed: float) -> None:
-    """Normal and friction are coupled by the lever, up to A_nt mu > A_nn: the force is that of the closed form, not of the number of
-    sweeps, and its derivative is finite. (Slid the other way with friction 2, the foot would jam: there is no solution.)"""
+    """Normal and friction are coupled by the lever, up to A_nt mu > A_nn: the force is that of the closed form, not of the number
+    of sweeps, and its derivative is finite. (Slid the other way with friction 2, the foot would jam: there is no solution.)"""
     lean, dt, inertia = 0.7, 1e-3, 1 / 12
     foot = cs.Body("foot", [cs.shapes.sphere(0.02, (0, 0, -0.5))], 1.0, inertia=np.diag([inertia, inertia, 1e-3]))
     forces = []

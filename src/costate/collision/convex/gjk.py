@@ -8,7 +8,8 @@ The search has three stages, and this file follows their order:
    points of A - B is improved by one support point per step; if it holds the origin, the solids overlap.
 2. Overlapping: the direction of least depth is one of finitely many axes (axes.py), unless a solid is round. Then rays from the
    origin, along the best of these axes and others, are followed to the portal (a triangle of A - B, as in Snethen's XenoCollide,
-   2008) through which they leave A - B. The normal of the portal is the next ray, and the depth along it never grows.
+   2008) through which they leave A - B. The normal of the portal is the next ray, and the depth along it never grows. Where a
+   solid has neither faces nor edges, ridges.py goes on from there.
 3. Polishing: the direction is tried as the normal of faces and of pairs of edges nearby, and improved by Newton's method where
    surfaces are round. A direction that is normal to more flats wins a tie, so that resting boxes rest on faces.
 
@@ -26,6 +27,7 @@ from casadi import SX
 from costate.collision.contact_point import tangents
 from costate.collision.convex.axes import STARTS, better, least_overlap, spread_starts
 from costate.collision.convex.pair import Pair, PairKind
+from costate.collision.convex.ridges import climbed, has_ridges, on_ridges
 from costate.collision.shapes.solid import TINY, length
 from costate.kernel import ProgramBuilder
 from costate.kernel.ir.program import Program
@@ -168,7 +170,8 @@ def _inside(kind: PairKind) -> Program:
     n = least_overlap(b, kind, last, numbers)
     if kind.a.is_round or kind.b.is_round:
         starts = spread_starts(b, kind, n, numbers)
-        (n, _), _, _ = b.scan(_from_start(kind), STARTS, [n, b.constant(-1e9)], sequences=[starts], shared=numbers)
+        best, _, _ = b.scan(_from_start(kind), STARTS, [n, b.constant(-1e9)], sequences=[starts], shared=numbers)
+        n = on_ridges(b, kind, list(best), numbers)[0] if has_ridges(kind) else best[0]
     return b.program(n)
 
 
@@ -182,12 +185,14 @@ def _from_start(kind: PairKind) -> Program:
     (_, n, *_), _ = b.while_loop(
         lambda v, n, d, phase, *_: phase < LEFT, kind.body(_portal), PORTAL_STEPS, entered, shared=numbers
     )
-    return b.program(*b.trace(kind.body(_kept), best, most, n, *numbers))
+    top = list(b.trace(kind.body(_kept), start, n, *numbers))
+    top = climbed(b, kind, top, numbers, _newton) if has_ridges(kind) else top
+    return b.program(*b.trace(better, *top, best, most))
 
 
-def _kept(pair: Pair, best: SX, most: SX, n: SX) -> tuple[SX, SX]:
+def _kept(pair: Pair, start: SX, n: SX) -> tuple[SX, SX]:
     unit = n / length(n)  # portals can be tiny, and their normals inexact
-    return better(unit, pair.separation(unit), best, most)
+    return better(unit, pair.separation(unit), start, pair.separation(start))
 
 
 def _portal(pair: Pair, v: SX, n: SX, d: SX, phase: SX, rounds: SX) -> list[SX]:
@@ -271,7 +276,7 @@ def _polish(pair: Pair, n: SX, flats_a: SX, flats_b: SX, follows: SX) -> list[SX
     tie = _rough(pair, TIE, ROUGH_TIE)
     best, most, flats = n, SX(-1e6), (none, none, none, none)
     for option, count in zip(options, wanted, strict=True):
-        trial, has = polished(pair, n, *option, newton=count < 2)
+        trial, has = polished(pair, n, *option, newton=int(count < 2))
         s = ca.if_else(has == count, pair.separation(trial), -1e9)
         better = s > most + tie
         best, most = ca.if_else(better, trial, best), ca.if_else(better, s, most)
@@ -282,10 +287,10 @@ def _polish(pair: Pair, n: SX, flats_a: SX, flats_b: SX, follows: SX) -> list[SX
     return [ca.if_else(worse, x, y) for x, y in zip(before, after, strict=True)]
 
 
-def polished(pair: Pair, n: SX, a1: SX, a2: SX, b1: SX, b2: SX, newton: bool = True) -> tuple[SX, SX]:
+def polished(pair: Pair, n: SX, a1: SX, a2: SX, b1: SX, b2: SX, newton: int = 1) -> tuple[SX, SX]:
     """Return the direction near n that is normal to the flats of a (in its axes) and of b and holds the solids furthest apart, and
-    how many flats it is normal to. Zeros are no flats. Two flats define the direction; with fewer, one step of Newton is made, if
-    wanted."""
+    how many flats it is normal to. Zeros are no flats. Two flats define the direction; with fewer, steps of Newton are made: one
+    from the solution has its first derivative, two have its second and third, too."""
     world = [pair.R @ a1, pair.R @ a2, b1, b2]
     there = [ca.dot(x, x) > 0.5 for x in (a1, a2, b1, b2)]
     first, has_first = ca.if_else(there[0], world[0], world[2]), ca.logic_or(there[0], there[2])
@@ -296,7 +301,9 @@ def polished(pair: Pair, n: SX, a1: SX, a2: SX, b1: SX, b2: SX, newton: bool = T
     across = ca.if_else(skew, across, n)
     by_flats = _towards(across / length(across), n)
     count = ca.if_else(skew, 2, ca.if_else(ca.logic_or(two, ca.logic_or(there[1], there[3])), -1, has_first))
-    return ca.if_else(skew, by_flats, _newton(pair, n, first, has_first) if newton else n), count
+    for _ in range(newton):
+        n = _newton(pair, n, first, has_first)
+    return ca.if_else(skew, by_flats, n), count
 
 
 def _newton(pair: Pair, n: SX, flat: SX, has_flat: SX) -> SX:

@@ -48,7 +48,7 @@ class ManifoldPoint:
 
 def manifold(pair: Pair, n: SX, flats_a: SX, flats_b: SX, follows: SX) -> list[tuple[SX, SX, SX]]:
     """Return POINTS times (gap, point midway, normal), in the frame of b; the gap is FAR where there are fewer points."""
-    n = ca.if_else(follows, polished(pair, n, flats_a[:3], flats_a[3:], flats_b[:3], flats_b[3:])[0], n)
+    n = ca.if_else(follows, polished(pair, n, flats_a[:3], flats_a[3:], flats_b[:3], flats_b[3:], newton=2)[0], n)
     t1, t2 = tangents(n)
     T = ca.horzcat(t1, t2, n).T
     face_a = [T @ (pair.t + pair.R @ p) for p in pair.a.face(-(pair.R.T @ n))]

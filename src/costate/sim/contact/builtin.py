@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from costate.sim.contact.compliant import Compliant, softplus
+from costate.sim.contact.compliant import Compliant
 from costate.sim.contact.model import ContactModel
 from costate.sim.contact.newton.model import Newton
 from costate.sim.contact.pgs.model import PGS

@@ -64,6 +64,21 @@ class Compliant(SmoothContact):
             total = total + row.J.T * forces[-1]
         return total, ca.vertcat(*forces)
 
+    def rates(self, s: Symbols) -> tuple[SX, SX]:
+        K, C = SX(s.setup.nv, s.setup.nv), SX(s.setup.nv, s.setup.nv)
+        pushes: dict[int, SX] = {}
+        for n, row in enumerate(constraint_rows(s, s.q, s.contacts(), s.setup.dt)):
+            along = row.J.T @ row.J
+            if row.kind == "tangent":
+                assert row.bound is not None
+                C = C + row.bound * pushes[row.contact] / self.friction_speed * along
+                continue
+            stiffness, damping = self._numbers(s, row)
+            pushes[n] = stiffness * self._depth(row)
+            K = K + stiffness / (1 + ca.exp(row.gap / self.smoothing)) * along
+            C = C + pushes[n] * damping * along
+        return K, C
+
     def _sliding_speeds(self, rows: Sequence[Row], v: SX) -> dict[int, SX]:
         """Return the smoothed sliding speed of every contact, by the number of its normal row."""
         squares: dict[int, SX] = {}
@@ -74,11 +89,14 @@ class Compliant(SmoothContact):
 
     def _normal_force(self, s: Symbols, row: Row, speed: SX) -> SX:
         """Return stiffness * depth * (1 - damping * speed), never pulling; the depth fades in over the smoothing length."""
-        stiffness, damping = self.numbers(s, row)
-        depth = self.smoothing * softplus(-row.gap / self.smoothing)
-        return stiffness * depth * ca.fmax(1 - damping * speed, 0)
+        stiffness, damping = self._numbers(s, row)
+        return stiffness * self._depth(row) * ca.fmax(1 - damping * speed, 0)
 
-    def numbers(self, s: Symbols, row: Row) -> tuple[SX, SX]:
+    def _depth(self, row: Row) -> SX:
+        """Return the depth that a contact or joint limit pushes by [m or rad]; it fades in over the smoothing length."""
+        return self.smoothing * softplus(-row.gap / self.smoothing)
+
+    def _numbers(self, s: Symbols, row: Row) -> tuple[SX, SX]:
         """Return stiffness and damping of a contact or joint limit."""
         if row.kind == "normal":
             return s.contact_value("stiffness"), s.contact_value("damping")

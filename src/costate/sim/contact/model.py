@@ -126,6 +126,10 @@ class ContactModel(ABC):
         """Return generalised forces (nv,) and forces along all rows [N or N m] as expressions, for models that are smooth."""
         raise ValueError(f"{self.name} has no forces as expressions of the state: use a smooth contact model")
 
+    def rates(self, s: Symbols) -> tuple[SX, SX]:
+        """Return stiffness and damping (nv, nv) of all forces along rows, for models of springs, which a step must resolve."""
+        raise ValueError(f"{self.name} has no springs that a step must resolve: longest_substep is for Compliant()")
+
     # --- looking --------------------------------------------------------------------------------------------------
 
     def gaps(self, b: ProgramBuilder, setup: Setup, args: Sequence[Var]) -> Var:
