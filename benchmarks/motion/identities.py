@@ -9,7 +9,8 @@ import numpy as np
 
 from benchmarks.motion.bodies import Arm, Array, Ball, Free, Part
 from benchmarks.motion.events import MOVES
-from benchmarks.motion.reference import LEVER, ends, of_start
+from benchmarks.motion.places import of_start
+from benchmarks.motion.reference import LEVER, ends
 from benchmarks.motion.scenes import Kind, Start
 
 
