@@ -1,7 +1,8 @@
 """The reference: motion from event to event, with the time of every impact solved to rounding.
 
 At an impact the approach speed is reversed, times the restitution (Newton), and friction is Coulomb's: an impulse within the cone
-that stops the sliding, or one at its bound against what sliding is left. Bodies that would rest on each other are not treated.
+that stops the sliding, or one at its bound against what sliding is left. With levers and friction these two laws can gain energy;
+such an impulse is made smaller until it gains none. Bodies that would rest on each other are not treated.
 """
 
 from __future__ import annotations
@@ -143,6 +144,9 @@ def _struck(system: System, pair: Pair, states: list[Array], laws: Laws) -> tupl
     owners = [k for k, _ in pair.owners]
     A = sum((system.parts[k].response(states[k], j) for j, k in zip(J, owners, strict=True)), np.zeros((3, 3)))
     impulse = solve_impact(np.asarray(A, complex), before, laws)
+    work, twice = impulse @ before, impulse @ A @ impulse
+    if (work + twice / 2).real > 1e-12 * abs(work.real):
+        impulse = impulse * (-2 * work / twice)
     after = list(states)
     for j, k in zip(J, owners, strict=True):
         after[k] = system.parts[k].kicked(states[k], j.T @ impulse)

@@ -9,7 +9,8 @@ import numpy as np
 
 from benchmarks.motion.bodies import Arm, Array, Ball, Free, Part
 from benchmarks.motion.events import MOVES
-from benchmarks.motion.reference import LEVER, ends, of_start
+from benchmarks.motion.places import of_start
+from benchmarks.motion.reference import LEVER, ends
 from benchmarks.motion.scenes import Kind, Start
 
 
@@ -28,11 +29,7 @@ def errors(kind: Kind, start: Start, by: Start, value: Array, slope: Array) -> d
 
     Energy is kept by elastic impacts without friction. Momentum is kept where there is no ground, and no gravity.
     """
-    first = [
-        np.asarray(of_start(p, a, b, 1j * MOVES))
-        for p, a, b in zip(kind.system.parts, start.places, by.places, strict=True)
-    ]
-    begin = np.concatenate([ends(p, x) for p, x in zip(kind.system.parts, first, strict=True)])
+    begin = at_start(kind, start, by)
     end, found = value + 1j * MOVES * slope, {}
     if start.restitution == 1 and start.friction == 0:
         both = [energy(kind, at, start.gravity) for at in (begin, end)]
@@ -41,6 +38,13 @@ def errors(kind: Kind, start: Start, by: Start, value: Array, slope: Array) -> d
         both = [momentum(kind, at) for at in (begin, end)]
         found["momentum"] = _apart(*(np.imag(m) / MOVES for m in both))
     return found
+
+
+def at_start(kind: Kind, start: Start, by: Start) -> Array:
+    """Return the ends of a motion without duration, a complex step along a direction."""
+    parts = kind.system.parts
+    first = [of_start(p, a, b, 1j * MOVES) for p, a, b in zip(parts, start.places, by.places, strict=True)]
+    return np.concatenate([ends(p, x) for p, x in zip(parts, first, strict=True)])
 
 
 def _apart(a: Array, b: Array, size: float = 0.0) -> float:

@@ -43,7 +43,7 @@ def run(kind: Kind, world: cs.World, dt: float, starts: Sequence[Pair], t: Tenso
 
     params = {name: laws(name) for name in ("restitution", "friction", "gravity")}
     params["gravity"] = params["gravity"] * scale**2
-    state = _states(kind, a, by, t)
+    state = states(kind, starts, t)
     steps = round(kind.seconds / dt)
     end = torch.cat([state[:, : world.nq], scale * state[:, world.nq :]], -1)
     for first in range(0, steps, CHUNK):
@@ -59,8 +59,10 @@ def slopes(kind: Kind, world: cs.World, dt: float, starts: Sequence[Pair]) -> tu
     return found[0].numpy(), found[1].numpy()
 
 
-def _states(kind: Kind, a: Sequence[Start], by: Sequence[Start], t: Tensor) -> Tensor:
+def states(kind: Kind, starts: Sequence[Pair], t: Tensor) -> Tensor:
+    """Return the states (B, nx) of the world at distances t along the directions."""
     q, v = [], []
+    a, by = zip(*starts, strict=True)
     for k, part in enumerate(kind.system.parts):
         at, along = (torch.tensor(np.array([s.places[k] for s in side]), dtype=D) for side in (a, by))
         moved = at + t[:, None, None] * along

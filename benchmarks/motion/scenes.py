@@ -13,6 +13,7 @@ import numpy as np
 import costate as cs
 from benchmarks.motion.bodies import Arm, Array, Ball, Free, Part
 from benchmarks.motion.events import System
+from benchmarks.motion.places import of_start
 from benchmarks.motion.touch import OnPlane, Pair, WithBall
 from costate.model import Inertia, Joint, Link, Model, Transform
 from costate.model.rotation import from_rpy
@@ -25,6 +26,8 @@ UP = from_rpy(TILT) @ np.array([0.0, 0.0, 1.0])
 BOX, ROD, ROD_RADIUS = (0.2, 0.3, 0.14), 0.25, 0.06
 ARM = Arm((0.0, 0.0, 0.5), (0.3, 0.25), (0.8, 0.5), (0.006, 0.003))
 TIP = 0.05
+CLEAR = 5e-3
+"""Smallest distance between shapes at a start [m]."""
 GRAVITY = np.array([0.0, 0.0, -9.81])
 SPIN = 8.0
 """Largest angular velocity about an axis [rad/s]."""
@@ -65,11 +68,19 @@ class Kind:
             robots, list(self.bodies), scenery, contact=contact, dt=dt, poses=poses, parameters=given, check=False
         )
 
+    def gap(self, places: list[Array]) -> float:
+        """Return the smallest distance between shapes at a start [m]."""
+        parts = self.system.parts
+        states = [of_start(part, place) for part, place in zip(parts, places, strict=True)]
+        return min(float(np.real(pair.touch(parts, states).gap)) for pair in self.system.pairs)
+
     def start(self, seed: int) -> tuple[Start, Start]:
         """Draw a start and a direction. One start in four has no friction, one in eight is elastic, too; two in five have no
         gravity."""
         rng = np.random.default_rng([seed, len(self.name), ord(self.name[0])])
         places = self.draw(rng)
+        while self.gap(places) < CLEAR:
+            places = self.draw(rng)
         slick, falls, elastic = (rng.uniform() < share for share in (0.25, 0.6, 0.5))
         e, mu = 1.0 if slick and elastic else rng.uniform(0, 1), 0.0 if slick else rng.uniform(0.05, 1)
         along = [_size_of(p) * rng.uniform(-1, 1, p.shape) for p in places]

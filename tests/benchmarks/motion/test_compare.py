@@ -5,9 +5,12 @@ from __future__ import annotations
 import sys
 
 import pytest
+import torch
 
 from benchmarks import study_motion
 from benchmarks.motion.compare import DIFFERENCES, EVENTS, Scene
+from benchmarks.motion.ours import states, world_of
+from benchmarks.motion.scenes import kinds
 
 
 def test_an_error_must_be_small_and_fall() -> None:
@@ -18,6 +21,15 @@ def test_an_error_must_be_small_and_fall() -> None:
     assert not judged(0.3, 0.3, 0.3) and not judged(0.015, 0.015, 0.015) and not judged(1.0, 0.2, 0.03)
     assert judged(0.3, 0.06, 0.05, uncertain=0.04)
     assert not Scene("balls", 0, "", "grazes").compared and Scene("balls", 0, DIFFERENCES).compared
+
+
+@pytest.mark.parametrize("name", kinds())
+def test_nothing_overlaps_at_a_start(name: str) -> None:
+    kind = kinds()[name]
+    world = world_of(kind)
+    starts = [kind.start(seed) for seed in range(20)]
+    state = states(kind, starts, torch.zeros(20, dtype=torch.float64))
+    assert float(world.gaps(state).min()) > 4e-3
 
 
 def test_the_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,13 +6,16 @@ import numpy as np
 import pytest
 
 from benchmarks.motion.bodies import Ball
-from benchmarks.motion.events import Laws, System, UnresolvedError, move, solve_impact
-from benchmarks.motion.reference import truth
+from benchmarks.motion.events import MOVES, Laws, System, UnresolvedError, move, solve_impact
+from benchmarks.motion.identities import at_start, energy
+from benchmarks.motion.reference import follow, truth
 from benchmarks.motion.scenes import GRAVITY, Start, kinds
 from benchmarks.motion.touch import OnPlane, WithBall
 
 UP = np.array([0.0, 0.0, 1.0])
 BALL = Ball(1.0, 0.1)
+FLIGHT = 1e-7
+"""Relative change of the energy of a turning box in flight, by Runge-Kutta steps of 2 ms."""
 
 
 def bounced(spin: float, friction: float, e: float = 0.7) -> np.ndarray:
@@ -52,6 +55,25 @@ def test_an_impact_off_the_centre_with_friction_is_within_its_cone() -> None:
             assert np.abs(after[1:]).max() < 1e-9
         else:  # at its bound it points against the sliding that is left
             assert x[1:] @ after[1:] == pytest.approx(-size * np.linalg.norm(after[1:]), rel=1e-6)
+
+
+def test_no_impact_gains_energy() -> None:
+    """Nor does its derivative: where the bound is active, energy is kept exactly, and so it is at disturbed starts."""
+    kind, bound = kinds()["box on ground"], 0
+    for seed in range(60):
+        start, by = kind.start(seed)
+        start = Start(start.places, 0.99, 0.6, np.zeros(3))
+        by = Start(by.places, 0.0, 0.0, np.zeros(3))
+        try:
+            end, motion = follow(kind, start, by, 1j * MOVES)
+        except UnresolvedError:
+            continue
+        first, last = (energy(kind, at, start.gravity) for at in (at_start(kind, start, by), end))
+        assert last.real <= first.real * (1 + FLIGHT)
+        if len(motion.times) == 1 and last.real > first.real * (1 - FLIGHT):
+            bound += 1
+            assert last.imag == pytest.approx(first.imag, rel=1e-6)
+    assert bound
 
 
 def test_a_ball_that_comes_to_rest_is_refused() -> None:
