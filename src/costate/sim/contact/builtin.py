@@ -34,5 +34,4 @@ __all__ = [
     "NoContact",
     "SmoothContact",
     "contact_model",
-    "softplus",
 ]
