@@ -83,7 +83,7 @@ def _kept(file: Path | None) -> dict[str, Result]:
 def _row(name: str, r: Result) -> tuple[str, ...]:
     error = f"{r.error:.0e}" if r.error is not None else "-"
     constrained = f"{r.constrained} of {STATES}" if r.verdict in MOVED else "-"
-    said = "; ".join(text.replace("|", "/") for text in r.said) or "nothing"
+    said = "; ".join(text.replace("|", "/") for text in r.said) or ("nothing" if r.verdict in MOVED else "-")
     return name, str(r.nv or "-"), constrained, error, VERDICTS[r.verdict], said
 
 
