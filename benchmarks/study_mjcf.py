@@ -33,13 +33,16 @@ VERDICTS = {
     "diverges": "MuJoCo's own motion diverges",
     "failed": "refused by Costate",
     "late": "not finished in time",
+    "left": "not compared in this run",
 }
 """Verdict -> what the table says."""
 MOVED = ("agrees", "apart", "lacks", "differs", "undecided")
 
 
 def one(path: Path, minutes: float) -> Result:
-    """Compare a file in a process of its own."""
+    """Compare a file in a process of its own, which may take so many minutes; 0: not at all."""
+    if not minutes:
+        return Result("left")
     command = [sys.executable, "-m", "benchmarks.mjcf.compare", str(path)]
     try:
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60 * minutes, check=False)
@@ -57,7 +60,7 @@ def package_table(package: str, chosen: Options) -> Table:
     for name, path in files:
         result = kept.get(name) or one(path, chosen.rest.minutes)
         print(f"{name}: {result.verdict} {result.error}", file=sys.stderr, flush=True)
-        if chosen.rest.results and name not in kept:
+        if chosen.rest.results and name not in kept and result.verdict != "left":
             with chosen.rest.results.open("a") as file:
                 file.write(json.dumps({"name": name, **asdict(result)}) + "\n")
         count[result.verdict] += 1
@@ -104,7 +107,9 @@ def main() -> None:
 
 
 def _more(parser: ArgumentParser) -> None:
-    parser.add_argument("--minutes", type=float, default=30.0, help="longest time for one file")
+    parser.add_argument(
+        "--minutes", type=float, default=30.0, help="longest time for one file; 0: only what --results has"
+    )
     parser.add_argument(
         "--results", type=Path, help="keep every result in this file, and do not compare again what it has"
     )

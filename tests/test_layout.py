@@ -83,6 +83,7 @@ OF_A_PACKAGE = {
     "robot": ("learnable_gradients",),
     "sim": ("resting",),
     "sim/contact": ("own_model",),
+    "sim/contact/newton": ("mjcf",),
     "sim/integrate": ("newton_integrators",),
     "tasks": ("solve",),
     "viewer": ("page", "speed"),

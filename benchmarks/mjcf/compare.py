@@ -23,7 +23,7 @@ TOUCHING = 1e-13
 
 @dataclass(frozen=True)
 class Result:
-    """What came out for one file."""
+    """The result of one file."""
 
     verdict: str
     """Verdict: agrees | apart | lacks | differs | undecided | static | refused | diverges | failed."""
