@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 import torch
 from tests.gradients import check_gradients
@@ -96,3 +98,9 @@ def test_adhesion_is_mujocos(integrator, cone):
     """A box that sticks to the floor by four corners and to a ball by one point, partly apart."""
     pair = Pair.of(SUCTION.replace("CONE", cone), integrator, self_collision=True)
     assert pair.errors(spread=0.005, speed=0.1) < AGREES
+
+
+def test_worlds_can_be_pickled():
+    world = Pair.of(file(), collide=None).world
+    x, u = world.initial_state(), torch.ones(world.nu, dtype=D)
+    assert torch.equal(pickle.loads(pickle.dumps(world)).step(x, u), world.step(x, u))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import casadi as ca
@@ -10,6 +10,7 @@ from casadi import SX
 
 from costate.model import Model
 from costate.model.actuation import Crank, OnBody, OnJoint, OnTendon, Site, Transmission
+from costate.model.actuation.transmission import Gear
 from costate.physics.algebra import quaternion
 from costate.sim.forces.configuration import Configuration
 from costate.sim.forces.lengths import Found, Length, Sum
@@ -26,18 +27,17 @@ def length_of(on: Transmission, model: Model, tendons: Mapping[str, Length]) -> 
     if isinstance(on, OnBody):
         return Suction(on.link).scaled(on.gear)
     if on.reference is None:
-        return Thrust(on.site, SX(list(on.gear)))
-    return Between(on.site, on.reference, SX(list(on.gear)))
+        return Thrust(on.site, on.gear)
+    return Between(on.site, on.reference, on.gear)
 
 
 def _of_joint(on: OnJoint, model: Model) -> Length:
     k = next(k for k, j in enumerate(model.joints) if j.name == on.joint)
     iq, iv, kind = model.q_index[k], model.v_index[k], model.joints[k].kind
-    gear = SX(list(on.gear))
     if kind == "floating":
-        return Push(iq, iv, gear, on.in_parent)
+        return Push(iq, iv, on.gear, on.in_parent)
     if kind == "spherical":
-        return Turn(iq, iv, gear[:3], on.in_parent)
+        return Turn(iq, iv, on.gear[:3], on.in_parent)
     return Sum(((iq, iv, on.gear[0]),))
 
 
@@ -47,12 +47,13 @@ class Turn(Found):
 
     iq: int
     iv: int
-    axis: SX
+    axis: tuple[float, float, float]
     in_parent: bool
 
     def find(self, c: Configuration) -> tuple[SX, SX]:
         turn = c.q[self.iq : self.iq + 4]
-        axis = quaternion.to_rotation(turn).T @ self.axis if self.in_parent else self.axis
+        given = _column(self.axis)
+        axis = quaternion.to_rotation(turn).T @ given if self.in_parent else given
         return ca.dot(quaternion.log(turn), axis), _placed(axis, self.iv, c.tree.nv)
 
 
@@ -62,13 +63,14 @@ class Push(Found):
 
     iq: int
     iv: int
-    wrench: SX
+    wrench: Gear
     in_parent: bool
 
     def find(self, c: Configuration) -> tuple[SX, SX]:
         R = quaternion.to_rotation(c.q[self.iq + 3 : self.iq + 7])
-        torque = R.T @ self.wrench[3:] if self.in_parent else self.wrench[3:]
-        return SX(0), _placed(ca.vertcat(R.T @ self.wrench[:3], torque), self.iv, c.tree.nv)
+        force, torque = _column(self.wrench[:3]), _column(self.wrench[3:])
+        torque = R.T @ torque if self.in_parent else torque
+        return SX(0), _placed(ca.vertcat(R.T @ force, torque), self.iv, c.tree.nv)
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,11 +78,12 @@ class Thrust(Found):
     """A force and a torque at a site, in its axes. It has no length."""
 
     site: Site
-    wrench: SX
+    wrench: Gear
 
     def find(self, c: Configuration) -> tuple[SX, SX]:
         R, p = c.frame(self.site.link, self.site.pose)
-        return SX(0), ca.vertcat(R @ self.wrench[:3], R @ self.wrench[3:]).T @ c.jacobian(self.site.link, p)
+        wrench = ca.vertcat(R @ _column(self.wrench[:3]), R @ _column(self.wrench[3:]))
+        return SX(0), wrench.T @ c.jacobian(self.site.link, p)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,11 +92,11 @@ class Between(Found):
 
     site: Site
     reference: Site
-    gear: SX
+    gear: Gear
 
     def find(self, c: Configuration) -> tuple[SX, SX]:
         (R, p), (S, r) = (c.frame(x.link, x.pose) for x in (self.site, self.reference))
-        slides, turns = self.gear[:3], self.gear[3:]
+        slides, turns = _column(self.gear[:3]), _column(self.gear[3:])
         length = SX(0)
         if not slides.is_zero():
             length = length + ca.dot(S.T @ (p - r), slides)
@@ -146,6 +149,10 @@ class Suction(Found):
             total = total - touches * (g.normal.T @ J)
             count = count + touches
         return SX(0), total / ca.fmax(count, 1)
+
+
+def _column(values: Sequence[float]) -> SX:
+    return SX(ca.sparsify(ca.DM(list(values))))
 
 
 def _placed(values: SX, at: int, nv: int) -> SX:
