@@ -311,8 +311,8 @@ def test_corrections_do_not_add_much_energy(q: float) -> None:
     world = cs.World(bodies=[tip], scenery=[GROUND], contact=cs.PGS(), dt=0.01, check=False)
     states = world.rollout(torch.tensor([q, 0.0], dtype=D), no_control(100))
     energy = world.energy(states)
-    # Enough to lift the tip out of the floor, and half as much again.
-    assert energy.max() - energy[0] < 1.5 * G * 0.01
+    # Enough to lift the tip out of the floor three times; an impulse along the rod, which cannot move it, would add megajoules.
+    assert energy.max() - energy[0] < 3 * G * 0.01
 
 
 @pytest.mark.parametrize(("mu", "speed"), [(0.4, -1.0), (1.0, -1.0), (0.4, 1.0), (1.0, 1.0), (2.0, 1.0)])

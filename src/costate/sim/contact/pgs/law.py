@@ -23,6 +23,8 @@ HEAVY = 1e9
 """Inverse mobility given to a row that cannot move, in units of the reference: its impulses are too small to see."""
 LEAST_COUPLED = 0.05
 """Part of A_nn that is left at least when friction adds to the normal load (else there is no solution: Painleve)."""
+STILL = 1e-30
+"""Square of a speed below which sliding has no direction [m^2/s^2]."""
 ENTRIES = ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))
 
 
@@ -82,10 +84,10 @@ def contact_law(u: SX, block: SX, old: SX, mu: SX, cone: str) -> SX:
 def _slide(u: SX, A: SX, ease: SX, mu: SX, push: SX) -> SX:
     """Return the impulses of a contact that slides, with friction along push: p_n = -u_n / (A_nn + mu A_nt push / |push|)."""
     square = ca.sumsqr(push)
-    size = ca.sqrt(ca.if_else(square > 0, square, 1))
-    coupled = size * ease + mu * (A[0, 1] * push[0] + A[0, 2] * push[1])
-    scale = -u[0] / ca.fmax(coupled, LEAST_COUPLED * size * ease)
-    return scale * ca.vertcat(size, mu * push)
+    d = push / ca.sqrt(ca.if_else(square > STILL, square, 1))
+    coupled = ca.fmax(ease + mu * (A[0, 1] * d[0] + A[0, 2] * d[1]), LEAST_COUPLED * ease)
+    normal = -u[0] / coupled
+    return ca.vertcat(normal, mu * normal * d)
 
 
 def _row_by_row(u: SX, A: SX, ease: SX, old: SX, mu: SX) -> SX:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 TOUCH = 1e-7
 """Distance at which shapes touch [m or rad]."""
-HARDLY = 0.2
+HARDLY = 0.1
 """Part of a contact point's mobility below which a row is said to hardly move it."""
 CLOSED, STRUCK = 1.0, 2.0
 """Marks of rows: the motion before has closed it; it has had its part in the impact just now."""
