@@ -54,6 +54,34 @@ def test_gradient_through_bounces(bounce: IdentifyContact) -> None:
     )
 
 
+def test_the_jacobian_is_the_slope_of_the_record(bounce: IdentifyContact) -> None:
+    """By differences so wide that bounces move over many substeps: they see the slope of the motion, not that of one substep. Where a
+    bounce passes a sample meanwhile, the record has a corner: these samples, a few of hundreds, are left out."""
+    x = bounce.encode(bounce.truth)[None]
+    p = bounce.problems([0])
+    for k in range(3):
+        e = torch.eye(3, dtype=torch.float64)[k][None]
+        slope = torch.func.jvp(p.residuals, (x,), (e,))[1][0]
+        wide = (p.residuals(x + 0.02 * e) - p.residuals(x - 0.02 * e))[0] / 0.04
+        off = (wide - slope).abs().sort().values
+        assert off[: round(0.95 * len(off))].norm() < 1e-3 * slope.norm()
+
+
+def test_intervals_of_bounces_hold_the_truth_as_often_as_they_say(bounce: IdentifyContact) -> None:
+    """100 noisy records, each fitted from the truth: the intervals are about the noise, and not about first guesses."""
+    numbers = range(100)
+    p = bounce.problems(numbers)
+    x = bounce.encode(bounce.truth).expand(100, -1).clone()
+    for _ in range(4):  # Gauss-Newton, near the minimum
+        J = torch.stack(
+            [torch.func.jvp(p.residuals, (x,), (e.expand_as(x).contiguous(),))[1] for e in torch.eye(3).double()], -1
+        )
+        x = x - torch.linalg.lstsq(J, p.residuals(x)[..., None]).solution[..., 0]
+    inside = (bounce.decode(x) - bounce.truth).abs() <= bounce.confidence(p.residuals, x)
+    # 95 of 100 +- 2.2 for each parameter.
+    assert (inside.sum(0) >= 88).all() and inside.sum() >= 276
+
+
 def test_every_guess_leads_to_the_truth(found: Outcome) -> None:
     assert int(found.solved.sum()) >= 18
 
