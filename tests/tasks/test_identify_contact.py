@@ -55,8 +55,8 @@ def test_gradient_through_bounces(bounce: IdentifyContact) -> None:
 
 
 def test_the_jacobian_is_the_slope_of_the_record(bounce: IdentifyContact) -> None:
-    """By differences so wide that bounces move over many substeps: they see the slope of the motion, not that of one substep. Where a
-    bounce passes a sample meanwhile, the record has a corner: these samples, a few of hundreds, are left out."""
+    """By differences so wide that bounces move over many substeps: they see the slope of the motion, not that of one substep. Where
+    a bounce passes a sample meanwhile, the record has a corner: these samples, a few of hundreds, are left out."""
     x = bounce.encode(bounce.truth)[None]
     p = bounce.problems([0])
     for k in range(3):
