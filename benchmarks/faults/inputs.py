@@ -28,7 +28,7 @@ KINDS = ("urdf", "mjcf", "run", "mesh")
 ROBOTS = ("ur5", "panda", "laikago", "allegro_hand", "racecar")
 JUNK = ("nan", "abc", "1,5", "0x10", "--1", "1e400", "\u0663", "1_0", "1..2", "${mass}")
 """Texts that are no finite numbers."""
-LIMITS = ("lower", "upper", "max_velocity", "max_effort", "weakest", "strongest")
+LIMITS = ("lower", "upper", "max_velocity", "max_effort", "weakest", "strongest", "max_angle", "efforts")
 """Numbers that may be infinite."""
 ODD = (
     "0",
