@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
@@ -31,6 +31,8 @@ class Options:
     """Check everything of a large robot too, which may take minutes to compile."""
     steps: int = 20
     """Length of a world's rollout."""
+    inertia: Literal["refuse", "keep", "repair"] = "refuse"
+    """Answer to negative principal moments in a URDF."""
     report: Path | None = None
     """HTML file to write."""
 
@@ -50,7 +52,7 @@ def _of_robot(options: Options) -> Audit:
     from costate.audit.robots import audit_robot
     from costate.robot import load_robot
 
-    robot = load_robot(options.source)
+    robot = load_robot(options.source, inertia=options.inertia)
     wanted = Checks(True, options.second_order is not False, options.float32 is not False)
     budget = float("inf") if options.full else BUDGET
     return audit_robot(robot, options.source, options.functions, wanted, budget, watch=watch)

@@ -25,6 +25,8 @@ class Options:
     """State of a recording that a picture shows."""
     package_dirs: tuple[Path, ...] = ()
     """Folders in which the packages of package://... meshes are looked for."""
+    inertia: Literal["refuse", "keep", "repair"] = "refuse"
+    """Answer to negative principal moments in a URDF."""
 
 
 def run(options: Options) -> None:
@@ -39,7 +41,7 @@ def run(options: Options) -> None:
             recording, options.out, size=options.size, fps=options.fps, frame=options.frame, theme=options.theme
         )
     else:
-        model = load_model(options.source, package_dirs=options.package_dirs)
+        model = load_model(options.source, package_dirs=options.package_dirs, inertia=options.inertia)
         q = neutral(model) if model.home is None else model.home
         path = render(model, q, options.out, size=options.size, theme=options.theme)
     print(path)

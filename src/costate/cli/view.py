@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import tyro
 
@@ -19,6 +19,8 @@ class Options:
     """A dark page."""
     package_dirs: tuple[Path, ...] = ()
     """Folders in which the packages of package://... meshes are looked for."""
+    inertia: Literal["refuse", "keep", "repair"] = "refuse"
+    """Answer to negative principal moments in a URDF."""
 
 
 def run(options: Options) -> None:
@@ -35,5 +37,5 @@ def run(options: Options) -> None:
             raise ValueError(f"{folders[0]} is a folder: a recording is viewed alone")
         view(load_recording(folders[0]), port=options.port, dark=options.dark, block=True)
         return
-    models = [load_model(s, package_dirs=options.package_dirs) for s in options.sources]
+    models = [load_model(s, package_dirs=options.package_dirs, inertia=options.inertia) for s in options.sources]
     view(models, port=options.port, dark=options.dark, block=True)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain, count
 
-from costate.model.errors import ModelError
+from costate.model.errors import ModelError, ModelWarning
 from costate.model.joint import Joint
 from costate.model.model import Link, Model
 
@@ -14,9 +17,26 @@ FLOATING_JOINT = "floating_base"
 
 def with_floating_base(model: Model, floating: bool | None) -> Model:
     """Return the model with a base that floats (True) or is fixed to the world (False); None changes nothing."""
-    if floating is None or floating == model.floating_base:
-        return model
-    return _float(model) if floating else _fix(model)
+    if floating is not None and floating != model.floating_base:
+        model = _float(model) if floating else _fix(model)
+    if model.floating_base and _massless_base(model):
+        warnings.warn(
+            f"{model.name}: the floating base {model.joints[0].child!r} has no mass, nor have the links fixed to it: forward "
+            "dynamics may be singular and return NaN (give the base a mass and an inertia)",
+            ModelWarning,
+            stacklevel=3,
+        )
+    return model
+
+
+def _massless_base(model: Model) -> bool:
+    """Return whether the base and all that is fixed to it have neither mass nor rotational inertia."""
+    base = {model.joints[0].child}
+    for joint in model.joints[1:]:  # parents come first
+        if joint.kind == "fixed" and joint.parent in base:
+            base.add(joint.child)
+    inertias = [link.inertia for link in model.links if link.name in base]
+    return not any(inertia.mass or inertia.matrix.any() for inertia in inertias)
 
 
 def _float(model: Model) -> Model:
@@ -26,13 +46,21 @@ def _float(model: Model) -> Model:
         # The file holds the robot to its own world link: let go there.
         freed = Joint(first[0].name, "floating", WORLD, first[0].child, first[0].origin)
         return replace(model, joints=tuple(freed if j is first[0] else j for j in model.joints), home=None)
-    if any(link.name == WORLD for link in model.links):
+    if root.name == WORLD and model.physics is not None:
+        # The world of MJCF is the ground on which its bodies stand, not a part of the robot.
         raise ModelError(
-            f'{model.name}: a floating base needs the name "{WORLD}", which is taken; rename that link or load the '
-            "robot with floating_base=False"
+            f"{model.name}: only a single body that is fixed to the world can be let go; give the body to free a "
+            "<freejoint/> in the file"
         )
-    joint = Joint(FLOATING_JOINT, "floating", WORLD, root.name)
-    return replace(model, links=(Link(WORLD), *model.links), joints=(joint, *model.joints), home=None)
+    world = _free_name(WORLD, [link.name for link in model.links])
+    joint = Joint(_free_name(FLOATING_JOINT, [j.name for j in model.joints]), "floating", world, root.name)
+    return replace(model, links=(Link(world), *model.links), joints=(joint, *model.joints), home=None)
+
+
+def _free_name(name: str, taken: Sequence[str]) -> str:
+    """Return the name, with the lowest number from 2 on that makes it unique if it is taken."""
+    candidates = chain([name], (f"{name}_{i}" for i in count(2)))
+    return next(candidate for candidate in candidates if candidate not in taken)
 
 
 def _fix(model: Model) -> Model:

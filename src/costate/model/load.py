@@ -12,14 +12,21 @@ from costate.model.document import parse
 from costate.model.errors import ModelError
 from costate.model.mjcf import read_mjcf
 from costate.model.model import Model
-from costate.model.urdf import read_urdf
+from costate.model.urdf import Faulty, read_urdf
 
 
-def load_model(source: str | Path, floating_base: bool | None = None, package_dirs: Sequence[str | Path] = ()) -> Model:
+def load_model(
+    source: str | Path,
+    floating_base: bool | None = None,
+    package_dirs: Sequence[str | Path] = (),
+    inertia: Faulty = "refuse",
+) -> Model:
     """Return the robot of a built-in name ("ur5", "pendulum7"), or in a URDF or MJCF file.
 
     floating_base: True lets the base float, False fixes it to the world, None takes it as it is.
     package_dirs: folders in which the packages of a URDF's package://... meshes are looked for.
+    inertia: what to do with negative principal moments in a URDF: "refuse" the file, "keep" them, or "repair" all inertias that
+        no body can have. MuJoCo decides on those of an MJCF file.
     """
     if not isinstance(source, str | Path):
         kind = type(source).__name__
@@ -34,5 +41,5 @@ def load_model(source: str | Path, floating_base: bool | None = None, package_di
     if root.tag == "mujoco":
         return read_mjcf(path, floating_base)
     if root.tag == "robot":
-        return read_urdf(path, floating_base, package_dirs)
+        return read_urdf(path, floating_base, package_dirs, inertia)
     root.fail("is not a robot; the root element must be <robot> (URDF) or <mujoco> (MJCF)")

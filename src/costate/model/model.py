@@ -73,7 +73,8 @@ class Link:
 class Model:
     """A robot: a tree of links. `links[i + 1]` is moved by `joints[i]`; parents come before children.
 
-    A robot with a floating base has a floating joint from the link "world" (massless, links[0]) to its base.
+    A robot with a floating base has a floating joint from the link "world" (massless, links[0]) to its base. Where the file has
+    a link of that name already, links[0] is called "world_2".
     """
 
     name: str

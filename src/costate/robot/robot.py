@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -29,6 +29,7 @@ def load_robot(
     floating_base: bool | None = None,
     gravity: Sequence[float] | None = None,
     package_dirs: Sequence[str | Path] = (),
+    inertia: Literal["refuse", "keep", "repair"] = "refuse",
 ) -> Robot:
     """Return a robot by built-in name ("ur5"), or from a URDF or MJCF file.
 
@@ -37,8 +38,10 @@ def load_robot(
         floating_base: True lets the base move freely, False fixes it; None: as the file or the built-in robot says.
         gravity: Gravity in world axes [m/s^2], instead of the model's own.
         package_dirs: Folders in which meshes named package://... are looked for.
+        inertia: What to do with negative principal moments in a URDF: "refuse" the file, "keep" them, or "repair" all inertias
+            that no body can have.
     """
-    model = load_model(source, floating_base=floating_base, package_dirs=package_dirs)
+    model = load_model(source, floating_base=floating_base, package_dirs=package_dirs, inertia=inertia)
     return Robot(model if gravity is None else model.with_gravity(np.asarray(gravity, float)))
 
 

@@ -200,6 +200,16 @@ def test_fixed_base() -> None:
     assert model.nv == 8 and model.home is not None and model.home.shape == (8,)
 
 
+def test_only_a_single_body_of_the_world_is_let_go(tmp_path: Path) -> None:
+    path = tmp_path / "two.xml"
+    body = '<body name="{}"><geom size="0.1"/></body>'
+    path.write_text(f"<mujoco><worldbody>{body.format('a')}</worldbody></mujoco>")
+    assert quiet(path, floating_base=True).nv == 6
+    path.write_text(f"<mujoco><worldbody>{body.format('a')}{body.format('b')}</worldbody></mujoco>")
+    with pytest.raises(ModelError, match=r"single body.*freejoint"):
+        quiet(path, floating_base=True)
+
+
 def test_mujoco_is_imported_only_when_needed() -> None:
     code = "import sys, costate.model; sys.exit('mujoco' in sys.modules or 'trimesh' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], timeout=600, check=False).returncode == 0

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from scipy.spatial.transform import Rotation
 
+import costate as cs
 from costate.model import Model, ModelError, ModelWarning, read_urdf
 
 INERTIAL = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1"/></inertial>'
@@ -201,9 +204,46 @@ def test_floating_base_takes_over_a_world_link(read) -> None:
     text = robot("a", extra='<link name="world"/>', joints=joint("hold", "fixed", "world", "a", ""))
     model = read(text, floating_base=True)
     assert [(j.name, j.kind) for j in model.joints] == [("hold", "floating")]
-    taken = robot("a", "world", joints=joint("j", "fixed", "a", "world", ""))
-    with pytest.raises(ModelError, match='needs the name "world"'):
-        read(taken, floating_base=True)
+
+
+@pytest.mark.parametrize(
+    "links, moving, names",
+    [
+        (("a", "b"), joint("floating_base", "fixed", "a", "b", ""), ("world", "floating_base_2")),
+        (("a", "world"), joint("j", "revolute", "a", "world"), ("world_2", "floating_base")),
+        (("world", "b"), joint("floating_base", "revolute", "world", "b"), ("world_2", "floating_base_2")),
+        (
+            ("world", "b", "world_2"),
+            joint("j", "fixed", "world", "b", "") + joint("k", "revolute", "world", "world_2"),
+            ("world_3", "floating_base"),
+        ),
+    ],
+)
+def test_floating_base_finds_names_that_are_free(read, links, moving, names) -> None:
+    fixed, model = read(robot(*links, joints=moving)), read(robot(*links, joints=moving), floating_base=True)
+    assert model.floating_base and (model.links[0].name, model.joints[0].name) == names
+    assert model.links[1:] and [link.name for link in model.links[1:]] == [link.name for link in fixed.links]
+    assert [j.name for j in model.joints[1:]] == [j.name for j in fixed.joints]
+    assert (model.nv, model.total_mass) == (fixed.nv + 6, fixed.total_mass)
+
+
+def test_a_massless_floating_base_is_warned_of(read) -> None:
+    moving = joint("turn", "revolute", "base", "arm")
+    light = robot("arm", extra='<link name="base"/>', joints=moving)
+    with pytest.warns(ModelWarning, match="floating base 'base' has no mass"):
+        model = read(light, floating_base=True)
+    q, v = torch.tensor([0.0, 0, 0, 0, 0, 0, 1, 0], dtype=torch.float64), torch.zeros(7, dtype=torch.float64)
+    M = cs.Robot(model).mass_matrix(q)
+    assert torch.linalg.matrix_rank(M) == 6 and not cs.Robot(model).forward_dynamics(q, v, v).isfinite().all()
+
+
+@pytest.mark.parametrize("options", [{}, {"floating_base": True}])
+def test_no_warning_where_the_base_is_fixed_or_has_mass(read, options) -> None:
+    """A base without mass that stands, and one with a body fixed to it, are sound."""
+    body = joint("turn", "revolute", "base", "arm") + joint("hold", "fixed", "base", "body", "") * bool(options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read(robot("arm", *["body"] * bool(options), extra='<link name="base"/>', joints=body), **options)
 
 
 def shaped(form: str, origin: str = "") -> str:
