@@ -68,7 +68,7 @@ OWN = "own_"
 OF_A_PACKAGE = {
     "audit": ("free_flight", "references", "gradcheck_command"),
     "cli": ("cli",),
-    "compat": ("learning_examples", "modules", "same_calls"),
+    "compat": ("description", "learning_examples", "modules", "same_calls"),
     "export": ("network",),
     "identify": ("bad_data", "identify"),
     "kernel": ("rooms",),

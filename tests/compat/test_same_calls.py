@@ -68,10 +68,9 @@ def test_structure(name: str) -> None:
     original, ours = pair(name)
     assert ours.get_link_names() == original.get_link_names()
     assert (ours._n_dofs, ours._controlled_joints) == (original._n_dofs, original._controlled_joints)
-    for a, b in zip(ours.get_joint_limits(), original.get_joint_limits(), strict=True):
-        assert a["effort"] == b["effort"] and a["velocity"] == b["velocity"]
-        if abs(a["lower"]) != float("inf"):  # a continuous joint has no limits here
-            assert (a["lower"], a["upper"]) == (b["lower"], b["upper"])
+    assert ours.get_joint_limits() == original.get_joint_limits()
+    for a, b in zip(ours._bodies[1:], original._bodies[1:], strict=True):
+        assert a.get_joint_limits() == b.get_joint_limits()
 
 
 @pytest.mark.parametrize("batch", BATCHES, ids=str)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Mapping
 
 import casadi as ca
 import torch
 from casadi import SX
 from torch import Tensor, nn
 
+from costate.compat.differentiable_robot_model.description import Description
 from costate.compat.differentiable_robot_model.spatial_vector_algebra import (
     CoordinateTransform,
     SpatialForceVec,
@@ -17,25 +17,13 @@ from costate.compat.differentiable_robot_model.spatial_vector_algebra import (
     SpatialMotionVec,
     rotation_about,
 )
-from costate.model.document import parse
+from costate.core.arrays import Array
 from costate.model.rotation import to_rpy
+from costate.physics.params import Key
 from costate.robot import Robot
 from costate.robot.folding import is_foldable
+from costate.robot.learnable import shape_of
 from costate.robot.params import rpy_matrix, symbolic_rpy_matrix
-
-
-@dataclass(frozen=True)
-class LinkRows:
-    """The names of the links of a URDF, in the order of the file."""
-
-    links: list[str]
-    without_inertia: list[str]
-
-    @staticmethod
-    def read(path: str | Path) -> LinkRows:
-        """Read the names from a file."""
-        nodes = list(parse(Path(path)).children("link"))
-        return LinkRows([node.name() for node in nodes], [n.name() for n in nodes if n.child("inertial") is None])
 
 
 class RotationOfAngles(nn.Module):
@@ -64,20 +52,34 @@ def rotation_of(angles: nn.Module) -> nn.Module:
     return (FoldableRotation if is_foldable(angles) else RotationOfAngles)(angles)
 
 
+class Present:
+    """The values that parameters have now."""
+
+    def __init__(self, robot: Robot, constants: Mapping[Key, Array]):
+        self._learnt, self._constants = robot.learnt, constants
+
+    def __call__(self, kind: str, owner: str) -> Tensor:
+        """Return what a parameter's module gives, or the file's number as torch's default type."""
+        key, learnable = (kind, owner), self._learnt.keys()
+        if key in learnable:
+            return self._learnt.present(key)
+        return torch.tensor(self._constants[key], dtype=torch.get_default_dtype()).reshape(shape_of(kind))
+
+
 class BodyInertia:
     """The mass, centre of mass and inertia of a link as they are now."""
 
-    def __init__(self, robot: Robot, link: str):
-        self._robot, self._link = robot, link
+    def __init__(self, present: Present, link: str):
+        self._present, self._link = present, link
 
     def mass(self) -> Tensor:
-        return _present(self._robot, "mass", self._link)
+        return self._present("mass", self._link)
 
     def com(self) -> Tensor:
-        return _present(self._robot, "com", self._link).reshape(1, 3)
+        return self._present("com", self._link).reshape(1, 3)
 
     def inertia_mat(self) -> Tensor:
-        return _present(self._robot, "inertia", self._link).reshape(1, 3, 3)
+        return self._present("inertia", self._link).reshape(1, 3, 3)
 
     def multiply_motion_vec(self, smv: SpatialMotionVec) -> SpatialForceVec:
         return self._spatial(smv.lin.dtype).multiply_motion_vec(smv)
@@ -107,10 +109,11 @@ class Body:
     joint_vel: SpatialMotionVec
     joint_acc: SpatialMotionVec
 
-    def __init__(self, robot: Robot, link: str, joint_id: int, joint_idx: int | None):
+    def __init__(self, robot: Robot, rows: Description, link: str, joint_id: int, joint_idx: int | None):
         self._robot, self.name, self.joint_id, self.joint_idx = robot, link, joint_id, joint_idx
+        self._present, self._limits = Present(robot, rows.constants), rows.limits.get(link)
         self._joint = next((j for j in robot.model.joints if j.child == link), None)
-        self.inertia = BodyInertia(robot, link)
+        self.inertia = BodyInertia(self._present, link)
         self.pose, self.vel, self.acc = CoordinateTransform(), SpatialMotionVec(), SpatialMotionVec()
         self.force = SpatialForceVec()
         self.update_joint_state(torch.zeros(1, 1), torch.zeros(1, 1))
@@ -121,10 +124,10 @@ class Body:
         """Joint axis (1, 3); zero for links that no joint moves."""
         if self._joint is None or self.joint_idx is None:
             return torch.zeros(1, 3)
-        return _present(self._robot, "axis", self._joint.name).reshape(1, 3)
+        return self._present("axis", self._joint.name).reshape(1, 3)
 
     def trans(self) -> Tensor:
-        x = torch.zeros(3) if self._joint is None else _present(self._robot, "translation", self._joint.name)
+        x = torch.zeros(3) if self._joint is None else self._present("translation", self._joint.name)
         return x.reshape(1, 3)
 
     def rot_angles(self) -> Tensor:
@@ -137,7 +140,7 @@ class Body:
         return torch.as_tensor(angles, dtype=torch.get_default_dtype()).reshape(1, 3)
 
     def joint_damping(self) -> Tensor:
-        return torch.zeros(1) if self._joint is None else _present(self._robot, "damping", self._joint.name)
+        return torch.zeros(1) if self._joint is None else self._present("damping", self._joint.name)
 
     get_joint_damping_const = joint_damping
 
@@ -166,19 +169,6 @@ class Body:
         zero = torch.zeros_like(x)
         return SpatialMotionVec(x, zero) if self._slides else SpatialMotionVec(zero, x)
 
-    def get_joint_limits(self) -> dict[str, float]:
-        joint = next(j for j in self._robot.model.joints if j.child == self.name)
-        limits = {
-            "effort": joint.max_effort,
-            "lower": joint.lower,
-            "upper": joint.upper,
-            "velocity": joint.max_velocity,
-        }
-        return {name: float(x[0]) for name, x in limits.items()}
-
-
-def _present(robot: Robot, kind: str, owner: str) -> Tensor:
-    """Return the value of a parameter now: what its module gives, or the file's number as torch's default type."""
-    value = robot.learnt.present((kind, owner))
-    keys = robot.learnt.keys()
-    return value if (kind, owner) in keys else value.to(torch.get_default_dtype())
+    def get_joint_limits(self) -> dict[str, float] | None:
+        """Return effort, lower, upper and velocity; None for links that no joint moves."""
+        return None if self._limits is None else dict(self._limits)

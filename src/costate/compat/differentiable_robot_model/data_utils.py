@@ -138,10 +138,14 @@ def _with_torques(robot_model: Any, q: Tensor, qd: Tensor, qdd: Tensor) -> dict[
 
 
 def _limits(robot_model: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return lower, upper and velocity limits; +-pi and 1 where there is none."""
+    """Return lower, upper and velocity limits; +-pi and 1 where there is none.
+
+    A <limit> without a range gives 0 and 0, which is none either: a joint that never moves would be "fixed".
+    """
     rows = robot_model.get_joint_limits()
     low, high, speed = (np.array([row[name] for row in rows], float) for name in ("lower", "upper", "velocity"))
-    low, high = np.where(np.isfinite(low), low, -np.pi), np.where(np.isfinite(high), high, np.pi)
+    empty = (low == 0) & (high == 0)
+    low, high = (np.where(np.isfinite(x) & ~empty, x, end) for x, end in ((low, -np.pi), (high, np.pi)))
     return low, high, np.where(np.isfinite(speed), speed, 1.0)
 
 

@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
-from costate.compat.differentiable_robot_model.bodies import Body, LinkRows, rotation_of
+from costate.compat.differentiable_robot_model.bodies import Body, rotation_of
+from costate.compat.differentiable_robot_model.description import Description
 from costate.compat.differentiable_robot_model.pose import pose_kernel
 from costate.compat.differentiable_robot_model.spatial_vector_algebra import (
     CoordinateTransform,
     SpatialForceVec,
     SpatialMotionVec,
 )
-from costate.kernel import Kernel
-from costate.model import Inertia, Model, load_model
-from costate.model.model import EARTH
+from costate.model import Model
 from costate.physics import Passive
 from costate.robot import Robot
 from costate.robot.kernels import folded_kernel
@@ -46,29 +43,40 @@ class DifferentiableRobotModel(nn.Module):
     """A robot on a fixed base. Tensors have any number of leading dimensions, float32 or float64.
 
     q, qd, ... are ordered as the links of the file. Links without <inertial> get mass 1 and inertia 1, with a warning, as in the
-    original; `unit_inertia=False` leaves them massless.
+    original; `unit_inertia=False` leaves them massless. Mimic joints are joints like any other, as in the original; `mimic=True`
+    lets them follow the joint that the file says. Models of the same file share what has been read and compiled.
     """
 
     _weightless: Robot
     _learnt: Learnables
 
-    def __init__(self, urdf_path: str | Path, name: str = "", device: Any = None, unit_inertia: bool = True):
+    def __init__(
+        self,
+        urdf_path: str | Path,
+        name: str = "",
+        device: Any = None,
+        unit_inertia: bool = True,
+        mimic: bool = False,
+    ):
         super().__init__()
         self.name = name
         self._device = torch.device("cpu" if device is None else device)
         if self._device.type != "cpu":
             raise ValueError(f"device {self._device}: kernels run on the processor; pass device='cpu' or leave it out")
-        rows = LinkRows.read(urdf_path)
-        model = load_model(urdf_path, floating_base=False).with_gravity(EARTH)
+        rows = Description.read(urdf_path, unit_inertia, mimic)
         if unit_inertia:
-            model = _with_unit_inertias(model, rows.without_inertia)
+            for link in rows.without_inertia:
+                warnings.warn(
+                    f"no dynamics information for link {link}: its mass and inertia are set to 1", stacklevel=2
+                )
+        model = rows.model
         self._robot = Robot(model)
         # Shares the learnable modules, not a submodule of its own: parameters are counted once.
-        object.__setattr__(self, "_weightless", Robot(model.with_gravity(np.zeros(3))))
+        object.__setattr__(self, "_weightless", Robot(rows.weightless))
         # Not a second submodule: only a shorter way to the robot's.
         object.__setattr__(self, "_learnt", self._robot.learnt)
-        self._poses: dict[str, Kernel] = {}
-        self._kernels: dict[tuple[str, bool, bool], Kernel] = {}
+        # Shared with all models of the file until something is learnable.
+        self._poses, self._kernels = rows.poses, rows.kernels
         joint_of = {j.child: j for j in model.joints}
         moving = [i for i, link in enumerate(rows.links) if link in joint_of and joint_of[link].nv]
         self._controlled_joints = moving
@@ -79,7 +87,7 @@ class DifferentiableRobotModel(nn.Module):
         self._order = None if ours == list(range(len(ours))) else torch.tensor(ours)
         self._back = None if self._order is None else torch.argsort(self._order)
         dof = {rows.links[i]: k for k, i in enumerate(moving)}
-        self._bodies = [Body(self._robot, link, i, dof.get(link)) for i, link in enumerate(rows.links)]
+        self._bodies = [Body(self._robot, rows, link, i, dof.get(link)) for i, link in enumerate(rows.links)]
         body_of = {body.name: body for body in self._bodies}
         # Every body after its parent, whatever the order of the file.
         parents = {joint.child: body_of[joint.parent] for joint in model.joints}
@@ -132,14 +140,15 @@ class DifferentiableRobotModel(nn.Module):
         """Return position [m] (..., 3) and quaternion xyzw (..., 4) of a link. `recursive` changes nothing: there is no state."""
         kernel = self._poses.get(link_name)
         if kernel is None:
-            kernel = self._poses[link_name] = pose_kernel(self._robot, self._robot._known(link_name))
+            kernel = pose_kernel(self._robot, self._robot._known(link_name))
+            kernel = self._poses.setdefault(link_name, kernel)
         x = self._in(q)
         position, quaternion = kernel.apply([x, *self._learnt.values(kernel.signature.inputs[1:], x, None)])
         return position, quaternion
 
     def compute_endeffector_jacobian(self, q: Tensor, link_name: str) -> tuple[Tensor, Tensor]:
         """Return the linear and the angular Jacobian, each (..., 3, n_dofs)."""
-        J = self._robot.jacobian(self._in(q), link_name)
+        J = self._matrix("jacobian", q, link=self._robot._known(link_name))
         J = J if self._order is None else J[..., self._order]
         return J[..., :3, :], J[..., 3:, :]
 
@@ -167,7 +176,7 @@ class DifferentiableRobotModel(nn.Module):
         self, q: Tensor, include_gravity: bool | None = True, use_damping: bool | None = True
     ) -> Tensor:
         """Return the mass matrix (..., n_dofs, n_dofs); the flags have no influence on it."""
-        M = self._robot.mass_matrix(self._in(q))
+        M = self._matrix("mass_matrix", q)
         return M if self._order is None else M[..., self._order, :][..., self._order]
 
     def compute_forward_dynamics(
@@ -191,9 +200,21 @@ class DifferentiableRobotModel(nn.Module):
             robot: Robot = self._robot if gravity else self._weightless
             passive = DAMPED if damping else UNDAMPED
             kernel = folded_kernel(robot.model, function, robot.learnable(), passive=passive)
-            self._kernels[key] = kernel
+            kernel = self._kernels.setdefault(key, kernel)
         wanted = kernel.signature.inputs[len(inputs) :]
         return kernel.apply([*inputs, *self._learnt.values(wanted, inputs[0], inputs[1])] if wanted else inputs)[0]
+
+    def _matrix(self, function: str, q: Tensor, **options: Any) -> Tensor:
+        """Return a matrix (..., rows, n_dofs) that depends on q alone, in our order."""
+        x = self._in(q)
+        key = function, *options.items()
+        kernel = self._kernels.get(key)
+        if kernel is None:
+            kernel = folded_kernel(self._robot.model, function, self._robot.learnable(), **options)
+            kernel = self._kernels.setdefault(key, kernel)
+        wanted = kernel.signature.inputs[1:]
+        values = self._learnt.values(wanted, x, x.new_zeros(self._n_dofs)) if wanted else []
+        return self._robot._columns(kernel.apply([x, *values])[0])
 
     # --- learning -------------------------------------------------------------------------------------------------
 
@@ -203,8 +224,7 @@ class DifferentiableRobotModel(nn.Module):
         module = parametrization if wrapper is None else wrapper(parametrization)
         for robot in (self._robot, self._weightless):
             robot.learn(link_name, name, module)
-        self._poses.clear()
-        self._kernels.clear()
+        self._poses, self._kernels = {}, {}  # its own from now on
 
     def freeze_learnable_link_param(self, link_name: str, parameter_name: str) -> None:
         self._robot.freeze(link_name, self._parameter(parameter_name)[0])
@@ -222,8 +242,11 @@ class DifferentiableRobotModel(nn.Module):
     # --- information ----------------------------------------------------------------------------------------------
 
     def get_joint_limits(self) -> list[dict[str, float]]:
-        """Return effort, lower, upper and velocity per degree of freedom. Continuous joints have the file's limits, if any."""
-        return [body.get_joint_limits() for body in self._bodies if body.joint_idx is not None]
+        """Return effort, lower, upper and velocity per degree of freedom, as the file's <limit> says for any kind of joint.
+
+        As in the original, an end that <limit> leaves out is zero. A joint without <limit> has none: they are infinite.
+        """
+        return [x for body in self._bodies if body.joint_idx is not None and (x := body.get_joint_limits())]
 
     def get_link_names(self) -> list[str]:
         return [body.name for body in self._bodies]
@@ -245,13 +268,6 @@ class DifferentiableRobotModel(nn.Module):
 
     def _out(self, x: Tensor) -> Tensor:
         return x if self._order is None else x[..., self._order]
-
-
-def _with_unit_inertias(model: Model, links: list[str]) -> Model:
-    for link in links:
-        warnings.warn(f"no dynamics information for link {link}: its mass and inertia are set to 1", stacklevel=3)
-    unit = Inertia(1.0, np.zeros(3), np.eye(3))
-    return replace(model, links=tuple(replace(x, inertia=unit) if x.name in links else x for x in model.links))
 
 
 def _from_root(model: Model) -> list[str]:
