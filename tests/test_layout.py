@@ -79,7 +79,7 @@ OF_A_PACKAGE = {
     "kernel/ops": ("dynamic_length", "stages"),
     "kernel/vecmath": ("vecmath",),
     "model/builtin": ("builtin",),
-    "model/urdf": ("details",),
+    "model/urdf": ("details", "large"),
     "report": ("insertion", "page"),
     "robot": ("learnable_gradients",),
     "sim": ("resting",),

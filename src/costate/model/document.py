@@ -18,8 +18,8 @@ from costate.model.errors import ModelError
 MAX_BYTES = 16 * 2**20
 """Largest size of a file; those of robots are below 1 MB. The parser itself bounds depth (256) and text length."""
 
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$", re.ASCII)
-_DECLARATION = re.compile(rb"^\s*<\?xml version=.0\.0.[^>]*\?>|(?<=[\s>])<\?xml\s[^>]*\?>")
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?$", re.ASCII)
+_DECLARATION = re.compile(rb"^\s*<\?xml version=.0\.0.[^<>]*\?>|(?<=[\s>])<\?xml\s[^<>]*\?>")
 """Declarations that parsers must refuse but files have: <?xml version="0.0"?>, or one after a blank line or comment."""
 _INFINITE = re.compile(r"[+-]?inf(inity)?$", re.IGNORECASE)
 

@@ -21,12 +21,14 @@ class Assumptions:
     file: str
     found: dict[str, list[str]] = field(default_factory=dict)
     """Elements for which something was assumed, by assumption."""
+    noted: set[tuple[str, str]] = field(default_factory=set, repr=False)
+    """Pairs of assumption and element that are in `found`."""
 
     def note(self, assumption: str, element: str) -> None:
         """Note that something is assumed for an element."""
-        elements = self.found.setdefault(assumption, [])
-        if element not in elements:
-            elements.append(element)
+        if (assumption, element) not in self.noted:
+            self.noted.add((assumption, element))
+            self.found.setdefault(assumption, []).append(element)
 
     def warn(self, stacklevel: int = 3) -> None:
         """Warn of all assumptions, once each."""

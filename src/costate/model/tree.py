@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from costate.core.limits import excess
 from costate.model.errors import Assumptions, ModelError
 from costate.model.joint import JOINT_SIZES, Joint, Mimic
 from costate.model.model import Link
@@ -23,10 +24,10 @@ def order(name: str, links: dict[str, Link], joints: list[Joint]) -> tuple[tuple
             )
         moved[joint.child] = joint
         children[joint.parent].append(joint)
-    return _walk(links, children, _root(name, links, moved))
+    return _walk(links, children, _root(name, links, children, moved))
 
 
-def _root(name: str, links: dict[str, Link], moved: dict[str, Joint]) -> str:
+def _root(name: str, links: dict[str, Link], children: dict[str, list[Joint]], moved: dict[str, Joint]) -> str:
     roots = [link for link in links if link not in moved]
     if len(roots) > 1:
         shown = ", ".join(map(repr, roots[:6]))
@@ -37,7 +38,7 @@ def _root(name: str, links: dict[str, Link], moved: dict[str, Joint]) -> str:
     while stack:
         link = stack.pop()
         reached.add(link)
-        stack += [j.child for j in moved.values() if j.parent == link]
+        stack += [j.child for j in children[link]]
     lost = [link for link in links if link not in reached]
     if lost:
         raise ModelError(f"{name}: the joints form a cycle through the links {', '.join(map(repr, lost[:6]))}; cut it")
@@ -72,6 +73,8 @@ def _resolve(name: str, joint: Joint, by_name: dict[str, Joint]) -> Mimic:
                 f"{name}: the mimic joints {' -> '.join([*seen, mimic.joint])} follow each other in a cycle"
             )
         seen.append(mimic.joint)
+        if problem := excess("mimic_chain", len(seen) - 1):
+            raise ModelError(f"{name}: joint {joint.name!r}: {problem}")
         current = by_name[mimic.joint]
     for j in (joint, current):
         if JOINT_SIZES[j.kind] != (1, 1):

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from costate.collision.mesh.fields import Grid
 from costate.collision.mesh.hull import VERTICES, Hull, hull_of
 from costate.collision.mesh.triangles import Mesh, creased
+from costate.collision.mesh.unpacked import check_mesh_file
 from costate.core.arrays import Array
 from costate.core.files import checksum, seal, unseal, write_private
 from costate.kernel.machine.cache import cache_path
@@ -34,10 +36,10 @@ def load_triangles(path: Path) -> tuple[Array, NDArray[np.int64]]:
         import trimesh
     except ImportError as error:
         raise ImportError(f"reading the mesh {path.name} needs trimesh: pip install 'costate[mesh]'") from error
-    if not path.is_file():
-        raise FileNotFoundError(f"{path}: there is no such file")
+    check_mesh_file(path)
     try:
-        mesh = trimesh.load(str(path), force="mesh", process=False)  # else, what is not finite would be left out
+        # With process=True, what is not finite would be left out.
+        mesh = trimesh.load(str(path), force="mesh", process=False, resolver=_regular_files_beside(path))
     except Exception as error:  # its readers raise whatever comes
         raise ValueError(f"{path} is damaged, or no STL, OBJ, DAE, PLY or glTF file: {error!r}") from error
     if not isinstance(mesh, trimesh.Trimesh) or not len(mesh.faces):
@@ -48,6 +50,18 @@ def load_triangles(path: Path) -> tuple[Array, NDArray[np.int64]]:
         raise ValueError(f"{path} is damaged: it has corners that are not finite or not there")
     mesh.merge_vertices()
     return np.asarray(mesh.vertices, float), np.asarray(mesh.faces, np.int64)
+
+
+def _regular_files_beside(path: Path) -> Any:
+    """Return what finds the files that a mesh file names (materials, buffers): regular ones only."""
+    from trimesh.resolvers import FilePathResolver
+
+    class Regular(FilePathResolver):
+        def get(self, name: str) -> Any:
+            check_mesh_file(Path(self.parent) / name.strip())
+            return super().get(name)
+
+    return Regular(str(path))
 
 
 def mesh_from_file(path: Path) -> Mesh:

@@ -26,6 +26,7 @@ from costate.model.mjcf.equality import read_constraints
 from costate.model.mjcf.fields import note_fields
 from costate.model.mjcf.flags import follow_flags
 from costate.model.mjcf.geom import read_geoms, softness
+from costate.model.mjcf.limits import check_mjcf
 from costate.model.mjcf.option import read_drag, read_physics
 from costate.model.mjcf.tendon import read_tendons
 from costate.model.model import Inertia, Link, Model
@@ -66,6 +67,7 @@ def read_mjcf(path: str | Path, floating_base: bool | None = None) -> Model:
     root = parse(path)
     if root.tag != "mujoco":
         root.fail("is not MJCF; the root element of an MJCF file is <mujoco>")
+    check_mjcf(root, path)
     mj = _compile(path)
     assumed = Assumptions(str(path))
     follow_flags(mj, assumed)
