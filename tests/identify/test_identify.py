@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -129,7 +130,9 @@ def test_one_joint_moving_shows_little() -> None:
 
 def test_plots_are_written(tmp_path: Path) -> None:
     true = with_friction("pendulum2")
-    result = cs.identify(Robot(guessed(true)), noisy(motion(true, n=400), 0.01, 0))
+    given = guessed(true)
+    joints = tuple(replace(j, name=f"$\\frac${j.name}") for j in given.joints)  # a formula, were it not a name
+    result = cs.identify(Robot(replace(given, joints=joints)), noisy(motion(true, n=400), 0.01, 0))
     paths = result.plot(tmp_path)
     assert {p.name for p in paths} == {"torques.png", "parameters.png", "singular_values.png", "progress.png"}
     assert all(p.stat().st_size > 5000 for p in paths)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections import Counter
+from html.parser import HTMLParser
 from pathlib import Path
+from xml.sax.saxutils import quoteattr
 
 import numpy as np
 import pytest
@@ -56,6 +60,56 @@ def test_text_cannot_break_the_page() -> None:
     report.plot({evil: [1, 2]}, title=evil, x_label=evil)
     report.heat(np.ones((1, 2)), [evil])
     assert "<script>alert" not in report.html()
+
+
+HOSTILE = "é</script><script>alert(1)</script>\"'$x$ \\frac$ \u2028é\U0001f916<!--]]>"
+
+
+class Elements(HTMLParser):
+    """The elements of a page, and the texts of those that hold data."""
+
+    def __init__(self, page: str):
+        super().__init__()
+        self.tags: Counter[str] = Counter()
+        self.data: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags[tag] += 1
+        if tag == "script" and attrs:
+            self.data.append("")
+
+    def handle_data(self, data: str) -> None:
+        if self.cdata_elem == "script" and self.data:
+            self.data[-1] += data
+
+
+def named_report(folder: Path, name: str, file: str) -> str:
+    """Return the page of a robot whose file, links and joints have such names."""
+    link, inertia = quoteattr(name), '<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/>'
+    box = '<visual><geometry><box size="1 1 1"/></geometry></visual>'
+    path = folder / file
+    path.write_text(
+        f"<robot name={link}><link name={link}>{box}</link><link name='tip'>{box}<inertial><mass value='1'/>{inertia}"
+        f"</inertial></link><joint name={link} type='continuous'><parent link={link}/><child link='tip'/></joint></robot>",
+        encoding="utf-8",
+    )
+    robot = cs.load_robot(path)
+    report = Report(robot.model.name, str(path.name))
+    report.replay(robot, np.zeros((3, 1)), caption=name, dt=0.1, gradient=np.ones((3, 1)))
+    report.table([{link.name: joint.name} for link, joint in zip(robot.model.links, robot.model.joints, strict=False)])
+    report.plot({robot.model.joints[0].name: [1.0, 2.0]}, title=name, levels={name: 1.5})
+    assert robot.model.links[0].name == name == robot.model.joints[0].name
+    return report.save(folder / f"{file}.html").read_text(encoding="utf-8")
+
+
+def test_names_of_a_robot_add_nothing_to_its_page(tmp_path: Path) -> None:
+    """The page has the elements that it has with plain names, and its data give the names back."""
+    plain = Elements(named_report(tmp_path, "plain", "plain.urdf"))
+    hostile = Elements(named_report(tmp_path, HOSTILE, "<script>alert(1)$x$ é'.urdf"))
+    assert hostile.tags == plain.tags
+    assert json.loads(hostile.data[0])["links"] == [HOSTILE, "tip"]
+    assert Report("\udcff").save(tmp_path / "bytes.html").exists()  # a file name that is no UTF-8
 
 
 def test_lines_are_where_their_values_are() -> None:

@@ -19,7 +19,7 @@ def write_c_header(network: Network, path: str | Path) -> Path:
     """Write `costate_policy(in, out)`; returns the path."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(c_header(network))
+    path.write_text(c_header(network), encoding="utf-8", errors="replace")
     return path
 
 
@@ -27,7 +27,7 @@ def c_header(n: Network) -> str:
     """Return the text of the header."""
     return TEMPLATE.format(
         version=__version__,
-        about=n.about,
+        about=_in_comment(n.about),
         layout=_layout("in", n.inputs) + " *\n" + _layout("out", n.outputs),
         inputs=len(n.inputs),
         widest=n.widest,
@@ -69,7 +69,15 @@ def _table(kind: str, name: str, values: np.ndarray) -> str:
 
 
 def _layout(name: str, entries: Iterable[tuple[str, str]]) -> str:
-    return "".join(f" *   {f'{name}[{k}]':<8} {what} [{unit}]\n" for k, (what, unit) in enumerate(entries))
+    return "".join(
+        f" *   {f'{name}[{k}]':<8} {_in_comment(f'{what} [{unit}]')}\n" for k, (what, unit) in enumerate(entries)
+    )
+
+
+def _in_comment(text: str) -> str:
+    """Return a text, such as the name of a joint, in one line that neither ends a comment nor begins one."""
+    line = "".join(c if c.isprintable() and c != "\\" else " " for c in text)
+    return line.replace("*/", "* /").replace("/*", "/ *").replace("??/", "?? /")
 
 
 def _number(value: float) -> str:

@@ -46,7 +46,7 @@ def torques(result: Identification) -> Figure | None:
         ax.plot(t, log.tau[:, k], color=MEASURED, lw=1.6)
         ax.plot(t, predicted[:, k], color=FOUND, lw=0.9)
         ax.plot(t, log.tau[:, k] - predicted[:, k], color=GIVEN, lw=0.6)
-        ax.set_ylabel(name, fontsize=8)
+        ax.set_ylabel(name, fontsize=8, parse_math=False)  # a $ in a name is no formula
         ax.grid(alpha=0.3)
     for color, label, width in ((MEASURED, "measured", 1.6), (FOUND, "identified", 0.9), (GIVEN, "error", 0.6)):
         axes[0].plot([], [], color=color, lw=width, label=label)
@@ -82,7 +82,7 @@ def parameters(result: Identification) -> Figure:
     )
     ratio = np.clip(given[shown] / result.beta[shown], -1, 3)
     ax.plot(ratio, y, "|", ms=8, mew=1.5, color=GIVEN, label="robot as given (clipped to -1 ... 3)")
-    ax.set_yticks(y, [result.names[result.base.independent[k]] for k in shown], fontsize=7)
+    ax.set_yticks(y, [result.names[result.base.independent[k]] for k in shown], fontsize=7, parse_math=False)
     ax.set_xlim(-1.1, 3.1)
     ax.set_ylim(len(shown), -1)
     hidden = len(order) - len(shown)

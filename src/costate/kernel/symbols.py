@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 import casadi as ca
@@ -34,7 +35,7 @@ def with_adjoint(program: Program, adjoint: ca.Function) -> Program:
 def flat_function(name: str, inputs: Sequence[ca.SX], outputs: Sequence[ca.SX]) -> ca.Function:
     """Return a function of vectors. Tensors are row-major and CasADi is column-major, so matrices are transposed here."""
     dense = [ca.densify(ca.SX(v)) for v in outputs]
-    fn = ca.Function(identifier(name), list(inputs), dense, {"allow_free": True})
+    fn = ca.Function(_function_name(name), list(inputs), dense, {"allow_free": True})
     if fn.has_free():
         free = ", ".join(fn.get_free())
         raise ValueError(f"kernel '{name}': the outputs use {free}, which is no input; add it to the inputs")
@@ -42,7 +43,7 @@ def flat_function(name: str, inputs: Sequence[ca.SX], outputs: Sequence[ca.SX]) 
         return fn
     flat = [ca.SX.sym(f"x{k}", v.numel()) for k, v in enumerate(inputs)]
     results = [ca.vec(ca.SX(r).T) for r in fn.call([_unflatten(x, v) for x, v in zip(flat, inputs, strict=True)])]
-    return ca.Function(identifier(name), flat, [ca.densify(r) for r in results])
+    return ca.Function(_function_name(name), flat, [ca.densify(r) for r in results])
 
 
 def _unflatten(flat: ca.SX, like: ca.SX) -> ca.SX:
@@ -50,6 +51,12 @@ def _unflatten(flat: ca.SX, like: ca.SX) -> ca.SX:
 
 
 def identifier(name: str) -> str:
-    """Return a name as CasADi and Python allow it."""
+    """Return a name as Python allows it."""
     cleaned = "".join(c if c.isalnum() else "_" for c in name)
     return cleaned if cleaned[:1].isalpha() else f"k{cleaned}"
+
+
+def _function_name(name: str) -> str:
+    """Return a name as CasADi allows it: without letters of other scripts and without two underscores in a row."""
+    cleaned = re.sub("[^0-9A-Za-z]+", "_", name)
+    return cleaned if cleaned[:1].isalpha() and cleaned not in ("null", "jac", "hess") else f"k{cleaned}"

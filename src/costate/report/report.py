@@ -156,7 +156,7 @@ class Report:
         path = Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         page = self.html()
-        write_atomically(path, lambda temporary: temporary.write_text(page, encoding="utf-8"))
+        write_atomically(path, lambda temporary: temporary.write_text(page, encoding="utf-8", errors="replace"))
         return path
 
 

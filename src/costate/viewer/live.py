@@ -15,6 +15,7 @@ from costate.core.arrays import Array as Floats
 from costate.draw.poses import Kinematics, motion_of
 from costate.sim.divergence import SimulationError
 from costate.viewer.layers import Layers
+from costate.viewer.markdown import as_written
 from costate.viewer.server import add_ground, look
 from costate.viewer.stage import Touched
 
@@ -117,7 +118,7 @@ class Live:
                 self.step_number += 1
             except SimulationError as error:
                 print(f"starting again: {error}", flush=True)
-                self._told.content = f"started again: {error}"
+                self._told.content = f"started again: {as_written(str(error))}"
                 self._restart()
         if self.on_step:
             self.on_step(self)
@@ -190,11 +191,13 @@ class Hand:
 
     FREQUENCY = 10.0
     """Frequency of the spring with what it drags [rad/s]; less where steps are long, to stay stable."""
+    REACH = 3.0
+    """Stretch along an axis beyond which the spring pulls no harder, as a multiple of the size of the scene."""
     PUSH_TIME = 0.1
     """Duration of a push [s]."""
 
     def __init__(self, server: viser.ViserServer, world: World, layers: Layers, size: float):
-        self.server, self.world, self.layers = server, world, layers
+        self.server, self.world, self.layers, self.size = server, world, layers, size
         self.model = world.setup.scene.model
         self.links = [link.name for link in self.model.links]
         # One kernel for all bodies that can be moved: grabbing another one must not wait for a compiler.
@@ -229,10 +232,15 @@ class Hand:
             self.grip = None
             self._line.visible = False
             return
-        held, goal = self.grip, np.array(event.end_position, float)
+        held, goal, start = self.grip, np.array(event.end_position, float), np.array(event.start_position, float)
+        if not (np.isfinite(goal).all() and np.isfinite(start).all()):
+            return
+        pose = self.layers.links[touched.sample, touched.link]
+        at = pose[:, :3].T @ (start - pose[:, 3])
+        if np.linalg.norm(at) > self.REACH * self.size:  # no pointer is there
+            return
         if event.phase == "start" or held is None:
-            pose = self.layers.links[touched.sample, touched.link]
-            held = Grip(touched.link, pose[:, :3].T @ (np.array(event.start_position) - pose[:, 3]), goal)
+            held = Grip(touched.link, at, goal)
         self.grip = replace(held, goal=goal)
 
     def show(self, links: Floats) -> None:
@@ -266,7 +274,8 @@ class Hand:
         velocity = (p - self._last[1]) / self.world.dt if known and self._last else np.zeros(3)
         self._last = grip.link, p
         w = min(self.FREQUENCY, 0.25 / self.world.dt)
-        return self._mass(grip.link) * (w**2 * (grip.goal - p) - 2 * w * velocity)
+        stretch = np.clip(grip.goal - p, -self.REACH * self.size, self.REACH * self.size)
+        return self._mass(grip.link) * (w**2 * stretch - 2 * w * velocity)
 
     def _mass(self, k: int) -> float:
         """Return the mass of all links the joint of this one carries, so that a spring on a light fingertip moves an arm."""

@@ -32,8 +32,8 @@ class Robots:
         offsets = _in_a_row(motions)
         self.server = server
         self.shown = [
-            _Shown(server, m, q, motion, at, len(models) > 1)
-            for m, q, motion, at in zip(models, starts, motions, offsets, strict=True)
+            _Shown(server, f"/robot{k}", m, q, motion, at, len(models) > 1)
+            for k, (m, q, motion, at) in enumerate(zip(models, starts, motions, offsets, strict=True))
         ]
         low = np.min([motion.bounds[0] + at for motion, at in zip(motions, offsets, strict=True)], 0)
         high = np.max([motion.bounds[1] + at for motion, at in zip(motions, offsets, strict=True)], 0)
@@ -59,10 +59,20 @@ def _in_a_row(motions: Sequence[Motion]) -> list[Floats]:
 class _Shown:
     """One robot, its sliders and its layers."""
 
-    def __init__(self, server: viser.ViserServer, model: Model, q: Floats, motion: Motion, at: Floats, several: bool):
+    def __init__(
+        self,
+        server: viser.ViserServer,
+        path: str,
+        model: Model,
+        q: Floats,
+        motion: Motion,
+        at: Floats,
+        several: bool,
+    ):
+        """Show a robot. path: of its nodes in the scene; names of robots may be alike, or hold anything."""
         self.model, self.q, self.at = model, q, at
         self._kinematics = Kinematics(model)
-        self.layers = Layers(server, f"/{model.name}", motion.drawing, self._links(), model, motion.extent)
+        self.layers = Layers(server, path, motion.drawing, self._links(), model, motion.extent)
         with server.gui.add_folder(model.name, expand_by_default=True):
             about = f"{len(model.links)} links, {model.nv} degrees of freedom, {model.total_mass:.3g} kg"
             server.gui.add_markdown(about)

@@ -12,6 +12,8 @@ import numpy as np
 from costate.core.arrays import Array as Floats
 from costate.draw.camera import framing
 from costate.draw.shading import SUN
+from costate.viewer.limits import bound
+from costate.viewer.origin import only_from_here
 
 if TYPE_CHECKING:
     import viser
@@ -44,8 +46,9 @@ def start(port: int = PORT, label: str = "costate", dark: bool = False) -> viser
     except ImportError as error:
         raise ImportError("the viewer needs viser: pip install 'costate[view]'") from error
     port = free_port(port)
-    with redirect_stdout(io.StringIO()):  # its own greeting
+    with redirect_stdout(io.StringIO()), only_from_here(port):  # its own greeting
         server = viser.ViserServer(host=HOST, port=port, label=label, verbose=False)
+    bound(server)
     server.gui.configure_theme(dark_mode=dark, show_logo=False, show_share_button=False, brand_color=(42, 99, 184))
     server.scene.set_up_direction("+z")
     _light(server)

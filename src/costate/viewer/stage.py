@@ -101,15 +101,18 @@ class Stage:
 
     def on_click(self, call: Callable[[Touched, Any], None]) -> None:
         for node, own in self._groups:
-            node.on_click(lambda event, own=own: call(self._touched(own, event), event))
+            node.on_click(lambda event, own=own: self._tell(call, own, event))
 
     def on_drag(self, call: Callable[[Touched, Any], None], modifier: str | None = None) -> None:
         for node, own in self._groups:
-            node.on_drag("left", modifier=modifier)(lambda event, own=own: call(self._touched(own, event), event))
+            node.on_drag("left", modifier=modifier)(lambda event, own=own: self._tell(call, own, event))
 
-    def _touched(self, own: np.ndarray, event: Any) -> Touched:
-        sample, k = divmod(event.instance_index or 0, len(own))
-        return Touched(self.drawing.instances[own[k]].link, sample)
+    def _tell(self, call: Callable[[Touched, Any], None], own: np.ndarray, event: Any) -> None:
+        """Call with the part that was touched, if there is such a one."""
+        index = event.instance_index or 0
+        if isinstance(index, int) and 0 <= index < self.samples * len(own):
+            sample, k = divmod(index, len(own))
+            call(Touched(self.drawing.instances[own[k]].link, sample), event)
 
     def remove(self) -> None:
         for node, _ in self._groups:
