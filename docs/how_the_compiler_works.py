@@ -221,7 +221,7 @@ def called(library: Library, workspace: int, inputs: list[torch.Tensor]) -> list
     batch = inputs[0].shape[:1]
     outputs = [torch.empty(*batch, 1, dtype=torch.float64) for _ in range(2)]
     tensors = [describe(t, batch, event=1)[0] for t in (*inputs, *outputs)]
-    say(f"""The entry takes one pointer to 64-bit words: the range of samples, the workspace, a flag that would end the call early, and
+    say(f"""The entry takes one pointer to 64-bit words: the range of samples, the workspace, a flag that could end the call, and
         six words per tensor. The stop is one number for all {batch.numel()} samples: its stride is 0, nothing is copied.""")
     show("\n".join(f"{name:9} data {t[0]:#x}, stride {t[3]} bytes" for name, t in zip(NAMES, tensors, strict=True)))
     _, address, _ = aligned_workspace(workspace)
