@@ -85,7 +85,7 @@ children = []
 def fork(*_):
     children.append(os.fork())
 signal.signal(signal.SIGALRM, fork); signal.setitimer(signal.ITIMER_REAL, 0.3)
-long, y = iteration(2000)
+long, y = iteration(20_000)
 try: long(x=y)
 except RuntimeError as error:
     assert children == [0] and "forked in the middle of a call" in str(error)

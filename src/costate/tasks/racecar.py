@@ -63,7 +63,7 @@ class Racecar(Solvable):
             collide=[(f"racecar/{wheel}", "ground") for wheel in wheels],
             parameters=["friction"],
             dt=0.01,
-            substeps=2,
+            substeps=4,
         )
 
     @cached_property

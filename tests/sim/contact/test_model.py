@@ -58,7 +58,7 @@ def test_models_answer_for_their_integrators(model: cs.ContactModel) -> None:
 
 
 def test_options_that_mean_nothing_are_refused() -> None:
-    with pytest.raises(ValueError, match="unknown cone 'round' of PGS: use one of pyramid, cone"):
+    with pytest.raises(ValueError, match="unknown cone 'round' of PGS: use one of cone, box, pyramid"):
         cs.World(contact=cs.PGS(cone="round"))
     with pytest.raises(ValueError, match="unknown correction 'some' of PGS"):
         cs.World(contact=cs.PGS(correction="some"))
