@@ -202,6 +202,7 @@ def test_dropped_and_settled(name: str, touching: str, friction: float, toleranc
     for path in (ours.numpy(), theirs):
         assert path[:, 2].min() < x[2] - 0.04  # it fell
         assert np.abs(path[-1, world.nq :]).max() < (1e-4 if path is not theirs else 1e-2)  # at rest; theirs creeps
-    assert float(world.contacts(ours[-1]).forces.sum()) == pytest.approx(weight, rel=1e-4)
+    # On the mean over 0.2 s: what lies within 1e-7 m counts as touching, so that feet press and let go a little from step to step.
+    assert float(world.contacts(ours[-100:]).forces.sum(-1).mean()) == pytest.approx(weight, rel=1e-4)
     assert mujoco.ground_force() == pytest.approx(weight, rel=1e-3)
     assert float(ours[-1, 2]) == pytest.approx(theirs[-1, 2], abs=tolerance)

@@ -70,14 +70,12 @@ def target_of(gap: SX, marked: SX, speeds: tuple[SX, SX], ease: SX, motion: Moti
     gentle = ca.sqrt(ca.fmin(ca.fmax(ease / HARDLY, UNMOVED), 1))
     undo = gentle * ca.fmin(ca.fmax(-gap - options.slop, 0) * (options.erp / motion.dt), options.max_correction)
     undo = SX(0) if options.correction == "none" else undo
-    # A row that was just closed stays so: what is left of its gap is rounding, and the time left may be short.
-    held = ca.logic_or(gap <= 0, marked > 0)
     nearer = -gap / motion.h
     speed = SX(0) if options.correction == "split" else undo
     return Target(
         touches,
         waits,
         ca.logic_and(strikes, ca.logic_not(ca.logic_or(waits, motion.last))),
-        ca.if_else(waits, -FAR, ca.if_else(held, speed, nearer)),
-        ca.if_else(held, undo, nearer),
+        ca.if_else(waits, -FAR, ca.if_else(touches, speed, nearer)),
+        ca.if_else(touches, undo, nearer),
     )
