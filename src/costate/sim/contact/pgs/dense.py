@@ -22,7 +22,7 @@ from costate.sim.contact.model import substep_inputs
 from costate.sim.contact.pgs.impact import after_impact
 from costate.sim.contact.pgs.pieces import Pieces, Scope, closing, least, meeting
 from costate.sim.contact.pgs.sweep import Sweep, blocks, make_sweep, nonzeros
-from costate.sim.contact.pgs.targets import Motion, Target, target_of
+from costate.sim.contact.pgs.targets import STRUCK, Motion, Target, target_of
 from costate.sim.contact.rows import Row, constraint_rows
 from costate.sim.forces.equality import Tied
 from costate.sim.integrate.advance import advance
@@ -91,17 +91,13 @@ class Dense(Pieces):
     def references(self) -> SX:
         """Mobility of the point of every row in all directions together, of mechanisms without their constraints, (n,)."""
         factor = self.free.factor.free if isinstance(self.free.factor, Tied) else self.free.factor
-        own = [(r.J @ _sparse_solve(factor, r.J.T)) for r in self.rows]
-        whole = list(own)
+        own = [r.J @ _sparse_solve(factor, r.J.T) for r in self.rows]
         for group in blocks(self.rows):
-            row = self.rows[group[0]]
-            if len(group) == 3:
-                total = sum((own[i] for i in group), SX(0))
-            else:
-                total = own[group[0]] if row.kind != "normal" else _mobility(factor, row)
+            smooth = len(group) == 1 and self.rows[group[0]].kind == "normal"
+            total = _mobility(factor, self.rows[group[0]]) if smooth else sum((own[k] for k in group), SX(0))
             for k in group:
-                whole[k] = total
-        return ca.vertcat(*whole)
+                own[k] = total
+        return ca.vertcat(*own)
 
     @cached_property
     def sweep(self) -> Sweep:
@@ -115,7 +111,24 @@ class Dense(Pieces):
         more = {h: self.setup.duration, number: self.number, scope["marks"]: self.marks}
         return self.symbols.call(scope.b, name, outputs, self.inputs(scope, x), more)
 
-    def prepare(self, scope: Scope) -> None:
+    def piece(self, scope: Scope) -> Program:
+        self._prepare(scope)
+        if not self.hits:
+            return scope.b.program(*self.motion(scope))
+        inside = scope.inside("impact"), scope.inside("motion")
+        branches = inside[0].b.program(*self._impact(inside[0])), inside[1].b.program(*self.motion(inside[1]))
+        return scope.b.program(*scope.b.cond(scope["strikes"], *branches, *scope.values.values()))
+
+    def _impact(self, scope: Scope) -> list[Var]:
+        """Add an impact; return the values of CARRY after it."""
+        b = scope.b
+        x, impulses = after_impact(self, scope)
+        clock = b.trace(lambda c: ca.vertcat(c[0], c[1] + 1), scope["clock"])
+        marks = b.trace(lambda touches: STRUCK * touches, scope["touches"])
+        return [x, clock, marks, b.add(scope["sums"], impulses), *scope.pick(("residual", "start"))]
+
+    def _prepare(self, scope: Scope) -> None:
+        """Set what the methods below read of the contact problem at the state."""
         s, options = self.symbols, self.options
         before, speed = self.J @ s.v, self.J @ self.free.velocity
         motion = Motion(self.setup.h, self.setup.dt, self.number >= 2 * (options.impacts or 0))
@@ -222,9 +235,6 @@ class Dense(Pieces):
         gaps = self._call(scope, "look", [self.gap, self.J[self.striking, :] @ self.symbols.v], x)
         tau, times = scope.b.trace(first, *scope.pick(("tau", "clock", "waits")), *gaps)
         return tau, times
-
-    def impact(self, scope: Scope) -> tuple[Var, Var]:
-        return after_impact(self, scope)
 
 
 def _mobility(factor: Factor, row: Row) -> SX:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import casadi as ca
 from casadi import SX
 
-from costate.kernel.ir.program import Var
+from costate.kernel.ir.program import Program, Var
 from costate.sim.contact.pgs.pieces import Scope
 from costate.sim.contact.pgs.targets import FAR
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 ROUNDS = 60
 """Number of rounds of an impact at most."""
+READ = ("j", "w", "system", "bounds", "touches", "restitution")
+"""Values of a prepared piece that rounds read."""
 
 
 def after_impact(dense: Dense, scope: Scope) -> tuple[Var, Var]:
     """Add the rounds of an impact; return the state after it, and all impulses."""
     b, nq = scope.b, dense.setup.nq
-    round_ = _round(dense, scope)
-    names = ("j", "w", "system", "bounds", "touches", "restitution")
     start = [b.slice(scope["x"], nq, dense.setup.nv), b.zeros(dense.size)]
 
     def goes_on(v: SX, total: SX, j: SX, *more: SX) -> SX:
@@ -36,7 +36,7 @@ def after_impact(dense: Dense, scope: Scope) -> tuple[Var, Var]:
         again = ca.logic_or(restitution > 0, ca.norm_1(total) == 0)
         return ca.logic_and(again, ca.mmax(_approaching(dense, SX(dense.J.sparsity(), j) @ v, touches)))
 
-    (v, total), _ = b.while_loop(goes_on, round_, ROUNDS, start, shared=scope.pick(names))
+    (v, total), _ = b.while_loop(goes_on, _round(dense, scope), ROUNDS, start, shared=scope.pick(READ))
     return b.concat(b.slice(scope["x"], 0, nq), v), total
 
 
@@ -46,11 +46,10 @@ def _approaching(dense: Dense, u: SX, touches: SX) -> SX:
     return ca.vertcat(*(ca.logic_and(touches[i], u[k] < least) for i, k in enumerate(dense.striking)))
 
 
-def _round(dense: Dense, scope: Scope):
-    """Return the program of one round: (v, total, j, w, system, bounds, touches, restitution) -> (v, total)."""
+def _round(dense: Dense, scope: Scope) -> Program:
+    """Return the program of one round: (v, total, READ) -> (v, total)."""
     sizes = {"v": dense.setup.nv, "total": dense.size}
-    names = ("j", "w", "system", "bounds", "touches", "restitution")
-    inner = Scope.of("round", sizes | {k: scope[k].size for k in names})
+    inner = Scope.of("round", sizes | {k: scope[k].size for k in READ})
     b, rows = inner.b, dense.rows
     rubs = [1.0 if r.kind == "tangent" else 0.0 for r in rows]
 

@@ -26,7 +26,6 @@ from casadi import SX
 
 from costate.kernel import ProgramBuilder
 from costate.kernel.ir.program import Program, Var
-from costate.sim.contact.pgs.targets import STRUCK
 from costate.sim.setup import Setup
 
 if TYPE_CHECKING:
@@ -71,8 +70,8 @@ class Scope:
 
 
 class Pieces(ABC):
-    """The stages of a substep. A scope has the values of CARRY, the further inputs of the step (i1, i2, ...), and what `prepare`
-    and `solve` add."""
+    """The stages of a substep. A scope has the values of CARRY, the further inputs of the step (i1, i2, ...), and what `piece`
+    and `solve` add: among it `waits` (hits,), which says what rows wait for an impact."""
 
     size: int
     """Number of impulses."""
@@ -94,13 +93,9 @@ class Pieces(ABC):
         return b.trace(fn, *vectors, *shared)
 
     @abstractmethod
-    def prepare(self, scope: Scope) -> None:
-        """Set what the methods below read, among it `gap`, `touches` and `waits` (hits,) and `strikes` (1,): see
-        targets.py."""
-
-    @abstractmethod
-    def impact(self, scope: Scope) -> tuple[Var, Var]:
-        """Add an impact; return the state after it, and impulses (size,)."""
+    def piece(self, scope: Scope) -> Program:
+        """Return the program of a piece: CARRY and what all pieces share -> CARRY. It is an impact or a motion, or both, and reads
+        `gap`, `touches`, `waits` and `strikes` of the rows: see targets.py."""
 
     @abstractmethod
     def solve(self, scope: Scope) -> tuple[Var, Var]:
@@ -154,22 +149,6 @@ class Pieces(ABC):
         state = scope.b.concat(x, scope["act"]) if self.setup.na else x
         count = sum(name[0] == "i" and name[1:].isdigit() for name in scope.values)
         return [state, *scope.pick([f"i{k}" for k in range(1, count + 1)])]
-
-    def piece(self, scope: Scope) -> Program:
-        """Return the program of a piece: CARRY and what all pieces share -> CARRY."""
-        self.prepare(scope)
-        if not self.hits:
-            return scope.b.program(*self.motion(scope))
-        inside = scope.inside("impact"), scope.inside("motion")
-        branches = inside[0].b.program(*self._impact(inside[0])), inside[1].b.program(*self.motion(inside[1]))
-        return scope.b.program(*scope.b.cond(scope["strikes"], *branches, *scope.values.values()))
-
-    def _impact(self, scope: Scope) -> list[Var]:
-        b = scope.b
-        x, impulses = self.impact(scope)
-        clock = b.trace(lambda c: ca.vertcat(c[0], c[1] + 1), scope["clock"])
-        marks = self.each(b, lambda touches: STRUCK * touches, [scope["touches"]])
-        return [x, clock, marks, b.add(scope["sums"], impulses), *scope.pick(("residual", "start"))]
 
     def motion(self, scope: Scope) -> list[Var]:
         """Add a motion; return the values of CARRY after it."""

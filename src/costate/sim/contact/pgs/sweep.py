@@ -33,9 +33,6 @@ class Sweep:
     """Numbers of the contact problem that a pass reads, the same for all right-hand sides c. The last are the steps of the rows:
     1 / A[k, k]."""
 
-    rows: int
-    """Number of impulses."""
-
     @property
     def carry_size(self) -> int:
         return self.function.numel_in(0)
@@ -86,11 +83,11 @@ def _over_impulses(
 
     solve = _solver(rows, groups, block, step, bounds, options)
     for group in groups:
-        u, old = ([f(i) for i in group] for f in (lambda i, g=group: speed(i, g), lambda i: impulse[i]))
+        u, old = [speed(i, group) for i in group], [impulse[i] for i in group]
         for i, new in zip(group, solve(group, u, old), strict=True):
             impulse[i] = new
     function = ca.Function("sweep", [start, ca.vertcat(a, block, step), c, bounds], [ca.vertcat(*impulse)])
-    return Sweep(function, ca.vertcat(nonzeros(lower), *numbers), n)
+    return Sweep(function, ca.vertcat(nonzeros(lower), *numbers))
 
 
 def _over_velocities(
@@ -118,7 +115,7 @@ def _over_velocities(
         [ca.vertcat(start, moved), ca.vertcat(j, w, block, step), c, bounds],
         [ca.vertcat(*impulse, ca.densify(v))],
     )
-    return Sweep(function, ca.vertcat(nonzeros(J), nonzeros(W), *numbers), n)
+    return Sweep(function, ca.vertcat(nonzeros(J), nonzeros(W), *numbers))
 
 
 def _without(u: list[SX], at: int, block: SX, step: SX, group: Block, old: list[SX], options: PGS) -> list[SX]:

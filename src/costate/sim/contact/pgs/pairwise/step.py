@@ -194,7 +194,7 @@ class PairwiseStep(Pieces):
 
     # --- contact points -------------------------------------------------------------------------------------------
 
-    def prepare(self, scope: Scope) -> None:
+    def _prepare(self, scope: Scope) -> None:
         self.place(scope)
         scope["reach"] = self.reach(scope, FASTER)
         scope["flags"], (scope["system"], scope["gap"]) = self._points(scope)
@@ -250,7 +250,7 @@ class PairwiseStep(Pieces):
 
     def piece(self, scope: Scope) -> Program:
         b = scope.b
-        self.prepare(scope)
+        self._prepare(scope)
         scope["now"], impulses = after_impact(self, scope)
         scope["x"], scope["sums"] = self.with_velocity(scope, scope["now"]), b.add(scope["sums"], impulses)
         marks = scope.pick(("marks", "touches"))
@@ -260,10 +260,6 @@ class PairwiseStep(Pieces):
         counted = scope.pick(("clock", "strikes"))
         scope["clock"] = b.trace(lambda clock, strikes: clock + ca.vertcat(0, strikes), *counted)
         return b.program(*self.motion(scope))
-
-    def impact(self, scope: Scope) -> tuple[Var, Var]:
-        now, impulses = after_impact(self, scope)
-        return self.with_velocity(scope, now), impulses
 
     def solve(self, scope: Scope) -> tuple[Var, Var]:
         b, n, explicit = scope.b, self.count, self.setup.method.travels_before
