@@ -17,6 +17,7 @@ from costate.kernel.ir.vector_ops import Slice, add, concat, zeros
 from costate.kernel.kernel import Kernel
 from costate.kernel.ops.cond import Cond
 from costate.kernel.ops.custom import Custom
+from costate.kernel.ops.finite import Finite
 from costate.kernel.ops.index_tables import index_table
 from costate.kernel.ops.map import Map
 from costate.kernel.ops.scan import Scan
@@ -237,6 +238,10 @@ class ProgramBuilder:
         op = Custom(program, forward, backward)
         op.check()
         return self._builder.stage(op, *args)
+
+    def finite(self, *values: Var) -> Var:
+        """Return a flag, 1 if all numbers of the vectors are finite, else 0. It has no derivative."""
+        return self._builder.stage(Finite(_sizes(values)), self.constant([1.0]), *values)[0]
 
     def implicit(self, solver: Body, residual: Callable[..., ca.SX], *args: Var) -> Var:
         """Return y = solver(args) with residual(y, *args) = 0, differentiated by the implicit function theorem: derivatives depend

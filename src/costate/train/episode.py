@@ -123,7 +123,7 @@ def rollout(task: Trainable, controller: Controller, episodes: Episodes, world: 
     states, actions = [state], []
     for t in range(task.steps):
         state = task.disturb(state, t, episodes)
-        actions.append(controller(task.observe(state, t, episodes)))
+        actions.append(controller(task.see(state, t, episodes, actions)))
         state = within.step(state, task.control(task.applied(actions, episodes)), params)
         states.append(state)
     return Trajectory(torch.stack(states), torch.stack(actions), episodes)

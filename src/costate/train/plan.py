@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 MOST = {
     "iterations": 100_000_000,
@@ -26,21 +26,20 @@ MOST = {
 
 
 @dataclass(frozen=True)
-class TrainOptions:
-    """Options of a training; a task with more of its own extends this class."""
+class Schedule:
+    """Options of every training, whatever its algorithm."""
+
+    trainer: ClassVar[Any] = "costate.train.trainer:Trainer"
+    """Class that trains with these options, or its module:name."""
 
     iterations: int = 1000
     """Steps of Adam."""
     batch: int = 256
     """Episodes per iteration."""
     learning_rate: float = 3e-3
-    """Highest learning rate, after the warm-up; then it falls along a cosine to zero."""
-    warm_up: int = 20
-    """Iterations over which the learning rate rises from zero."""
+    """Highest learning rate."""
     clip: float = 1.0
     """Longest gradient; a longer one is shortened to this."""
-    hidden: int = 64
-    """Units of each hidden layer of the controller."""
     seed: int = 0
     """Seed of initial weights and episodes."""
     threads: int = 1
@@ -53,13 +52,18 @@ class TrainOptions:
     """Episodes of such a look."""
 
     def __post_init__(self) -> None:
-        self.at_least("iterations", "batch", "hidden", "threads", "interval", "watch_episodes")
-        self.at_least("warm_up", "watch_interval", least=0)
+        self.at_least("iterations", "batch", "threads", "interval", "watch_episodes")
+        self.at_least("watch_interval", least=0)
         for name, most in MOST.items():
-            self.at_most(name, most=most)
+            if hasattr(self, name):
+                self.at_most(name, most=most)
         for name in ("learning_rate", "clip"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be above 0")
+
+    def rate(self, number: int) -> float:
+        """Return the learning rate of an iteration: by default it falls along a line to nearly zero."""
+        return self.learning_rate * max(1 - number / self.iterations, 5e-3)
 
     def at_least(self, *names: str, least: int = 1) -> None:
         """Refuse fields below a least value."""
@@ -72,6 +76,25 @@ class TrainOptions:
         for name in names:
             if getattr(self, name) > most:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be at most {most}")
+
+
+@dataclass(frozen=True)
+class TrainOptions(Schedule):
+    """Options of a training by back-propagation through whole episodes; a task with more of its own extends this class."""
+
+    warm_up: int = 20
+    """Iterations over which the learning rate rises from zero; then it falls along a cosine to zero again."""
+    hidden: int = 64
+    """Units of each hidden layer of the controller."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.at_least("hidden")
+        self.at_least("warm_up", least=0)
+
+    def rate(self, number: int) -> float:
+        warm = min((number + 1) / self.warm_up, 1.0) if self.warm_up else 1.0
+        return self.learning_rate * warm * 0.5 * (1 + math.cos(math.pi * number / self.iterations))
 
 
 @dataclass(frozen=True)
@@ -95,9 +118,6 @@ class Iteration:
         return self.number / self.options.iterations
 
 
-def iteration(options: TrainOptions, number: int) -> Iteration:
+def iteration(options: Schedule, number: int) -> Iteration:
     """Return the plan of one iteration; a task may change it, see `Trainable.plan`."""
-    o, progress = options, number / options.iterations
-    warm = min((number + 1) / o.warm_up, 1.0) if o.warm_up else 1.0
-    rate = o.learning_rate * warm * 0.5 * (1 + math.cos(math.pi * progress))
-    return Iteration(number, o, rate, o.batch)
+    return Iteration(number, options, options.rate(number), options.batch)

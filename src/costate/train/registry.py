@@ -14,6 +14,7 @@ from typing import Any
 from costate.train.trainable import Trainable
 
 TASKS: dict[str, str] = {
+    "ant": "costate.envs.ant:Ant",
     "insertion": "costate.tasks.insertion:Insertion",
     "reach": "costate.tasks.reach_position:ReachPosition",
 }

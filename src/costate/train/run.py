@@ -20,7 +20,7 @@ import secrets
 import shutil
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property, lru_cache
 from importlib.metadata import version
 from pathlib import Path
@@ -30,7 +30,7 @@ from torch import Tensor, nn
 
 from costate.core.files import from_json, read_json, write_json
 from costate.core.tensors import read_tensors, write_tensors
-from costate.train.plan import TrainOptions
+from costate.train.plan import Schedule
 from costate.train.registry import find_task, source_of
 from costate.train.streams import generator
 from costate.train.trainable import Trainable
@@ -52,6 +52,8 @@ class Checkpoint:
     """Parameters of the policy by name."""
     moments: dict[str, dict[str, Tensor]]
     """Adam's state of each parameter; empty at the start."""
+    more: dict[str, Tensor] = field(default_factory=dict)
+    """Whatever else an algorithm goes on with: critics, robots in the middle of their episodes."""
     metrics_bytes: int = 0
     """Length of metrics.jsonl; everything behind it was written after this checkpoint."""
     seconds: float = 0.0
@@ -71,7 +73,7 @@ class Run:
         cls,
         path: str | Path,
         task: Trainable | type[Trainable],
-        options: TrainOptions | None = None,
+        options: Schedule | None = None,
         policy: Mapping[str, Tensor] | None = None,
     ) -> Run:
         """Make a new folder.
@@ -136,10 +138,9 @@ class Run:
     def policy(self) -> nn.Module:
         """Policy with the weights of the latest checkpoint."""
         weights = self.checkpoint().policy
-        if self.options.hidden > sum(t.numel() for t in weights.values()):  # before memory is asked for
-            raise ValueError(
-                f"{self.path}: hidden={self.options.hidden} does not fit the checkpoint; was options.json changed?"
-            )
+        hidden = getattr(self.options, "hidden", 0)
+        if hidden > sum(t.numel() for t in weights.values()):  # before memory is asked for
+            raise ValueError(f"{self.path}: hidden={hidden} does not fit the checkpoint; was options.json changed?")
         policy = self.task.policy(self.options)
         try:
             policy.load_state_dict(weights)
@@ -175,6 +176,7 @@ class Run:
         """Write a checkpoint in place of the last one."""
         tensors = {f"policy/{name}": t for name, t in checkpoint.policy.items()}
         tensors |= {f"{key}/{name}": t for name, s in checkpoint.moments.items() for key, t in s.items()}
+        tensors |= {f"more/{name}": t for name, t in checkpoint.more.items()}
         note = {k: getattr(checkpoint, k) for k in ("iteration", "metrics_bytes", "seconds", "control_steps")}
         write_tensors(self.path / "checkpoint.safetensors", tensors, note)
 
@@ -182,12 +184,13 @@ class Run:
         """Return the latest checkpoint."""
         tensors, note = read_tensors(self.path / "checkpoint.safetensors")
         parts: dict[str, dict[str, Tensor]] = {}
+        more = {full[5:]: tensors.pop(full) for full in list(tensors) if full.startswith("more/")}
         for full, tensor in tensors.items():
             key, _, name = full.partition("/")
             parts.setdefault(name, {})[key] = tensor
         try:
             policy = {name: part.pop("policy") for name, part in parts.items()}
-            return Checkpoint(policy=policy, moments={n: p for n, p in parts.items() if p}, **note)
+            return Checkpoint(policy=policy, moments={n: p for n, p in parts.items() if p}, more=more, **note)
         except (KeyError, TypeError) as error:
             raise ValueError(f"{self.path}/checkpoint.safetensors is not a checkpoint: {error}") from error
 
@@ -253,7 +256,7 @@ def _task_of(path: Path, note: dict[str, Any]) -> type[Trainable]:
         ) from error
 
 
-def _origin(options: TrainOptions) -> dict[str, Any]:
+def _origin(options: Schedule) -> dict[str, Any]:
     from costate import __version__
     from costate.kernel.machine.target import host
 

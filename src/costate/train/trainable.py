@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from costate.core.fork import cached_property
 from costate.train.episode import Episodes, Metrics, Stepper, Trajectory, Verdict, summarise
 from costate.train.network import Names, Network
-from costate.train.plan import Iteration, TrainOptions, iteration
+from costate.train.plan import Iteration, Schedule, TrainOptions, iteration
 from costate.train.policy import Policy
 from costate.train.task import Task
 
@@ -51,7 +51,7 @@ class Trainable(Task):
 
     options: Any = NoOptions()
     """Options of the task: a frozen dataclass, which the command line is made from (`--task.NAME`)."""
-    training: ClassVar[TrainOptions] = TrainOptions()
+    training: ClassVar[Schedule] = TrainOptions()
     """Options of the training with the task's own defaults; their class may have more fields."""
 
     def __init__(self, options: Any = None):
@@ -65,6 +65,10 @@ class Trainable(Task):
     @abstractmethod
     def observe(self, state: Tensor, step: int, episodes: Any) -> Tensor:
         """Return what the policy sees of states (B, nx) before a step, (B, n); best scaled to order one."""
+
+    def see(self, state: Tensor, step: int, episodes: Any, actions: Sequence[Tensor]) -> Tensor:
+        """Return what the policy sees where that depends on its actions so far (B, m), too; by default `observe`."""
+        return self.observe(state, step, episodes)
 
     @abstractmethod
     def loss(self, trajectory: Trajectory, iteration: Iteration) -> dict[str, Tensor]:

@@ -1,4 +1,4 @@
-"""Training a policy for any task by back-propagation through the simulation, with Adam."""
+"""Training a policy: what all algorithms share, and back-propagation through whole episodes, with Adam."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import errno
 import json
 import os
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from io import FileIO
 from typing import Any
 
@@ -21,6 +22,7 @@ from costate.train.episode import Trajectory, rollout
 from costate.train.evaluate import evaluate_policy
 from costate.train.plan import Iteration
 from costate.train.policy import acting
+from costate.train.registry import loaded
 from costate.train.run import Checkpoint, Run
 from costate.train.streams import generator
 
@@ -43,7 +45,7 @@ def train(folder: Run, watch: Watch = lambda row: None) -> None:
     and success_error, of a few new episodes in the task's world.
     """
     with locked(folder.path), _open_metrics(folder) as metrics:
-        trainer = Trainer(folder)
+        trainer = loaded(folder.options.trainer)(folder)
         while trainer.done < folder.options.iterations:
             row = trainer.interval()
             _append(metrics, row, folder)
@@ -84,7 +86,19 @@ def _append(metrics: FileIO, row: dict[str, Any], folder: Run) -> None:
         ) from error
 
 
-class Trainer:
+@dataclass(frozen=True)
+class Iterated:
+    """What an iteration found."""
+
+    terms: dict[str, float]
+    """Loss, and its terms."""
+    norm: float
+    """Length of the gradient before clipping."""
+    measures: Callable[[], dict[str, float]]
+    """Function that returns the task's measures; called for the last iteration of an interval."""
+
+
+class Training(ABC):
     """A training, between two iterations."""
 
     def __init__(self, folder: Run):
@@ -95,17 +109,25 @@ class Trainer:
         self.seconds, self.control_steps = point.seconds, point.control_steps
         self.begun = time.perf_counter()
         self.policy = folder.policy
-        self.adam = torch.optim.Adam(self.policy.parameters(), lr=o.learning_rate, fused=True)
-        for name, parameter in self.policy.named_parameters():
-            if name in point.moments:
-                self.adam.state[parameter] = point.moments[name]
+        self.set_up(point)
+
+    @abstractmethod
+    def set_up(self, point: Checkpoint) -> None:
+        """Make optimisers and whatever else is trained, as they were at a checkpoint."""
+
+    @abstractmethod
+    def iterate(self, plan: Iteration) -> Iterated:
+        """Do one iteration; count its control steps."""
+
+    @abstractmethod
+    def kept(self) -> dict[str, Any]:
+        """Return what a checkpoint keeps beside the policy: `moments`, `more`."""
 
     def save(self) -> None:
         """Write a checkpoint."""
-        moments = {name: dict(self.adam.state[p]) for name, p in self.policy.named_parameters()}
         weights = self.policy.state_dict()
-        point = Checkpoint(self.done, weights, moments, self.metrics_bytes, self.seconds, self.control_steps)
-        self.folder.save(point)
+        told = {"seconds": self.seconds, "control_steps": self.control_steps, "metrics_bytes": self.metrics_bytes}
+        self.folder.save(Checkpoint(self.done, weights, **self.kept(), **told))
 
     def interval(self) -> dict[str, Any]:
         """Do the iterations up to the next row of metrics, and return that row."""
@@ -113,11 +135,11 @@ class Trainer:
         norms = []
         for number in range(first, min(first + o.interval, o.iterations)):
             plan = self.task.plan(o, number)
-            terms, trajectory, norm = self._iterate(plan)
-            norms.append(norm)
+            found = self.iterate(plan)
+            self.done = number + 1
+            norms.append(found.norm)
         speed = (self.control_steps - steps) / (time.perf_counter() - begun)
-        row = {"iteration": self.done, "loss": float(self.task.total(terms, o))}
-        row |= {name: float(term.mean()) for name, term in terms.items()} | self.task.measures(trajectory)
+        row = {"iteration": self.done} | found.terms | found.measures()
         row |= {
             "gradient_norm": max(norms),
             "clipped": sum(n > o.clip for n in norms) / len(norms),
@@ -134,14 +156,33 @@ class Trainer:
         self.begun = time.perf_counter()
         return row | {"seconds": self.seconds}
 
-    def _iterate(self, plan: Iteration) -> tuple[dict[str, Tensor], Trajectory, float]:
-        """Do one step of Adam. Return the terms of the loss, what happened, and the length of the gradient before clipping."""
+    def _look(self) -> dict[str, float]:
+        """Return how well the policy does now."""
+        o = self.options
+        found = evaluate_policy(self.task, self.policy, o.watch_episodes, stream="watch", seed=o.seed).metrics
+        return {"success": found.success, "success_error": found.error_mean}
+
+
+class Trainer(Training):
+    """Back-propagation through whole episodes, with Adam."""
+
+    def set_up(self, point: Checkpoint) -> None:
+        self.adam = torch.optim.Adam(self.policy.parameters(), lr=self.options.learning_rate, fused=True)
+        for name, parameter in self.policy.named_parameters():
+            if name in point.moments:
+                self.adam.state[parameter] = point.moments[name]
+
+    def kept(self) -> dict[str, Any]:
+        return {"moments": {name: dict(self.adam.state[p]) for name, p in self.policy.named_parameters()}}
+
+    def iterate(self, plan: Iteration) -> Iterated:
         o, task = self.options, self.task
         episodes = task.practice(plan, generator("episodes", o.seed, plan.number))
         self.adam.zero_grad()
         trajectory = rollout(task, acting(self.policy, training=True), episodes, task.practised(plan))
         terms = task.loss(trajectory, plan)
-        task.total(terms, o).backward()
+        total = task.total(terms, o)
+        total.backward()
         terms = {name: term.detach() for name, term in terms.items()}
         trajectory = replace(trajectory, states=trajectory.states.detach(), actions=trajectory.actions.detach())
         norm = float(torch.nn.utils.clip_grad_norm_(self.policy.parameters(), o.clip))
@@ -150,15 +191,9 @@ class Trainer:
         for group in self.adam.param_groups:
             group["lr"] = plan.learning_rate
         self.adam.step()
-        self.done = plan.number + 1
         self.control_steps += trajectory.actions.shape[0] * plan.batch
-        return terms, trajectory, norm
-
-    def _look(self) -> dict[str, float]:
-        """Return how well the policy does now."""
-        o = self.options
-        found = evaluate_policy(self.task, self.policy, o.watch_episodes, stream="watch", seed=o.seed).metrics
-        return {"success": found.success, "success_error": found.error_mean}
+        told = {"loss": float(total)} | {name: float(term.mean()) for name, term in terms.items()}
+        return Iterated(told, norm, lambda: task.measures(trajectory))
 
 
 def _where(plan: Iteration, terms: dict[str, Tensor], trajectory: Trajectory, folder: Run) -> str:

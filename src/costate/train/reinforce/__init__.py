@@ -1,0 +1,1 @@
+"""Reinforcement learning with the gradients of the simulator: environments, and algorithms that learn in windows of steps."""

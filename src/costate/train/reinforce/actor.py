@@ -1,0 +1,71 @@
+"""Networks of an actor and its critic: layers of `Linear`, `ELU` and `LayerNorm`, on normalised observations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+
+EPSILON = 1e-5
+"""Least variance of an observation."""
+
+
+def perceptron(
+    inputs: int, hidden: Sequence[int], outputs: int, generator: torch.Generator | None = None
+) -> nn.Sequential:
+    """Return a network with random weights."""
+    layers: list[nn.Module] = []
+    for n, m in pairwise((inputs, *hidden)):
+        layers += [nn.Linear(n, m), nn.ELU(), nn.LayerNorm(m)]
+    layers.append(nn.Linear(hidden[-1], outputs))
+    for layer in layers:
+        if isinstance(layer, nn.Linear):
+            bound = layer.in_features**-0.5
+            nn.init.uniform_(layer.weight, -bound, bound, generator)
+            nn.init.uniform_(layer.bias, -bound, bound, generator)
+    return nn.Sequential(*layers)
+
+
+class Actor(nn.Module):
+    """A Gaussian policy, squashed: action = tanh(mean(observation) + standard deviation * noise). Called, it acts without noise."""
+
+    mean: Tensor
+    variance: Tensor
+    count: Tensor
+
+    def __init__(self, inputs: int, outputs: int, hidden: Sequence[int], generator: torch.Generator | None = None):
+        super().__init__()
+        self.net = perceptron(inputs, hidden, outputs, generator)
+        self.log_std = nn.Parameter(torch.full((outputs,), -1.0))
+        self.register_buffer("mean", torch.zeros(inputs))
+        self.register_buffer("variance", torch.ones(inputs))
+        self.register_buffer("count", torch.tensor(1e-4))
+
+    @property
+    def scale(self) -> Tensor:
+        """Factor that makes observations of order one, (n,)."""
+        return (self.variance + EPSILON).rsqrt()
+
+    def forward(self, observation: Tensor) -> Tensor:
+        return torch.tanh(self.net((observation - self.mean) * self.scale))
+
+    def learn_scale(self, seen: Tensor) -> None:
+        """Take more observations (N, n) into mean and variance."""
+        new, total = len(seen), self.count + len(seen)
+        off = seen.mean(0) - self.mean
+        spread = self.variance * self.count + seen.var(0, unbiased=False) * new
+        self.variance.copy_((spread + off.square() * self.count * new / total) / total)
+        self.mean += off * new / total
+        self.count.copy_(total)
+
+    def layers(self) -> list[nn.Module]:
+        """Return the layers from observations to actions; the first one has the normalisation in its weights."""
+        first, *others = self.net
+        assert isinstance(first, nn.Linear)
+        folded = nn.Linear(first.in_features, first.out_features, dtype=first.weight.dtype)
+        with torch.no_grad():
+            folded.weight.copy_(first.weight * self.scale)
+            folded.bias.copy_(first.bias - folded.weight @ self.mean)
+        return [folded, *others, nn.Tanh()]

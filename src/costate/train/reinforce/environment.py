@@ -1,0 +1,146 @@
+"""Environments: a world, what a policy sees of it, what it is rewarded for, and when an episode ends.
+
+What an environment says of a step are formulas of symbols, as those of the physics are, and become part of the same compiled code:
+a kernel of one step, and one of a whole window with the policy inside (closed_loop.py), differentiable from the
+first action to the last reward.
+
+An environment is a task of the trainer (`costate train ant`), and by `costate.train.environments` one of gymnasium.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import casadi as ca
+import torch
+from casadi import SX
+from torch import Tensor, nn
+
+from costate.core.fork import cached_property
+from costate.kernel import Kernel, ProgramBuilder
+from costate.kernel.ir.program import Program
+from costate.sim.step import step_program
+from costate.train.episode import Episodes, Trajectory, Verdict
+from costate.train.plan import Iteration
+from costate.train.reinforce.actor import Actor
+from costate.train.trainable import Trainable
+
+
+class Environment(Trainable):
+    """A task that is learnt by reward. Actions lie in [-1, 1].
+
+    A class of your own gives a `world`, random states to `start` from, and three formulas of symbols: `observation_of`, `reward_of`
+    and, where an episode may end before its time, `margin_of`.
+    """
+
+    unit = ""
+    length: ClassVar[int] = 1000
+    """Control steps of an episode at most."""
+
+    @abstractmethod
+    def start(self, batch: int, generator: torch.Generator) -> Tensor:
+        """Return random states to start from, (batch, nx)."""
+
+    @abstractmethod
+    def observation_of(self, x: SX, action: SX) -> SX:
+        """Return what a policy sees of a state (nx,); action: the last one (m,), zero at the start."""
+
+    @abstractmethod
+    def reward_of(self, x: SX, action: SX, after: SX) -> SX:
+        """Return the reward of an action that leads from the state x to the state after."""
+
+    def margin_of(self, x: SX) -> SX:
+        """Return how far a state is from the end of its episode: below 0 it ends. By default it never does before its time."""
+        return SX(1)
+
+    def control_of(self, action: SX) -> SX:
+        """Return the control (nu,) of an action; by default scaled as `action_scale` says."""
+        offset, scale = (ca.DM(x.tolist()) for x in self.action_scale)
+        return offset + scale * action
+
+    def policy(self, training: Any, generator: torch.Generator | None = None) -> nn.Module:
+        if not hasattr(training, "actor"):
+            return super().policy(training, generator)
+        return Actor(self.size[2], self.size[1], training.actor, generator)
+
+    # --- kernels --------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def size(self) -> tuple[int, int, int]:
+        """Numbers of states, actions and observations."""
+        nx, m = self.world.nx, len(self.outputs)
+        return nx, m, self.observation_of(SX.sym("x", nx), SX.sym("a", m)).numel()
+
+    @cached_property
+    def program(self) -> Program:
+        """Program (x, action) -> (x after, observation, reward, margin) of a step."""
+        b = ProgramBuilder("environment.step")
+        x, a = b.inputs(*self.size[:2])
+        (after,) = b.call(step_program(self.world.setup), x, b.trace(self.control_of, a))
+        return b.program(after, *b.trace(self._told, x, a, after))
+
+    def _told(self, x: SX, a: SX, after: SX) -> tuple[SX, SX, SX]:
+        return self.observation_of(after, a), self.reward_of(x, a, after), self.margin_of(after)
+
+    @cached_property
+    def telling(self) -> Kernel:
+        """Kernel (state, action, after) -> observation, reward and margin of the state after."""
+        nx, m, _ = self.size
+        symbols = {"state": SX.sym("x", nx), "action": SX.sym("a", m), "after": SX.sym("y", nx)}
+        told = self._told(*symbols.values())
+        names = ("observation", "reward", "margin")
+        return Kernel(f"told.{self.name}", symbols, {k: ca.densify(v) for k, v in zip(names, told, strict=True)})
+
+    @cached_property
+    def stepping(self) -> Kernel:
+        """Kernel (state, action) -> state after, observation, reward and margin."""
+        b = ProgramBuilder(f"step.{self.name}")
+        x, a = b.inputs(state=self.size[0], action=self.size[1])
+        for name, value in zip(("after", "observation", "reward", "margin"), b.call(self.program, x, a), strict=True):
+            b.output(name, value)
+        return b.kernel()
+
+    # --- as a task of the trainer ---------------------------------------------------------------------------------
+
+    @property
+    def steps(self) -> int:
+        return self.length
+
+    def draw(self, batch: int, generator: torch.Generator, dtype: torch.dtype = torch.float32) -> Episodes:
+        return Episodes(self.start(batch, generator).to(dtype))
+
+    def observe(self, state: Tensor, step: int, episodes: Any) -> Tensor:
+        return self.see(state, step, episodes, [])
+
+    def see(self, state: Tensor, step: int, episodes: Any, actions: Sequence[Tensor]) -> Tensor:
+        last = actions[-1] if actions else state.new_zeros(*state.shape[:-1], self.size[1])
+        return self.telling(state=state, action=last, after=state).observation
+
+    def rewards(self, trajectory: Trajectory) -> tuple[Tensor, Tensor]:
+        """Return the reward of every step (T, B), zero after the end of an episode, and the steps that each lasted (B,)."""
+        states = trajectory.states
+        told = self.telling(state=states[:-1], action=trajectory.actions, after=states[1:])
+        reward, margin = told.reward[..., 0], told.margin[..., 0].detach()
+        fell = ((margin < 0) | ~states[1:].isfinite().all(-1)).long()
+        counts = fell.cumsum(0) == fell  # the step in which it falls counts
+        return torch.where(counts, reward, 0.0), counts.sum(0)
+
+    def loss(self, trajectory: Trajectory, iteration: Iteration) -> dict[str, Tensor]:
+        return {"reward": -self.rewards(trajectory)[0].mean(0)}
+
+    def reward(self, trajectory: Trajectory) -> Tensor:
+        states = trajectory.states
+        return self.telling(state=states[-2], action=trajectory.actions[-1], after=states[-1]).reward[..., 0]
+
+    def judge(self, trajectory: Trajectory) -> Verdict:
+        reward, steps = self.rewards(trajectory)
+        columns = {"return": reward.sum(0), "length [steps]": steps}
+        return Verdict(steps == len(reward), -reward.sum(0), columns=columns)
+
+    measured: ClassVar[Mapping[str, str]] = {"return": "", "length": "steps"}  # type: ignore[assignment]
+
+    def measures(self, trajectory: Trajectory) -> dict[str, float]:
+        columns = self.judge(trajectory).columns
+        return {"return": float(columns["return"].mean()), "length": float(columns["length [steps]"].double().mean())}
