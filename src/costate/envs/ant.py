@@ -12,6 +12,7 @@ from torch.nn.functional import normalize
 
 from costate.core.fork import cached_property
 from costate.envs.gym_files import gym_robot
+from costate.envs.numbers import uniform
 from costate.physics.algebra.quaternion import to_rotation
 from costate.sim import Compliant, Static, World
 from costate.train.reinforce.environment import Environment
@@ -28,7 +29,7 @@ class Ant(Environment):
 
     @cached_property
     def world(self) -> World:
-        robot = gym_robot("ant", {"geom": {"density": 1000}, "joint": {"armature": 0.05}}, gears=200)
+        robot = gym_robot("ant", {"geom": {"density": 1000}, "joint": {"armature": 0.05}}, gear=200)
         contact = Compliant(
             stiffness=4e4, damping=0.25, friction=0.75, friction_speed=0.3, smoothing=5e-3, limit_damping=0.1
         )
@@ -36,19 +37,18 @@ class Ant(Environment):
         return World([robot], scenery=[floor], contact=contact, actuators="file", dt=1 / 60, substeps=16, check=False)
 
     def start(self, batch: int, generator: torch.Generator) -> Tensor:
-        def u(n: int) -> Tensor:
-            return 2 * torch.rand(batch, n, generator=generator) - 1
+        half = math.pi / 48 * uniform(batch, 1, generator)
+        place = torch.tensor([0, 0, 0.75]) + 0.1 * uniform(batch, 3, generator)
+        turn = torch.cat([normalize(uniform(batch, 3, generator), dim=-1) * half.sin(), half.cos()], 1)
+        joints = torch.tensor([0, 1, 0, -1, 0, -1, 0, 1]) + 0.2 * uniform(batch, 8, generator)
+        return torch.cat([place, turn, joints, 0.25 * uniform(batch, 14, generator)], 1)
 
-        half = u(1) * math.pi / 48
-        place = torch.tensor([0, 0, 0.75]) + 0.1 * u(3)
-        joints = torch.tensor([0, 1, 0, -1, 0, -1, 0, 1]) + 0.2 * u(8)
-        return torch.cat([place, normalize(u(3), dim=-1) * half.sin(), half.cos(), joints, 0.25 * u(14)], 1)
-
-    def observation_of(self, x: SX, action: SX) -> SX:
+    def observation_of(self, x: SX, action: SX, time: SX) -> SX:
         R = to_rotation(x[3:7])
-        return ca.vertcat(x[2], x[3:7], R @ x[15:18], R @ x[18:21], x[7:15], 0.1 * x[21:29], R[2, 2], R[0, 0], action)
+        v, w = R @ x[15:18], R @ x[18:21]
+        return ca.vertcat(x[2], x[3:7], v, w, x[7:15], 0.1 * x[21:29], R[2, 2], R[0, 0], action)
 
-    def reward_of(self, x: SX, action: SX, after: SX) -> SX:
+    def reward_of(self, x: SX, action: SX, after: SX, time: SX) -> SX:
         R = to_rotation(after[3:7])
         return (R @ after[15:18])[0] + 0.1 * R[2, 2] + R[0, 0] + self.margin_of(after)
 

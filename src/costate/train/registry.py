@@ -15,6 +15,9 @@ from costate.train.trainable import Trainable
 
 TASKS: dict[str, str] = {
     "ant": "costate.envs.ant:Ant",
+    "cartpole": "costate.envs.cartpole:Cartpole",
+    "half_cheetah": "costate.envs.planar:HalfCheetah",
+    "hopper": "costate.envs.planar:Hopper",
     "insertion": "costate.tasks.insertion:Insertion",
     "reach": "costate.tasks.reach_position:ReachPosition",
 }

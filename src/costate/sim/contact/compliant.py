@@ -1,16 +1,18 @@
 """Soft contact: a smooth normal force with damping (Hunt-Crossley), and smoothed Coulomb friction.
 
 normal:   f_n = stiffness * depth * max(1 - damping * speed of separation, 0)
-sliding:  f_t = -friction * f_n * v_t / sqrt(|v_t|^2 + friction_speed^2)
+sliding:  f_t = -friction * f_n * v_t / sqrt(|v_t|^2 + s^2),     s^2 = friction_speed^2 + (friction * f_n / friction_slope)^2
 
 The step is explicit in these forces, so it must be short. A contact point with the lever r from the centre of mass of a body moves
 in a direction d as if its mass were m_d, with 1 / m_d = 1 / m + (r x d) . I^-1 (r x d): less than m, much less for a long lever.
 A substep resolves a contact below sqrt(m_n / stiffness) / 5 for its normal, and below m_t friction_speed / (friction f_n) for
-friction. Points that act on the same bodies add up; `costate.sim.longest_substep` looks at all of them together.
+friction. At an impact f_n is many times the weight, and with it the slope of friction: where gradients matter, `friction_slope` bounds
+it, whatever the load, so that a substep below m_t / friction_slope resolves it always. Points that act on the same bodies add up; `costate.sim.longest_substep` looks at all of them together.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -38,6 +40,8 @@ class Compliant(SmoothContact):
     """Coefficient where shapes do not say their own; of two shapes the larger one counts."""
     friction_speed: float = 1e-2
     """Sliding speed at which friction reaches 71 % of its bound [m/s]."""
+    friction_slope: float = math.inf
+    """Largest slope of friction over the sliding speed [N s/m], whatever the load."""
     joint_limits: bool = True
     """True to enforce position limits of joints."""
     limit_stiffness: float = 1e3
@@ -53,14 +57,15 @@ class Compliant(SmoothContact):
         if not rows:
             return total, SX.zeros(1)
         forces: list[SX] = []
-        sliding = self._sliding_speeds(rows, s.v)
+        sliding = self._sliding_squares(rows, s.v)
         for row in rows:
             speed = (row.J @ s.v)[0]
             if row.kind in ("normal", "limit"):
                 forces.append(self._normal_force(s, row, speed))
             else:
                 assert row.bound is not None
-                forces.append(-row.bound * forces[row.contact] * speed / sliding[row.contact])
+                bound = row.bound * forces[row.contact]
+                forces.append(-bound * speed / ca.sqrt(sliding[row.contact] + self._smoothed(bound)))
             total = total + row.J.T * forces[-1]
         return total, ca.vertcat(*forces)
 
@@ -71,7 +76,8 @@ class Compliant(SmoothContact):
             along = row.J.T @ row.J
             if row.kind == "tangent":
                 assert row.bound is not None
-                C = C + row.bound * pushes[row.contact] / self.friction_speed * along
+                bound = row.bound * pushes[row.contact]
+                C = C + bound / ca.sqrt(self._smoothed(bound)) * along
                 continue
             stiffness, damping = self._numbers(s, row)
             pushes[n] = stiffness * self._depth(row)
@@ -79,13 +85,18 @@ class Compliant(SmoothContact):
             C = C + pushes[n] * damping * along
         return K, C
 
-    def _sliding_speeds(self, rows: Sequence[Row], v: SX) -> dict[int, SX]:
-        """Return the smoothed sliding speed of every contact, by the number of its normal row."""
+    def _smoothed(self, bound: SX) -> SX:
+        """Return the square of the speed over which friction, `bound` at most, builds up."""
+        least = SX(self.friction_speed**2)
+        return least if math.isinf(self.friction_slope) else least + (bound / self.friction_slope) ** 2
+
+    def _sliding_squares(self, rows: Sequence[Row], v: SX) -> dict[int, SX]:
+        """Return the squared sliding speed of every contact, by the number of its normal row."""
         squares: dict[int, SX] = {}
         for row in rows:
             if row.kind == "tangent":
-                squares[row.contact] = squares.get(row.contact, SX(self.friction_speed**2)) + (row.J @ v)[0] ** 2
-        return {k: ca.sqrt(x) for k, x in squares.items()}
+                squares[row.contact] = squares.get(row.contact, SX(0)) + (row.J @ v)[0] ** 2
+        return squares
 
     def _normal_force(self, s: Symbols, row: Row, speed: SX) -> SX:
         """Return stiffness * depth * (1 - damping * speed), never pulling; the depth fades in over the smoothing length."""

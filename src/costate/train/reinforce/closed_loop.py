@@ -107,13 +107,14 @@ class ClosedLoop:
         b = ProgramBuilder("window.step")
         carry, offset, fresh, middle, scale, clip, *weights = b.inputs(nx + m + 1, m, nx, *shared)
         x, last, age = b.slice(carry, 0, nx), b.slice(carry, nx, m), b.slice(carry, nx + m, 1)
-        seen = b.trace(e.observation_of, x, last)
+        now, then = b.trace(lambda age: (age / e.length, (age + 1) / e.length), age)
+        seen = b.trace(e.observation_of, x, last, now)
         mean = b.trace(lambda o, middle, scale: (o - middle) * scale, seen, middle, scale)
         for stage in self.stages:
             count = len(stage.weights)
             mean, weights = stage.add(b, mean, weights[:count]), weights[count:]
         action = b.trace(lambda u, o: ca.tanh(u + o), mean, offset)
-        after, *told = b.call(e.program, x, action)
+        after, *told = b.call(e.program, x, action, then)
         (after,) = b.custom(lambda x, clip: x, after, clip, adjoint=_shortened(nx))
         told = b.trace(self._ended, after, action, fresh, age, b.finite(after), *told)
         return b.program(told[0], seen, *told[1:])

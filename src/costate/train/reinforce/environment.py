@@ -44,12 +44,15 @@ class Environment(Trainable):
         """Return random states to start from, (batch, nx)."""
 
     @abstractmethod
-    def observation_of(self, x: SX, action: SX) -> SX:
-        """Return what a policy sees of a state (nx,); action: the last one (m,), zero at the start."""
+    def observation_of(self, x: SX, action: SX, time: SX) -> SX:
+        """Return what a policy sees of a state (nx,).
+
+        action: the last one (m,), zero at the start; time: the part of the episode that has passed, from 0 to 1.
+        """
 
     @abstractmethod
-    def reward_of(self, x: SX, action: SX, after: SX) -> SX:
-        """Return the reward of an action that leads from the state x to the state after."""
+    def reward_of(self, x: SX, action: SX, after: SX, time: SX) -> SX:
+        """Return the reward of an action that leads from the state x to the state after; time: that of the state after."""
 
     def margin_of(self, x: SX) -> SX:
         """Return how far a state is from the end of its episode: below 0 it ends. By default it never does before its time."""
@@ -71,36 +74,27 @@ class Environment(Trainable):
     def size(self) -> tuple[int, int, int]:
         """Numbers of states, actions and observations."""
         nx, m = self.world.nx, len(self.outputs)
-        return nx, m, self.observation_of(SX.sym("x", nx), SX.sym("a", m)).numel()
+        return nx, m, self.observation_of(SX.sym("x", nx), SX.sym("a", m), SX.sym("t")).numel()
 
     @cached_property
     def program(self) -> Program:
-        """Program (x, action) -> (x after, observation, reward, margin) of a step."""
+        """Program (x, action, time after) -> (x after, observation, reward, margin) of a step."""
         b = ProgramBuilder("environment.step")
-        x, a = b.inputs(*self.size[:2])
+        x, a, time = b.inputs(*self.size[:2], 1)
         (after,) = b.call(step_program(self.world.setup), x, b.trace(self.control_of, a))
-        return b.program(after, *b.trace(self._told, x, a, after))
+        return b.program(after, *b.trace(self._told, x, a, after, time))
 
-    def _told(self, x: SX, a: SX, after: SX) -> tuple[SX, SX, SX]:
-        return self.observation_of(after, a), self.reward_of(x, a, after), self.margin_of(after)
+    def _told(self, x: SX, a: SX, after: SX, time: SX) -> tuple[SX, SX, SX]:
+        return self.observation_of(after, a, time), self.reward_of(x, a, after, time), self.margin_of(after)
 
     @cached_property
     def telling(self) -> Kernel:
-        """Kernel (state, action, after) -> observation, reward and margin of the state after."""
+        """Kernel (state, action, after, time) -> observation, reward and margin of the state after."""
         nx, m, _ = self.size
-        symbols = {"state": SX.sym("x", nx), "action": SX.sym("a", m), "after": SX.sym("y", nx)}
+        symbols = {"state": SX.sym("x", nx), "action": SX.sym("a", m), "after": SX.sym("y", nx), "time": SX.sym("t")}
         told = self._told(*symbols.values())
         names = ("observation", "reward", "margin")
         return Kernel(f"told.{self.name}", symbols, {k: ca.densify(v) for k, v in zip(names, told, strict=True)})
-
-    @cached_property
-    def stepping(self) -> Kernel:
-        """Kernel (state, action) -> state after, observation, reward and margin."""
-        b = ProgramBuilder(f"step.{self.name}")
-        x, a = b.inputs(state=self.size[0], action=self.size[1])
-        for name, value in zip(("after", "observation", "reward", "margin"), b.call(self.program, x, a), strict=True):
-            b.output(name, value)
-        return b.kernel()
 
     # --- as a task of the trainer ---------------------------------------------------------------------------------
 
@@ -116,12 +110,16 @@ class Environment(Trainable):
 
     def see(self, state: Tensor, step: int, episodes: Any, actions: Sequence[Tensor]) -> Tensor:
         last = actions[-1] if actions else state.new_zeros(*state.shape[:-1], self.size[1])
-        return self.telling(state=state, action=last, after=state).observation
+        return self.telling(state=state, action=last, after=state, time=self._time(state, step)).observation
+
+    def _time(self, like: Tensor, step: int) -> Tensor:
+        return like.new_full((1,), step / self.length)
 
     def rewards(self, trajectory: Trajectory) -> tuple[Tensor, Tensor]:
         """Return the reward of every step (T, B), zero after the end of an episode, and the steps that each lasted (B,)."""
         states = trajectory.states
-        told = self.telling(state=states[:-1], action=trajectory.actions, after=states[1:])
+        time = torch.arange(1, len(states), dtype=states.dtype)[:, None, None] / self.length
+        told = self.telling(state=states[:-1], action=trajectory.actions, after=states[1:], time=time)
         reward, margin = told.reward[..., 0], told.margin[..., 0].detach()
         fell = ((margin < 0) | ~states[1:].isfinite().all(-1)).long()
         counts = fell.cumsum(0) == fell  # the step in which it falls counts
@@ -131,8 +129,9 @@ class Environment(Trainable):
         return {"reward": -self.rewards(trajectory)[0].mean(0)}
 
     def reward(self, trajectory: Trajectory) -> Tensor:
-        states = trajectory.states
-        return self.telling(state=states[-2], action=trajectory.actions[-1], after=states[-1]).reward[..., 0]
+        states, actions = trajectory.states, trajectory.actions
+        time = self._time(states, len(actions))
+        return self.telling(state=states[-2], action=actions[-1], after=states[-1], time=time).reward[..., 0]
 
     def judge(self, trajectory: Trajectory) -> Verdict:
         reward, steps = self.rewards(trajectory)
