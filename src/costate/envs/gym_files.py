@@ -24,8 +24,7 @@ def gym_file(name: str) -> Path:
 def gym_robot(name: str, defaults: Mapping[str, Mapping[str, float]], gear: float) -> Robot:
     """Return the robot of a file of gymnasium.
 
-    defaults: kind of element ("geom", "joint") -> attributes that elements of that kind have unless they say their own; gear: of all
-    motors.
+    defaults: kind of element ("geom", "joint") -> attributes of those elements that do not say their own; gear: of all motors.
     """
     path = gym_file(name)
     root = etree.parse(path, etree.XMLParser(resolve_entities=False, no_network=True)).getroot()

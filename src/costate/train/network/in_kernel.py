@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from costate.kernel import ProgramBuilder
 from costate.kernel.ir.program import Var
 from costate.train.network.formula import ACTIVATIONS, Formula
-from costate.train.network.network import chain
+from costate.train.network.network import chain, layer_of
 
 SYMBOLIC = {
     "add": lambda a, b: a + b,
@@ -54,12 +54,8 @@ class Stage:
         if isinstance(self.module, nn.LayerNorm):
             epsilon = self.module.eps
             return b.trace(lambda v, w, c: _normalised(v, epsilon) * w + c, x, *weights)
-        for row in ACTIVATIONS.values():
-            if type(self.module) is row.module:
-                number = float(getattr(self.module, row.number)) if row.number else 0.0
-                formula = row.formula
-                return b.trace(lambda v: _value(formula, v, number), x)
-        raise ValueError(f"layer {self.module} cannot run in a kernel; use Linear, LayerNorm, {', '.join(ACTIVATIONS)}")
+        layer = layer_of(self.module, self.name)
+        return b.trace(lambda v: _value(ACTIVATIONS[layer.kind].formula, v, layer.number), x)
 
 
 def stages_of(policy: nn.Module, prefix: str = "layer") -> list[Stage]:

@@ -97,7 +97,7 @@ class Network:
     def of(cls, module: nn.Module, inputs: Names, outputs: Names, offset: Any, scale: Any, about: str = "") -> Network:
         """Return the network of a chain of layers: an `nn.Sequential`, or a module whose `layers()` gives one."""
         names = {id(m): name for name, m in module.named_modules()}
-        layers = tuple(_layer(m, names.get(id(m), str(k))) for k, m in enumerate(chain(module)))
+        layers = tuple(layer_of(m, names.get(id(m), str(k))) for k, m in enumerate(chain(module)))
         return cls(layers, inputs, outputs, _array(offset), _array(scale), about=about)
 
     def measured(self, inputs: Names, scaling: Scaling, about: str) -> Network:
@@ -188,7 +188,8 @@ def chain(module: nn.Module) -> Iterator[nn.Module]:
             yield each
 
 
-def _layer(module: nn.Module, name: str) -> Layer:
+def layer_of(module: nn.Module, name: str) -> Layer:
+    """Return a layer of torch as a value."""
     if isinstance(module, nn.Linear):
         bias = torch.zeros(module.out_features) if module.bias is None else module.bias
         return Layer("linear", name, _single(module.weight), _single(bias))

@@ -114,8 +114,8 @@ class ClosedLoop:
             count = len(stage.weights)
             mean, weights = stage.add(b, mean, weights[:count]), weights[count:]
         action = b.trace(lambda u, o: ca.tanh(u + o), mean, offset)
-        after, *told = b.call(e.program, x, action, then)
-        (after,) = b.custom(lambda x, clip: x, after, clip, adjoint=_shortened(nx))
+        (after,) = b.custom(lambda x, clip: x, *b.call(e.motion, x, action), clip, adjoint=_shortened(nx))
+        told = b.trace(e.told, x, action, after, then)
         told = b.trace(self._ended, after, action, fresh, age, b.finite(after), *told)
         return b.program(told[0], seen, *told[1:])
 

@@ -77,22 +77,22 @@ class Environment(Trainable):
         return nx, m, self.observation_of(SX.sym("x", nx), SX.sym("a", m), SX.sym("t")).numel()
 
     @cached_property
-    def program(self) -> Program:
-        """Program (x, action, time after) -> (x after, observation, reward, margin) of a step."""
+    def motion(self) -> Program:
+        """Program (x, action) -> x after a step."""
         b = ProgramBuilder("environment.step")
-        x, a, time = b.inputs(*self.size[:2], 1)
-        (after,) = b.call(step_program(self.world.setup), x, b.trace(self.control_of, a))
-        return b.program(after, *b.trace(self._told, x, a, after, time))
+        x, a = b.inputs(*self.size[:2])
+        return b.program(*b.call(step_program(self.world.setup), x, b.trace(self.control_of, a)))
 
-    def _told(self, x: SX, a: SX, after: SX, time: SX) -> tuple[SX, SX, SX]:
-        return self.observation_of(after, a, time), self.reward_of(x, a, after, time), self.margin_of(after)
+    def told(self, x: SX, action: SX, after: SX, time: SX) -> tuple[SX, SX, SX]:
+        """Return observation, reward and margin after a step."""
+        return self.observation_of(after, action, time), self.reward_of(x, action, after, time), self.margin_of(after)
 
     @cached_property
     def telling(self) -> Kernel:
         """Kernel (state, action, after, time) -> observation, reward and margin of the state after."""
         nx, m, _ = self.size
         symbols = {"state": SX.sym("x", nx), "action": SX.sym("a", m), "after": SX.sym("y", nx), "time": SX.sym("t")}
-        told = self._told(*symbols.values())
+        told = self.told(*symbols.values())
         names = ("observation", "reward", "margin")
         return Kernel(f"told.{self.name}", symbols, {k: ca.densify(v) for k, v in zip(names, told, strict=True)})
 

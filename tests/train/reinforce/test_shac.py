@@ -1,0 +1,116 @@
+"""SHAC: its sums against loops that spell them out, checkpoints to the same bits, and that it learns."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from tests.train.reinforce.swing import Swing
+
+from costate.train.evaluate import evaluate_policy
+from costate.train.reinforce.closed_loop import Window
+from costate.train.reinforce.shac import Shac, ShacOptions
+from costate.train.run import Run
+from costate.train.trainer import train
+
+
+@pytest.fixture
+def shac(tmp_path):
+    return Shac(Run.create(tmp_path / "run", Swing))
+
+
+def window(shac: Shac) -> tuple[Window, torch.Tensor]:
+    """Return a random window with ends of both kinds, and values of what comes after each step."""
+    g = torch.Generator().manual_seed(0)
+    B, H = shac.options.batch, shac.options.horizon
+    reward, values = torch.randn(2, B, H, generator=g)
+    fell, over = torch.rand(2, B, H, generator=g) < 0.25
+    over &= ~fell
+    nothing = torch.zeros(B, H, 9)
+    return Window(nothing, nothing, reward, fell, over, torch.zeros(B, 7)), torch.where(fell, 0.0, values)
+
+
+def test_loss_is_minus_the_discounted_rewards_and_the_value_of_the_ends(shac):
+    w, values = window(shac)
+    o, total = shac.options, 0.0
+    for b in range(o.batch):
+        factor = 1.0
+        for t in range(o.horizon):
+            total += factor * float(w.reward[b, t])
+            if w.ended[b, t] or t == o.horizon - 1:
+                total += factor * o.discount * float(values[b, t])
+                factor = 1.0
+            else:
+                factor *= o.discount
+    assert float(shac._loss(w, values)) == pytest.approx(-total / (o.batch * o.horizon), rel=1e-5)
+
+
+def test_returns_are_the_weighted_mean_of_all_lengths(shac):
+    """TD(lambda) by its definition: the n-step returns, weighted by (1 - lambda) lambda^(n - 1), the last one with the rest."""
+    w, values = window(shac)
+    o = shac.options
+    found = shac._returns(w, values)
+    for b in range(o.batch):
+        for t in range(o.horizon):
+            total, earned, weight = 0.0, 0.0, 1.0
+            for n in range(t, o.horizon):
+                earned += o.discount ** (n - t) * float(w.reward[b, n])
+                longer = earned + o.discount ** (n - t + 1) * float(values[b, n])
+                last = bool(w.ended[b, n]) or n == o.horizon - 1
+                total += weight * (1.0 if last else 1 - o.trace) * longer
+                weight *= o.trace
+                if last:
+                    break
+            assert float(found[b, t]) == pytest.approx(total, rel=1e-4, abs=1e-5)
+
+
+def test_a_training_that_stops_goes_on_to_the_same_bits(tmp_path):
+    class StopError(Exception):
+        pass
+
+    def stop(row):
+        if row["iteration"] == 4:
+            raise StopError
+
+    whole, parts = (Run.create(tmp_path / name, Swing) for name in ("whole", "parts"))
+    train(whole)
+    with pytest.raises(StopError):
+        train(parts, stop)
+    train(Run.open(tmp_path / "parts", task=Swing))
+    a, b = whole.checkpoint(), parts.checkpoint()
+    assert a.iteration == b.iteration == 6 and a.control_steps == 6 * 8 * 5
+    for x, y in ((a.policy, b.policy), (a.more, b.more)):
+        assert x.keys() == y.keys() and all(torch.equal(x[k], y[k]) for k in x)
+
+
+def test_it_learns(tmp_path):
+    """New episodes earn more after the training than before, by far more than chance does."""
+    options = replace(Swing.training, iterations=60, batch=32, interval=20, critic_passes=4, learning_rate=1e-2)
+    run = Run.create(tmp_path / "run", Swing, options)
+    earned = []
+    for _ in ("before", "after"):
+        earned.append(evaluate_policy(run.task, run.policy, 300).verdict.columns["return"])
+        train(run)
+    before, after = earned
+    error = float((before.var() / len(before) + after.var() / len(after)).sqrt())
+    assert float(after.mean() - before.mean()) > 8 * error
+    assert run.metrics()[-1]["dropped"] == 0
+
+
+@pytest.mark.parametrize("change", [{"discount": 1.5}, {"horizon": 0}, {"state_clip": 0.0}])
+def test_options_that_mean_nothing_are_refused(change):
+    with pytest.raises(ValueError, match=next(iter(change))):
+        ShacOptions(**change)
+
+
+def test_actor_as_a_network_of_numpy(tmp_path):
+    """Its layers, with the normalisation in the first one, act as it does."""
+    run = Run.create(tmp_path / "run", Swing)
+    policy = run.policy
+    g = torch.Generator().manual_seed(0)
+    policy.learn_scale(3 + 2 * torch.randn(100, 9, generator=g))
+    seen = torch.randn(20, 9, generator=g)
+    network = run.task.network(policy)
+    expected = 6 * policy(seen).detach().double()
+    torch.testing.assert_close(torch.as_tensor(network(seen.double().numpy())), expected, rtol=0, atol=1e-5)
