@@ -5,122 +5,141 @@ from __future__ import annotations
 import pytest
 import torch
 from tests.train.reinforce.swing import Swing
-from torch import nn
+from torch import Tensor, nn
 
-from costate.train.reinforce.actor import Actor
+from costate.train.reinforce.actor import perceptron
 from costate.train.reinforce.closed_loop import ClosedLoop, Window
 
-B, H = 11, 9
+B = 11
+NOT_TIGHT = 1e30
+"""Length that no gradient has."""
 
 
 @pytest.fixture(scope="module")
-def swing():
-    env = Swing()
-    actor = Actor(*env.size[:0:-1], (12, 8), torch.Generator().manual_seed(0)).double()
-    return env, actor, ClosedLoop(env, actor.net, H)
+def env():
+    return Swing()
 
 
-def inputs(env, seed=1):
-    g = torch.Generator().manual_seed(seed)
-    carry = torch.cat(
-        [env.start(B, g).double(), torch.rand(B, 2, generator=g, dtype=torch.float64), torch.arange(B)[:, None] % 7], 1
-    )
-    offset = torch.randn(B, H, 2, generator=g, dtype=torch.float64)
-    fresh = env.start(B * H, g).double().reshape(B, H, 4)
-    middle, scale = (
-        0.1 * torch.randn(9, generator=g, dtype=torch.float64),
-        1 + torch.rand(9, generator=g, dtype=torch.float64),
-    )
-    return carry, offset, fresh, middle, scale
+@pytest.fixture(scope="module", params=[2, 4], ids=["means", "means and deviations"])
+def loop(request, env):
+    net = perceptron(env.size[2], (12, 8), request.param, torch.Generator().manual_seed(0)).double()
+    return net, ClosedLoop(env, net)
 
 
-def plain(env, actor, carry, offset, fresh, middle, scale, clip=float("inf")) -> Window:
-    """The same window, step by step."""
+def inputs(env, horizon=9):
+    g = torch.Generator().manual_seed(1)
+
+    def normal(*shape: int) -> Tensor:
+        return torch.randn(*shape, generator=g, dtype=torch.float64)
+
+    carry = torch.cat([env.start(B, g).double(), torch.tanh(normal(B, 2)), torch.arange(B)[:, None] % 7], 1)
+    fresh = env.start(B * horizon, g).double().reshape(B, horizon, 4)
+    return carry, normal(B, horizon, 2), fresh, (0.1 * normal(9), 1 + normal(9).square())
+
+
+def plain(env, net, given, clip, push, lengths) -> Window:
+    """The same window, step by step; lengths: list that takes those of the gradients of the states, last step first."""
+    carry, noise, fresh, scaling = given
     x, last, age = carry.split([4, 2, 1], -1)
-    told: dict[str, list[torch.Tensor]] = {k: [] for k in ("seen", "after", "reward", "fell", "over")}
-    for t in range(H):
+    told: dict[str, list[Tensor]] = {k: [] for k in ("seen", "heads", "after", "reward", "fell", "over")}
+
+    def shorten(gradient: Tensor) -> Tensor:
+        lengths.append(gradient.norm(dim=-1))
+        return gradient * (clip / lengths[-1]).clamp(max=1)[:, None]
+
+    for t in range(noise.shape[1]):
         seen = env.telling(state=x, action=last, after=x, time=age / env.length).observation
-        action = torch.tanh(actor.net((seen - middle) * scale) + offset[:, t])
+        head = net((seen - scaling[0]) * scaling[1]) + push[:, t]
+        action = torch.tanh(head[:, :2] + (head[:, 2:].exp() if head.shape[1] == 4 else 1) * noise[:, t])
         y = env.world.step(x, 6.0 * action)
-        if y.requires_grad:
-            y.register_hook(lambda g: g * (clip / g.norm(dim=-1, keepdim=True).clamp(min=1e-30)).clamp(max=1))
+        y.register_hook(shorten)
         out = env.telling(state=x, action=action, after=y, time=(age + 1) / env.length)
         fell = out.margin < 0
         over = (age + 1 >= env.length) & ~fell
         ends = fell | over
-        for name, value in zip(told, (seen, out.observation, out.reward[:, 0], fell[:, 0], over[:, 0]), strict=True):
-            told[name].append(value)
+        found = (seen, head, out.observation, out.reward[:, 0], fell[:, 0], over[:, 0])
+        for values, value in zip(told.values(), found, strict=True):
+            values.append(value)
         x, last = torch.where(ends, fresh[:, t], y), torch.where(ends, 0.0, action)
         age = torch.where(ends, 0.0, age + 1)
     return Window(*(torch.stack(v, 1) for v in told.values()), torch.cat([x, last, age], 1))
 
 
-def loss_of(window: Window) -> torch.Tensor:
-    weights = torch.linspace(1, 2, H, dtype=torch.float64)
-    return (window.reward * weights).sum() + (window.after.square().sum(-1) * weights.flip(0)).sum()
+def loss_of(w: Window) -> Tensor:
+    weights = torch.linspace(1, 2, w.reward.shape[1], dtype=w.reward.dtype)
+    seen = w.after.square().sum(-1) + torch.sin(w.heads).sum(-1)
+    return (w.reward * weights).sum() + (seen * weights.flip(0)).sum()
 
 
-def test_window_is_that_of_a_plain_loop(swing):
-    env, actor, loop = swing
-    given = inputs(env)
-    found, expected = loop(*given, clip=1e9), plain(env, actor, *given)
-    assert expected.fell.any() and expected.over.any() and not expected.ended.all()
-    for name in ("seen", "after", "reward", "fell", "over", "carry"):
+def zeros(noise: Tensor, size: int) -> Tensor:
+    return noise.new_zeros(*noise.shape[:2], size).requires_grad_()
+
+
+@pytest.mark.parametrize("horizon", [1, 9])
+def test_window_is_that_of_a_plain_loop(env, loop, horizon):
+    net, closed = loop
+    given = inputs(env, horizon)
+    found = closed(*given)
+    expected = plain(env, net, given, NOT_TIGHT, zeros(given[1], closed.heads), [])
+    assert horizon == 1 or (expected.fell.any() and expected.over.any() and not expected.ended.all())
+    for name in ("seen", "heads", "after", "reward", "fell", "over", "carry"):
         torch.testing.assert_close(getattr(found, name), getattr(expected, name).detach(), rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("clip", [1e9, 0.5])
-def test_gradient_is_that_of_a_plain_loop(swing, clip):
-    """With the gradients of states shortened robot by robot, and without."""
-    env, actor, loop = swing
-    carry, offset, *others = inputs(env)
-    here, there = (offset.clone().requires_grad_() for _ in range(2))
-    loss_of(loop(carry, here, *others, clip=clip)).backward()
-    loss_of(plain(env, actor, carry, there, *others, clip=clip)).backward()
-    torch.testing.assert_close(here.grad, there.grad, rtol=1e-9, atol=1e-10)
+@pytest.mark.parametrize("clip", [NOT_TIGHT, 2.0])
+def test_gradients_are_those_of_a_plain_loop(env, loop, clip):
+    """With respect to the heads, and the lengths of those of the states; shortened robot by robot, or not."""
+    net, closed = loop
+    given = inputs(env)
+    here, there, probe = (zeros(given[1], n) for n in (closed.heads, closed.heads, 1))
+    lengths: list[Tensor] = []
+    loss_of(closed(*given, clip, here, probe)).backward()
+    loss_of(plain(env, net, given, clip, there, lengths)).backward()
+    torch.testing.assert_close(here.grad, there.grad, rtol=1e-9, atol=1e-9)
+    torch.testing.assert_close(probe.grad[..., 0], torch.stack(lengths[::-1], 1), rtol=1e-9, atol=1e-9)
+    assert float(probe.grad.max()) > 2 * 2.0
 
 
-def test_gradient_of_the_weights_follows_from_that_of_the_offsets(swing):
-    """One pass over all observations gives the gradient that back-propagation through the loop gives."""
-    env, actor, loop = swing
-    carry, offset, fresh, middle, scale = inputs(env)
-    here = offset.clone().requires_grad_()
-    window = loop(carry, here, fresh, middle, scale, clip=1e9)
+def test_gradient_of_the_weights_follows_from_that_of_the_heads(env, loop):
+    """One pass over all observations gives what back-propagation through the loop gives."""
+    net, closed = loop
+    given = inputs(env)
+    here, there = (zeros(given[1], closed.heads) for _ in range(2))
+    window = closed(*given, push=here)
     loss_of(window).backward()
-    actor.zero_grad()
-    actor.net((window.seen - middle) * scale).backward(here.grad)
-    short = [p.grad.clone() for p in actor.net.parameters()]
-    actor.zero_grad()
-    loss_of(plain(env, actor, carry, offset, fresh, middle, scale)).backward()
-    for a, p in zip(short, actor.net.parameters(), strict=True):
-        torch.testing.assert_close(a, p.grad, rtol=1e-8, atol=1e-10)
+    net.zero_grad()
+    net((window.seen - given[3][0]) * given[3][1]).backward(here.grad)
+    short = [p.grad.clone() for p in net.parameters()]
+    net.zero_grad()
+    loss_of(plain(env, net, given, NOT_TIGHT, there, [])).backward()
+    for a, p in zip(short, net.parameters(), strict=True):
+        torch.testing.assert_close(a, p.grad, rtol=1e-8, atol=1e-8)
 
 
-def test_a_robot_that_explodes_begins_anew_and_spoils_no_other(swing):
-    env, _, loop = swing
-    carry, offset, *others = inputs(env)
-    whole, broken = offset.clone().requires_grad_(), offset.clone().requires_grad_()
-    good = loop(carry, whole, *others, clip=1e9)
+def test_a_robot_that_explodes_begins_anew_and_spoils_no_other(env, loop):
+    _, closed = loop
+    carry, *others = inputs(env)
+    whole, broken = (zeros(others[0], closed.heads) for _ in range(2))
+    good = closed(carry, *others, push=whole)
     loss_of(good).backward()
     carry = carry.clone()
     carry[3, 2] = float("inf")
-    bad = loop(carry, broken, *others, clip=1e9)
+    bad = closed(carry, *others, push=broken)
     loss_of(bad).backward()
     assert bad.fell[3, 0] and bad.reward.isfinite().all() and bad.carry.isfinite().all()
     rest = [k for k in range(B) if k != 3]
     assert torch.equal(bad.reward[rest], good.reward[rest]) and torch.equal(broken.grad[rest], whole.grad[rest])
 
 
-def test_single_precision(swing):
-    env, actor, _ = swing
-    given = inputs(env)
-    loop = ClosedLoop(env, actor.net, H)
-    found = loop(*(x.float() for x in given), clip=1e9)
+def test_single_precision(env, loop):
+    _, closed = loop
+    carry, noise, fresh, scaling = inputs(env)
+    found = closed(carry.float(), noise.float(), fresh.float(), (scaling[0].float(), scaling[1].float()))
     assert found.reward.dtype == torch.float32
-    torch.testing.assert_close(found.reward.double(), loop(*given, clip=1e9).reward, rtol=0, atol=1e-4)
+    expected = closed(carry, noise, fresh, scaling).reward
+    torch.testing.assert_close(found.reward.double(), expected, rtol=0, atol=1e-4)
 
 
-def test_a_layer_that_no_kernel_has_is_named(swing):
-    env, *_ = swing
-    with pytest.raises(ValueError, match="MultiheadAttention"):
-        _ = ClosedLoop(env, nn.Sequential(nn.MultiheadAttention(4, 2)), 2).kernel
+def test_a_layer_that_no_kernel_has_is_named(env):
+    with pytest.raises(ValueError, match="Bilinear"):
+        _ = ClosedLoop(env, nn.Sequential(nn.Linear(9, 4), nn.Bilinear(2, 2, 2))).kernel

@@ -28,7 +28,7 @@ def window(shac: Shac) -> tuple[Window, torch.Tensor]:
     fell, over = torch.rand(2, B, H, generator=g) < 0.25
     over &= ~fell
     nothing = torch.zeros(B, H, 9)
-    return Window(nothing, nothing, reward, fell, over, torch.zeros(B, 7)), torch.where(fell, 0.0, values)
+    return Window(nothing, nothing, nothing, reward, fell, over, torch.zeros(B, 7)), torch.where(fell, 0.0, values)
 
 
 def test_loss_is_minus_the_discounted_rewards_and_the_value_of_the_ends(shac):

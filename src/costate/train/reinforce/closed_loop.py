@@ -1,19 +1,22 @@
 """Windows: some steps of many robots with the policy inside; actor, world, observation and reward in one kernel.
 
-In every step of a window the actor sees an observation and acts with
+In every step of a window the actor sees an observation, its network gives a head, and
 
-    action = tanh(mean(observation) + offset),     offset = standard deviation * noise,
+    action = tanh(mean + standard deviation * noise).
 
-the world moves, and a robot whose episode has ended begins a fresh one. The gradient with respect to the offset of a step is that
-with respect to the actor's mean, through everything that follows: with it one backward pass of torch over all observations
-together gives the gradient of the weights (shac.py).
+The head is the mean alone, where the noise comes scaled, or mean and logarithm of the standard deviation. The world moves, and a
+robot whose episode has ended begins a fresh one.
 
-The gradient of a state longer than `clip` is shortened, robot by robot and step by step, and one that is not finite is dropped: a
-robot that tumbles does not decide for all.
+`push` is added to the heads. It is zero; the gradient with respect to it is that with respect to the heads, through everything
+that follows. With it, one backward pass of torch over all observations together gives the gradient of the weights (shac.py).
+
+The gradient with respect to a state longer than `clip` is shortened, robot by robot and step by step, and one that is not finite is
+dropped: a robot that tumbles does not decide for all. `probe` is zero, too: its gradient is the length of that of the state.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import casadi as ca
@@ -23,7 +26,7 @@ from torch import Tensor, nn
 
 from costate.core.fork import cached_property
 from costate.kernel import Kernel, ProgramBuilder
-from costate.kernel.ir.program import Program
+from costate.kernel.ir.program import DYNAMIC, Program
 from costate.train.network.in_kernel import stages_of
 from costate.train.reinforce.environment import Environment
 
@@ -34,6 +37,8 @@ class Window:
 
     seen: Tensor
     """Observations that the actor acted on, (B, H, n)."""
+    heads: Tensor
+    """Heads of the actor's network, (B, H, k)."""
     after: Tensor
     """Observations after each step, before a fresh episode begins, (B, H, n)."""
     reward: Tensor
@@ -52,72 +57,89 @@ class Window:
 
 
 class ClosedLoop:
-    """Windows of an environment under an actor: a chain of layers from normalised observations to means of actions."""
+    """Windows of an environment under an actor: a chain of layers from normalised observations to heads."""
 
-    def __init__(self, environment: Environment, actor: nn.Module, horizon: int):
-        self.environment, self.horizon = environment, horizon
-        self.stages = stages_of(actor)
+    def __init__(self, environment: Environment, actor: nn.Module):
+        self.environment, self.stages = environment, stages_of(actor)
 
     def begin(self, batch: int, generator: torch.Generator) -> Tensor:
         """Return robots at the beginning of their episodes, (batch, nx + m + 1)."""
         state = self.environment.start(batch, generator)
         return torch.cat([state, state.new_zeros(batch, self.environment.size[1] + 1)], 1)
 
+    @cached_property
+    def heads(self) -> int:
+        """Number of heads."""
+        return [w for stage in self.stages for w in stage.weights.values()][-1].numel()
+
     def __call__(
-        self, carry: Tensor, offset: Tensor, fresh: Tensor, middle: Tensor, scale: Tensor, clip: float
+        self,
+        carry: Tensor,
+        noise: Tensor,
+        fresh: Tensor,
+        scaling: tuple[Tensor, Tensor],
+        clip: float = 1e30,
+        push: Tensor | None = None,
+        probe: Tensor | None = None,
     ) -> Window:
-        """Run a window. Differentiable in the offsets.
+        """Run a window, as long as there is noise. Differentiable in push and probe.
 
         Args:
             carry: State, last action and age of every robot, (B, nx + m + 1).
-            offset: Noise that is added to the mean of each action, (B, H, m).
+            noise: Noise of the actions, (B, H, m).
             fresh: States that episodes begin with where others end, (B, H, nx).
-            middle: Middle of the observations, (n,).
-            scale: Factor of what an observation differs from the middle, (n,).
+            scaling: Middle of the observations, and factor of what one differs from it, (n,) each.
             clip: Longest gradient of a robot's state.
+            push: Zeros, (B, H, k), for the gradient with respect to the heads.
+            probe: Zeros, (B, H, 1), for the lengths of the gradients of the states.
         """
         weights = {name: t.to(carry.dtype) for stage in self.stages for name, t in stage.weights.items()}
-        told = {"middle": middle, "scale": scale, "clip": carry.new_tensor([clip])}
-        out = self.kernel(carry=carry, offset=offset, fresh=fresh, **told, **weights)
+        told = {"middle": scaling[0], "scale": scaling[1], "clip": carry.new_tensor([clip])}
+        told["push"] = noise.new_zeros(*noise.shape[:-1], self.heads) if push is None else push
+        told["probe"] = noise.new_zeros(*noise.shape[:-1], 1) if probe is None else probe
+        out = self.kernel.sized(noise.shape[1])(carry=carry, noise=noise, fresh=fresh, **told, **weights)
         reward, fell, over = out.told.unbind(-1)
         final = out.states[:, -1].detach()
-        return Window(out.seen.detach(), out.after, reward, fell.detach() > 0, over.detach() > 0, final)
+        return Window(out.seen.detach(), out.heads, out.after, reward, fell.detach() > 0, over.detach() > 0, final)
 
     @cached_property
     def kernel(self) -> Kernel:
-        """Kernel of a window."""
-        (nx, m, n), h = self.environment.size, self.horizon
+        """Kernel of a window of any length."""
+        nx, m, n = self.environment.size
         b = ProgramBuilder(f"window.{self.environment.name}")
         carry = b.input("carry", nx + m + 1)
-        offset, fresh = b.input("offset", (h, m)), b.input("fresh", (h, nx))
+        sizes = {"noise": m, "fresh": nx, "push": self.heads, "probe": 1}
+        sequences = [b.input(name, (DYNAMIC, size)) for name, size in sizes.items()]
         shared = [b.input("middle", n), b.input("scale", n), b.input("clip", 1)]
         for stage in self.stages:
             shared += [b.input(name, tuple(t.shape)) for name, t in stage.weights.items()]
-        body = self._step([s.size for s in shared])
-        _, (seen, after, told), (states,) = b.scan(body, h, carry, [offset, fresh], shared, keep=True)
-        for name, value, size in (("seen", seen, n), ("after", after, n), ("told", told, 3)):
-            b.output(name, value, (h, size))
-        b.output("states", states, (h + 1, nx + m + 1))
+        body = self._step([nx + m + 1, *sizes.values(), *(s.size for s in shared)])
+        _, found, (states,) = b.scan(body, DYNAMIC, carry, sequences, shared, keep=True)
+        for name, value, size in zip(("seen", "heads", "after", "told"), found, (n, self.heads, n, 3), strict=True):
+            b.output(name, value, (DYNAMIC, size))
+        b.output("states", states, (DYNAMIC + 1, nx + m + 1))
         return b.kernel()
 
-    def _step(self, shared: list[int]) -> Program:
-        """Return (carry, offset, fresh, middle, scale, clip, weights) -> (carry, seen, after, (reward, fell, over))."""
+    def _step(self, sizes: Sequence[int]) -> Program:
+        """Return the program of a step, (carry, sequences, shared) -> (carry, seen, heads, after, (reward, fell, over))."""
         e = self.environment
         nx, m, _ = e.size
         b = ProgramBuilder("window.step")
-        carry, offset, fresh, middle, scale, clip, *weights = b.inputs(nx + m + 1, m, nx, *shared)
+        carry, noise, fresh, push, probe, middle, scale, clip, *weights = b.inputs(*sizes)
         x, last, age = b.slice(carry, 0, nx), b.slice(carry, nx, m), b.slice(carry, nx + m, 1)
         now, then = b.trace(lambda age: (age / e.length, (age + 1) / e.length), age)
         seen = b.trace(e.observation_of, x, last, now)
-        mean = b.trace(lambda o, middle, scale: (o - middle) * scale, seen, middle, scale)
+        head = b.trace(lambda o, middle, scale: (o - middle) * scale, seen, middle, scale)
         for stage in self.stages:
             count = len(stage.weights)
-            mean, weights = stage.add(b, mean, weights[:count]), weights[count:]
-        action = b.trace(lambda u, o: ca.tanh(u + o), mean, offset)
-        (after,) = b.custom(lambda x, clip: x, *b.call(e.motion, x, action), clip, adjoint=_shortened(nx))
+            head, weights = stage.add(b, head, weights[:count]), weights[count:]
+        head = b.add(head, push)
+        action = b.trace(_squashed, head, noise)
+        (moved,) = b.call(e.motion, x, action)
+        (after,) = b.custom(lambda x, clip, probe: x, moved, clip, probe, adjoint=_shortened(nx))
         told = b.trace(e.told, x, action, after, then)
-        told = b.trace(self._ended, after, action, fresh, age, b.finite(after), *told)
-        return b.program(told[0], seen, *told[1:])
+        next_, *told = b.trace(self._ended, after, action, fresh, age, b.finite(after), *told)
+        return b.program(next_, seen, head, *told)
 
     def _ended(self, x: SX, a: SX, fresh: SX, age: SX, finite: SX, seen: SX, reward: SX, margin: SX):
         """Return the next carry, the observation, and (reward, fell, over)."""
@@ -128,12 +150,19 @@ class ClosedLoop:
         return carry, ca.if_else(finite, seen, 0), ca.vertcat(ca.if_else(finite, reward, 0), fell, over)
 
 
+def _squashed(head: SX, noise: SX) -> SX:
+    m = noise.numel()
+    return ca.tanh(head[:m] + (noise if head.numel() == m else ca.exp(head[m:]) * noise))
+
+
 def _shortened(n: int) -> Program:
-    """Return the adjoint of a state that passes: (x, clip, y, gradient) -> (gradient that is not too long, 0)."""
+    """Return the adjoint of a state that passes: (x, clip, probe, y, gradient) -> (gradient, not too long, 0, its length)."""
     b = ProgramBuilder("shortened")
-    _, clip, _, gradient = b.inputs(n, 1, n, n)
+    _, clip, _, _, gradient = b.inputs(n, 1, 1, n, n)
 
-    def short(g: SX, clip: SX, finite: SX) -> SX:
-        return ca.if_else(finite, g * ca.fmin(1, clip / ca.fmax(ca.norm_2(g), 1e-30)), 0)
+    def short(g: SX, clip: SX, finite: SX) -> tuple[SX, SX]:
+        length = ca.norm_2(g)
+        return ca.if_else(finite, g * ca.fmin(1, clip / ca.fmax(length, 1e-30)), 0), length
 
-    return b.program(b.trace(short, gradient, clip, b.finite(gradient)), b.zeros(1))
+    passed, length = b.trace(short, gradient, clip, b.finite(gradient))
+    return b.program(passed, b.zeros(1), length)

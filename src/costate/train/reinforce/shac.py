@@ -83,7 +83,7 @@ class Shac(Training):
 
     def set_up(self, point: Checkpoint) -> None:
         o, task = self.options, self.task
-        self.loop = ClosedLoop(task, self.policy.net, o.horizon)
+        self.loop = ClosedLoop(task, self.policy.net)
         weights = generator("weights", o.seed, 1)
         self.critic, self.target = (perceptron(task.size[2], o.critic, 1, weights) for _ in range(2))
         self.target.load_state_dict(self.critic.state_dict())
@@ -101,23 +101,21 @@ class Shac(Training):
         o, random = self.options, generator("episodes", self.options.seed, plan.number)
         noise = torch.randn(o.batch, o.horizon, self.task.size[1], generator=random)
         fresh = self.task.start(o.batch * o.horizon, random).reshape(o.batch, o.horizon, -1)
-        policy, middle, scale = self.policy, self.policy.mean.clone(), self.policy.scale
-        std = policy.log_std.detach().exp()
-        offset = (noise * std).requires_grad_()
-        window = self.loop(self.carry, offset, fresh, middle, scale, o.state_clip / (o.batch * o.horizon))
-        values = self._values((window.after - middle) * scale, window.fell)
+        policy, scaling = self.policy, (self.policy.mean.clone(), self.policy.scale)
+        noise *= policy.log_std.detach().exp()
+        push = torch.zeros_like(noise, requires_grad=True)
+        window = self.loop(self.carry, noise, fresh, scaling, o.state_clip / (o.batch * o.horizon), push)
+        values = self._values((window.after - scaling[0]) * scaling[1], window.fell)
         loss = self._loss(window, values)
         loss.backward()
-        assert offset.grad is not None
-        push = self._healthy(offset.grad)
-        seen = (window.seen - middle) * scale
-        norm = self._move_actor(seen, push, (push * noise * std).sum((0, 1)), plan.learning_rate)
+        seen = (window.seen - scaling[0]) * scaling[1]
+        norm = self._move_actor(seen, self._healthy(push.grad), noise, plan.learning_rate)
         error = self._fit_critic(seen, self._returns(window, values.detach()), random, plan)
         policy.learn_scale(window.seen.flatten(0, 1))
         self._count(window)
         self.carry = window.carry
         self.control_steps += o.batch * o.horizon
-        terms = {"loss": float(loss.detach()), "critic": error, "noise": float(std.mean())}
+        terms = {"loss": float(loss.detach()), "critic": error, "noise": float(policy.log_std.detach().exp().mean())}
         return Iterated(terms, norm, self._measures)
 
     def _values(self, seen: Tensor, fell: Tensor) -> Tensor:
@@ -136,18 +134,19 @@ class Shac(Training):
         earned = discount * (window.reward + torch.where(ends, o.discount * values, 0.0))
         return -earned.sum() / (o.batch * o.horizon)
 
-    def _healthy(self, push: Tensor) -> Tensor:
-        """Return the gradients with those of robots that are not finite left out; count them."""
+    def _healthy(self, push: Tensor | None) -> Tensor:
+        """Return the gradients with respect to the heads without those that are not finite; count these."""
+        assert push is not None
         good = push.isfinite().all(-1, keepdim=True)
         self.dropped += int((~good).sum())
         return torch.where(good, push, 0.0)
 
-    def _move_actor(self, seen: Tensor, push: Tensor, noise_push: Tensor, rate: float) -> float:
+    def _move_actor(self, seen: Tensor, push: Tensor, noise: Tensor, rate: float) -> float:
         """Do a step of Adam. push: gradient with respect to the means (B, H, m). Return the length of the whole gradient."""
         adam, policy = self.adams[0], self.policy
         adam.zero_grad()
         policy.net(seen).backward(push)
-        policy.log_std.grad = noise_push
+        policy.log_std.grad = (push * noise).sum((0, 1))
         norm = float(nn.utils.clip_grad_norm_(policy.parameters(), self.options.clip))
         adam.param_groups[0]["lr"] = rate
         adam.step()
