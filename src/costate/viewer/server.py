@@ -12,7 +12,7 @@ import numpy as np
 from costate.core.arrays import Array as Floats
 from costate.core.extras import needs
 from costate.draw.camera import framing
-from costate.draw.shading import SUN
+from costate.draw.shadow import SUN
 from costate.viewer.limits import bound
 from costate.viewer.origin import only_from_here
 
