@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from costate.core.eager import eager
 from costate.core.names import did_you_mean
 from costate.kernel import Kernel
 from costate.model import Model, load_model, write_urdf
@@ -24,6 +25,7 @@ from costate.robot.pose import Pose
 from costate.robot.residual import Residuals
 
 
+@eager
 def load_robot(
     source: str | Path,
     floating_base: bool | None = None,
@@ -45,6 +47,7 @@ def load_robot(
     return Robot(model if gravity is None else model.with_gravity(np.asarray(gravity, float)))
 
 
+@eager
 class Robot(nn.Module):
     """A robot whose kinematics and dynamics are functions of tensors.
 

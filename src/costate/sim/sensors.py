@@ -17,6 +17,7 @@ from casadi import SX
 from torch import Tensor
 
 from costate.collision.shapes import FAR
+from costate.core.eager import eager
 from costate.kernel import Kernel, ProgramBuilder
 from costate.model import Model
 from costate.model.merge import WORLD
@@ -62,6 +63,7 @@ class Noise:
 
 
 @dataclass(frozen=True, kw_only=True)
+@eager
 class Sensor:
     """Something that is measured."""
 

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from costate.core.eager import eager
 from costate.core.fork import cached_property
 from costate.kernel import Kernel
 from costate.model import ModelWarning
@@ -47,6 +48,7 @@ Policy = Callable[[Tensor, int], Tensor]
 """A policy maps (state (..., nx), number of the step) -> control (..., nu)."""
 
 
+@eager
 class World:
     """A simulated world.
 
