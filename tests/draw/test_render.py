@@ -120,5 +120,5 @@ def test_mistakes_are_said(name: str, options: dict, message: str, tmp_path: Pat
 
 def test_films_without_ffmpeg_say_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
-    with pytest.raises(ImportError, match=r"costate\[view\].*\.gif"):
+    with pytest.raises(ImportError, match=r"imageio-ffmpeg: .*\[view\].*\.gif"):
         cs.render(cs.load_robot("pendulum1"), torch.zeros(1), tmp_path / "a.mp4", size=SIZE)

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from costate.core.extras import needs
+
 Frames = Iterable[np.ndarray]
 """RGB bytes, each (height, width, 3)."""
 
@@ -45,8 +47,8 @@ def _movie(path: Path, frames: Frames, fps: float) -> None:
             writer.send(np.ascontiguousarray(frame))
     except ImportError as error:
         raise ImportError(
-            f"writing {path.name} needs ffmpeg, which comes with imageio-ffmpeg: pip install 'costate[view]'; "
-            "or ask for a .gif, which needs nothing"
+            needs(f"writing {path.name}", "ffmpeg, which comes with imageio-ffmpeg", "view")
+            + ", or ask for a .gif, which needs nothing"
         ) from error
     finally:
         if writer is not None:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from costate import __version__
+from costate.core.extras import needs
 from costate.train.network import Layer, Network
 from costate.train.network.formula import ACTIVATIONS, Node, in_onnx
 
@@ -49,7 +50,7 @@ def onnx_difference(network: Network, path: str | Path, count: int = SAMPLES) ->
     try:
         import onnxruntime
     except ImportError as error:
-        raise ImportError("checking an ONNX file needs onnxruntime: pip install 'costate[export]'") from error
+        raise ImportError(needs("checking an ONNX file", "onnxruntime", "export")) from error
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
@@ -62,7 +63,7 @@ def _onnx() -> Any:
     try:
         import onnx
     except ImportError as error:
-        raise ImportError("an ONNX file needs onnx: pip install 'costate[export]'") from error
+        raise ImportError(needs("an ONNX file", "onnx", "export")) from error
     return onnx
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from costate.core.arrays import Array
+from costate.core.extras import needs
 from costate.model.base import WORLD, with_floating_base
 from costate.model.document import parse
 from costate.model.errors import Assumptions, ModelError
@@ -97,9 +98,7 @@ def _compile(path: Path) -> Any:
     try:
         import mujoco
     except ImportError:
-        raise ModelError(
-            f"{path}: MJCF files are read with mujoco; install it with: pip install costate[mjcf]"
-        ) from None
+        raise ModelError(needs(f"{path}: reading MJCF", "mujoco", "mjcf")) from None
     try:
         mj = mujoco.MjSpec.from_file(str(path)).compile()  # pyright: ignore[reportAttributeAccessIssue]
     except ValueError as error:
