@@ -351,7 +351,7 @@ def test_a_soft_landing_is_named_and_does_not_last() -> None:
         collide=lambda a, b: "toe" in a or "toe" in b,
     )
     start = world.initial_state()
-    u = start[7:19].expand(40, 12)
+    u = start[7:19].expand(260, 12)
     states = world.rollout(start, u)
     found = cs.diagnose(world, states, u)
     (cause,) = [c for c in found.causes if c.kind == "soft landing"]
