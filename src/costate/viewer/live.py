@@ -59,7 +59,7 @@ class Live:
         on_step: Called after every step.
         """
         self.server, self.world, self.policy, self.on_step = server, world, policy, on_step
-        self.start = world.initial_state() if state is None else state.detach().clone()
+        self.start = world.initial_state(dtype=torch.float64) if state is None else state.detach().clone()
         self.state, self.step_number = self.start.clone(), 0
         self.running, self.frames_sent = True, 0
         self.speed = 1.0

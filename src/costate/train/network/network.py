@@ -209,7 +209,9 @@ def _module(layer: Layer) -> nn.Module:
         return row.module(**({row.number: layer.number} if row.number else {}))
     assert layer.weight is not None and layer.bias is not None
     sizes = layer.weight.shape[::-1]
-    made = nn.Linear(*sizes) if layer.kind == "linear" else nn.LayerNorm(sizes[0], eps=layer.number)
+    kind = torch.float32  # of the weights
+    linear = layer.kind == "linear"
+    made = nn.Linear(*sizes, dtype=kind) if linear else nn.LayerNorm(sizes[0], eps=layer.number, dtype=kind)
     with torch.no_grad():
         for parameter, value in ((made.weight, layer.weight), (made.bias, layer.bias)):
             parameter.copy_(torch.from_numpy(value))
