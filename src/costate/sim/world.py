@@ -5,8 +5,10 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -36,16 +38,19 @@ from costate.sim.contact.detect import Contact
 from costate.sim.contact.model import ContactModel
 from costate.sim.contacts import Contacts
 from costate.sim.divergence import SimulationError, check_states
+from costate.sim.files.keyframes import keyframe_control, keyframe_names, keyframe_state
+from costate.sim.files.parts import Parts, self_collisions
 from costate.sim.forces.drives import Actuators, drives, shares, with_rotors
 from costate.sim.forces.equality import resolve
 from costate.sim.forces.tendons import resolve_tendons
 from costate.sim.inputs import Inputs, Params, Wrenches
 from costate.sim.linearize import linearization_kernel
-from costate.sim.looking import contact_kernel, described, energy_kernel, gap_kernel
+from costate.sim.looking import contact_kernel, described, energy_kernel, gap_kernel, summary
 from costate.sim.rollout import check_checkpoint, rollout_kernel, step_kernel, stretches
 from costate.sim.scene.parts import Body, Static
 from costate.sim.scene.scene import Collide, make_scene
-from costate.sim.setup import Setup, Symbols
+from costate.sim.scene.unused import unused
+from costate.sim.setup import Setup, Symbols, moved_shapes
 
 Policy = Callable[[Tensor, int], Tensor]
 """A policy maps (state (..., nx), number of the step) -> control (..., nu)."""
@@ -110,19 +115,25 @@ class World(Typed):
         model = contact_model(contact)
         files = [r.model.physics for r in named.values() if r.model.physics is not None]
         if dt is None:
-            told = model.default_timestep(files)
-            dt = 0.01 if told is None else substeps * told
+            step = model.default_timestep(files)
+            dt = 0.01 if step is None else substeps * step
         integrator = integrator or model.default_integrator(files) or "semi_implicit"
         check_options(integrator, substeps, dt)
         model.check(integrator)
-        scene = make_scene(named, poses or {}, bodies, scenery, world_gravity(named, gravity), self_collision, collide)
-        for note in model.notes(scene):
+        own = self_collisions(self_collision)
+        scene = make_scene(
+            named, poses or {}, bodies, scenery, world_gravity(named, gravity), own, collide, moved_shapes(parameters)
+        )
+        told = bool(scenery) or collide is not None or not model.acts
+        for note in (*model.notes(scene), *unused(scene, named, not told, actuators is None)):
             warnings.warn(note, ModelWarning, stacklevel=2)
+        chosen = collide is not None
+        self._parts = Parts(bodies, scenery, actuators, poses or {}, own, chosen, constraints, tendons)
         self.dt, self.check = dt, check
         cables = resolve_tendons(scene.model, (*scene.model.tendons, *tendons))
-        own = tuple(drives(scene.model, named, cables, actuators))
-        scene = replace(scene, model=with_rotors(scene.model, own))
-        self.setup = Setup(scene, own, model, integrator, dt / substeps, substeps, tuple(parameters))
+        driven = tuple(drives(scene.model, named, cables, actuators))
+        scene = replace(scene, model=with_rotors(scene.model, driven))
+        self.setup = Setup(scene, driven, model, integrator, dt / substeps, substeps, tuple(parameters))
         ties = resolve(scene.model, (*scene.model.constraints, *constraints), cables)
         limits = shares(scene.model, cables, actuators)
         self.setup = replace(self.setup, constraints=ties, tendons=cables, shares=limits)
@@ -202,19 +213,50 @@ class World(Typed):
         q, v = model.q_index[own[0]], self.nq + model.v_index[own[0]]
         return slice(q, q + nq), slice(v, v + nv)
 
-    def initial_state(self, batch: int | Sequence[int] | None = None, dtype: torch.dtype | None = None) -> Tensor:
+    def initial_state(
+        self,
+        batch: int | Sequence[int] | None = None,
+        dtype: torch.dtype | None = None,
+        keyframe: str | None = None,
+    ) -> Tensor:
         """Return a state with robots at home and bodies at their poses, all at rest and not activated, shape (*batch, nx).
 
-        The coordinates of floating bodies and robots are their poses in the world.
+        The coordinates of floating bodies and robots are their poses in the world. keyframe: one of `keyframes`, which the robots
+        take instead.
         """
         dtype = dtype or self.dtype
         model = self.setup.scene.model
         q = neutral(model) if model.home is None else model.home
-        state = torch.cat([torch.tensor(q, dtype=dtype), torch.zeros(self.nv + self.na, dtype=dtype)])
+        start = np.concatenate([q, np.zeros(self.nv + self.na)])
+        if keyframe is not None:
+            start = keyframe_state(self.setup, self._inputs.robots, keyframe, start)
+        state = torch.tensor(start, dtype=dtype)
         if isinstance(batch, float):
             raise TypeError(f"batch is {batch}; expected a whole number, or several")
         shape = () if batch is None else (batch,) if isinstance(batch, int) else tuple(batch)
         return state.expand(*shape, self.nx).clone()
+
+    @property
+    def keyframes(self) -> list[str]:
+        """Return the names of the states that the robots' files list: initial_state(keyframe=NAME)."""
+        return keyframe_names(self._inputs.robots)
+
+    def keyframe_control(self, keyframe: str, dtype: torch.dtype = torch.float64) -> Tensor:
+        """Return the controls (nu,) that go with a keyframe, for worlds with the files' actuators."""
+        return torch.tensor(keyframe_control(self.setup, self._inputs.robots, keyframe), dtype=dtype)
+
+    def __repr__(self) -> str:
+        return summary(self.setup, self._inputs.robots, self._parts)
+
+    def save(self, path: str | Path) -> None:
+        """Write the world to a file, world.json, or into a folder, without any code: cs.load_world(path) reads it back.
+
+        Robots, bodies, shapes, actuators, contact model, options and the pairs that may touch are kept, mesh files copied next to
+        it. A class of your own cannot be written, nor a learnable parameter: an error says so.
+        """
+        from costate.sim.files.save import save_world
+
+        save_world(self, Path(path))
 
     # --- motion ---------------------------------------------------------------------------------------------------
 
