@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from costate import __version__
+from costate.core.extras import needs
 from costate.export.policy import as_network
 from costate.train.network import Network
 from costate.train.network.formula import operations
@@ -65,7 +66,7 @@ def onnx_difference(policy: Any, path: str | Path, count: int = SAMPLES) -> floa
     try:
         import onnxruntime
     except ImportError as error:
-        raise ImportError("checking an ONNX file needs onnxruntime: pip install 'costate[export]'") from error
+        raise ImportError(needs("checking an ONNX file", "onnxruntime", "export")) from error
     network = as_network(policy)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
@@ -85,7 +86,7 @@ def _onnx() -> Any:
     try:
         import onnx
     except ImportError as error:
-        raise ImportError("an ONNX file needs onnx: pip install 'costate[export]'") from error
+        raise ImportError(needs("an ONNX file", "onnx", "export")) from error
     return onnx
 
 

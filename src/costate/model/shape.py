@@ -79,7 +79,7 @@ class Shape:
         """Return the mesh file, which is needed now. A model loads without it, because dynamics does not use it."""
         if self.mesh is None or not Path(self.mesh).is_file():
             raise ModelError(
-                f"the mesh {self.uri or self.mesh!r} was not found; pass the folders of its packages as package_dirs "
-                "when loading the robot"
+                f"the mesh {self.uri or self.mesh!r} was not found, or is outside of the robot's folders; pass the folders of "
+                "its packages as package_dirs when loading the robot"
             )
         return Path(self.mesh)

@@ -13,12 +13,13 @@ from torch import Tensor
 from costate.core.eager import eager
 from costate.core.fork import cached_property
 from costate.kernel import Kernel
-from costate.model import ModelWarning, Transform
+from costate.model import ModelWarning
 from costate.model.constraint import Constraint
 from costate.model.tendon import Tendon
 from costate.physics.integrate import neutral
 from costate.robot import Robot
 from costate.sim.arguments import (
+    Poses,
     check_actuators,
     check_controls,
     check_options,
@@ -39,7 +40,8 @@ from costate.sim.inputs import Inputs, Params, Wrenches
 from costate.sim.linearize import linearization_kernel
 from costate.sim.looking import contact_kernel, described, energy_kernel, gap_kernel
 from costate.sim.rollout import check_checkpoint, rollout_kernel, step_kernel, stretches
-from costate.sim.scene.scene import Body, Collide, Static, make_scene
+from costate.sim.scene.parts import Body, Static
+from costate.sim.scene.scene import Collide, make_scene
 from costate.sim.setup import Setup, Symbols
 
 Policy = Callable[[Tensor, int], Tensor]
@@ -59,7 +61,7 @@ class World:
     call on.
 
     Args:
-        robots: Robots, or name -> robot. Fixed-base robots stand at `poses`.
+        robots: Robots, or name -> robot. They stand at `poses`, or start there if they float.
         bodies: Free rigid bodies.
         scenery: Static geometry: shapes that do not move.
         actuators: One for all joints, or name of a joint ("robot/joint", or "joint"), tendon, robot or body -> actuator; joints
@@ -70,7 +72,8 @@ class World:
         substeps: Physics steps per control step.
         dt: Control step [s]; None: with Newton the timestep of the robots' MJCF times the substeps, else 0.01.
         gravity: [m/s^2]; None: that of the robots, else (0, 0, -9.81).
-        poses: Robot name -> pose of its root.
+        poses: Robot name -> pose of the frame in which its file places it, in any form of docs/placing.md: (x, y, z), (position,
+            rpy), ... Or a list of poses in the order of the robots.
         self_collision: True, or names of robots whose own links may touch.
         collide: Rule (link, link) -> whether they may touch, or the pairs of names that may, and no others.
         constraints: Weld, Connect, Couple, Distance: equality constraints, in addition to those of the robots' files.
@@ -90,7 +93,7 @@ class World:
         substeps: int = 1,
         dt: float | None = None,
         gravity: Sequence[float] | None = None,
-        poses: Mapping[str, Transform] | None = None,
+        poses: Poses | None = None,
         self_collision: bool | Iterable[str] = False,
         collide: Collide | None = None,
         parameters: Sequence[str] = (),
@@ -197,7 +200,10 @@ class World:
         return slice(q, q + nq), slice(v, v + nv)
 
     def initial_state(self, batch: int | Sequence[int] | None = None, dtype: torch.dtype = torch.float64) -> Tensor:
-        """Return a state with robots at home, bodies at their poses, all at rest and not activated, shape (*batch, nx)."""
+        """Return a state with robots at home and bodies at their poses, all at rest and not activated, shape (*batch, nx).
+
+        The coordinates of floating bodies and robots are their poses in the world.
+        """
         model = self.setup.scene.model
         q = neutral(model) if model.home is None else model.home
         state = torch.cat([torch.tensor(q, dtype=dtype), torch.zeros(self.nv + self.na, dtype=dtype)])

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from costate.core.arrays import Array as Floats
+from costate.core.extras import needs
 from costate.draw.camera import framing
-from costate.draw.shading import SUN
+from costate.draw.shadow import SUN
 from costate.viewer.limits import bound
 from costate.viewer.origin import only_from_here
 
@@ -44,7 +45,7 @@ def start(port: int = PORT, label: str = "costate", dark: bool = False) -> viser
     try:
         import viser
     except ImportError as error:
-        raise ImportError("the viewer needs viser: pip install 'costate[view]'") from error
+        raise ImportError(needs("the viewer", "viser", "view")) from error
     port = free_port(port)
     with redirect_stdout(io.StringIO()), only_from_here(port):  # its own greeting
         server = viser.ViserServer(host=HOST, port=port, label=label, verbose=False)
