@@ -80,8 +80,8 @@ def insertion() -> None:
 
 
 def pile() -> None:
-    """Boxes of example 12 on their way, and at rest."""
-    spec = spec_from_file_location("pile", HERE.parent.parent / "examples" / "12_pile.py")
+    """Boxes of example 11 on their way, and at rest."""
+    spec = spec_from_file_location("pile", HERE.parent.parent / "examples" / "11_pile.py")
     assert spec is not None and spec.loader is not None
     example = module_from_spec(spec)
     spec.loader.exec_module(example)

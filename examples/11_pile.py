@@ -1,6 +1,6 @@
 """Let 64 boxes fall into a pile: 2,080 pairs may touch, but a step solves only those that are near each other.
 
-    python examples/12_pile.py
+    python examples/11_pile.py
 
 With COSTATE_QUICK=1 in the environment there are eight boxes.
 """

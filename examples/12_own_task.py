@@ -1,7 +1,7 @@
 """Your own task in one file: a pendulum with a motor stands up from anywhere near hanging, and stays upright.
 
-    python examples/13_own_task.py [--out FOLDER]        # train it, judge it, write a report
-    costate train examples/13_own_task.py --help         # the same file as a task of the command line
+    python examples/12_own_task.py [--out FOLDER]        # train it, judge it, write a report
+    costate train examples/12_own_task.py --help         # the same file as a task of the command line
 
 A task is a world and four methods: draw random episodes, observe, the terms of the loss, judge. docs/own_task.md explains them.
 """
@@ -72,7 +72,7 @@ class StandUp(Trainable):
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=Path("out") / "13_own_task")
+    parser.add_argument("--out", type=Path, default=Path("out") / "12_own_task")
     out = parser.parse_args().out
     shutil.rmtree(out, ignore_errors=True)
     options = replace(StandUp.training, iterations=60) if QUICK else StandUp.training

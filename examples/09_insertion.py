@@ -1,6 +1,6 @@
 """A UR5 learns to put a bottle into a socket: train a controller through the simulator, judge it, use it, export it.
 
-    python examples/10_insertion.py [--out FOLDER] [--iterations N]
+    python examples/09_insertion.py [--out FOLDER] [--iterations N]
 
 The training is half as long here as that of `costate train insertion`, a few minutes on two cores.
 Then try `costate report FOLDER` and `costate play FOLDER`.
@@ -28,7 +28,7 @@ QUICK = bool(os.environ.get("COSTATE_QUICK"))
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=Path("out") / "10_insertion")
+    parser.add_argument("--out", type=Path, default=Path("out") / "09_insertion")
     parser.add_argument("--iterations", type=int, default=100 if QUICK else 1600)
     arguments = parser.parse_args()
     shutil.rmtree(arguments.out, ignore_errors=True)
