@@ -6,13 +6,11 @@ No external force acts along x, so the total momentum of raft and robots along x
 import os
 import time
 
-import numpy as np
 import torch
 import tyro
 from rich.progress import track
 
 import costate as cs
-from costate.model import Transform
 
 QUICK = bool(os.environ.get("COSTATE_QUICK"))
 ROBOTS, STEPS, ITERATIONS = (2, 40, 3) if QUICK else (10, 100, 15)
@@ -31,7 +29,7 @@ def make_world() -> cs.World:
     return cs.World(
         robots={f"dog{k}": laikago for k in range(ROBOTS)},
         bodies=[raft],
-        poses={f"dog{k}": Transform(np.eye(3), np.array([k % 5 - 2.0, k // 5 - 0.5, 0])) for k in range(ROBOTS)},
+        poses={f"dog{k}": (k % 5 - 2.0, k // 5 - 0.5, 0.0) for k in range(ROBOTS)},
         actuators={f"dog{k}": cs.PositionServo(stiffness=150.0, damping=4.0) for k in range(ROBOTS)},
         contact=cs.PGS(sweeps=30, joint_limits=False),
         collide=lambda a, b: "toe" in a and b == "raft/body",

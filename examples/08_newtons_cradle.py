@@ -18,10 +18,10 @@ SECONDS, DT = (1.2 if QUICK else 6.0), 2e-3
 
 def pendulum(k: int) -> cs.Body:
     """Make a ball on a massless rod that swings about y."""
-    pivot = Transform(np.eye(3), np.array([k * (2 * RADIUS + GAP), 0, LENGTH]))
+    pivot = (k * (2 * RADIUS + GAP), 0, LENGTH)
     ball = cs.shapes.sphere(RADIUS, position=(0, 0, -LENGTH), color=(0.7, 0.7, 0.75, 1.0))
     inertia = 0.4 * RADIUS**2 * np.eye(3)
-    return cs.Body(f"ball{k}", [ball], 1.0, inertia, (0, 0, -LENGTH), "revolute", (0, 1, 0), pivot)
+    return cs.Body(f"ball{k}", [ball], 1.0, inertia, (0, 0, -LENGTH), "revolute", (0, 1, 0), position=pivot)
 
 
 def main(out: str = "out") -> None:

@@ -18,7 +18,9 @@ import torch
 import costate as cs
 from costate.report.run_report import run_report
 from costate.train import Episodes, Run, Trainable, TrainOptions, Verdict, train
+from costate.train.episode import rollout
 from costate.train.evaluate import evaluate
+from costate.train.progress import Screen
 
 QUICK = bool(os.environ.get("COSTATE_QUICK"))
 
@@ -77,10 +79,16 @@ def main() -> None:
     shutil.rmtree(out, ignore_errors=True)
     options = replace(StandUp.training, iterations=60) if QUICK else StandUp.training
     run = Run.create(out, StandUp, options)
-    train(run, lambda row: print(f"{row['iteration']:5d}  loss {row['loss']:6.3f}  error {row['error']:6.3f} rad"))
+    with Screen(run) as screen:  # a table on a terminal, else a line now and then
+        train(run, screen)
     found = evaluate(run, episodes=200 if QUICK else 2000)
     print(f"{found['success']:.1%} of {found['episodes']} new starts end upright, off by {found['error_mean']:.3f} rad")
     print("wrote", run_report(run, episodes=20 if QUICK else 500).save(out / "report.html"))
+    with torch.no_grad():
+        motion = rollout(run.task, run.policy, run.task.draw(4, torch.Generator().manual_seed(0)))
+    cs.render(
+        run.task.world, motion.states, out.with_suffix(".png"), size=(640, 400), trails=run.task.trails, samples=4
+    )
     assert found["success"] > (0.5 if QUICK else 0.95), "it should have learnt to stand up"
 
 

@@ -16,6 +16,6 @@ def log_of_a_motion(path: Path) -> None:
     t = np.arange(0, 10, 0.02)
     rates = np.array([0.7, 0.9, 1.1, 1.3, 1.7, 1.9])
     q, v, a = np.sin(t[:, None] * rates), rates * np.cos(t[:, None] * rates), -(rates**2) * np.sin(t[:, None] * rates)
-    tau = robot.inverse_dynamics(*(torch.as_tensor(x) for x in (q, v, a))).numpy()
+    tau = robot.inverse_dynamics(torch.as_tensor(q), torch.as_tensor(v), torch.as_tensor(a)).numpy()
     names = ["t", *(f"q_{j}" for j in robot.joint_names), *(f"tau_{j}" for j in robot.joint_names)]
     np.savetxt(path, np.column_stack([t, q, tau]), delimiter=",", header=",".join(names), comments="")

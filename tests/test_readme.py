@@ -16,7 +16,7 @@ from tests.motion_log import log_of_a_motion
 ROOT = Path(__file__).parent.parent
 TEXT = (ROOT / "README.md").read_text()
 SMALLER = {
-    "costate gradcheck ur5": "costate gradcheck pendulum",
+    "costate gradcheck ur5": "costate gradcheck two_link",
     "costate solve throw": "costate solve throw --starts 2",
 }
 """Command -> the same with less to do."""
