@@ -39,7 +39,7 @@ class StandUp(Trainable):
     name = "stand_up"
     summary = "a pendulum with a motor stands up"
     unit, tolerance = "rad", 0.1
-    trails = ("pendulum/link1",)
+    trails = ("pendulum/tip",)
     options = StandUpOptions()
     training = TrainOptions(iterations=150, batch=128, learning_rate=1e-2, hidden=32, watch_interval=50)
 
