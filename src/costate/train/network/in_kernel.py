@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import casadi as ca
 import numpy as np
+from casadi import SX
 from torch import Tensor, nn
 
 from costate.kernel import ProgramBuilder
 from costate.kernel.ir.program import Var
-from costate.train.network.formula import ACTIVATIONS, Formula
-from costate.train.network.network import chain, layer_of
 
-SYMBOLIC = {
-    "add": lambda a, b: a + b,
-    "sub": lambda a, b: a - b,
-    "mul": lambda a, b: a * b,
-    "div": lambda a, b: a / b,
-    "neg": lambda a: -a,
-    "max": ca.fmax,
-    "min": ca.fmin,
-    "exp": ca.exp,
-    "log": ca.log,
-    "tanh": ca.tanh,
+
+def _sigmoid(x: SX) -> SX:
+    return 1 / (1 + ca.exp(-x))
+
+
+ACTIVATIONS: dict[type[nn.Module], Callable[[Any, SX], SX]] = {
+    nn.ELU: lambda layer, x: ca.fmax(x, 0) + layer.alpha * (ca.exp(ca.fmin(x, 0)) - 1),
+    nn.ReLU: lambda layer, x: ca.fmax(x, 0),
+    nn.Sigmoid: lambda layer, x: _sigmoid(x),
+    nn.SiLU: lambda layer, x: x * _sigmoid(x),
+    nn.Softplus: lambda layer, x: (ca.fmax(layer.beta * x, 0) + ca.log1p(ca.exp(-ca.fabs(layer.beta * x)))) / layer.beta,
+    nn.Tanh: lambda layer, x: ca.tanh(x),
 }
-"""Operation of a formula -> its function of symbols."""
+"""Layer without weights -> its value, given the layer and the symbols before it."""
 
 
 @dataclass(frozen=True)
@@ -41,26 +41,37 @@ class Stage:
 
     @property
     def weights(self) -> dict[str, Tensor]:
-        """Weights by name, (rows, n) or (n,); detached."""
-        if not isinstance(self.module, (nn.Linear, nn.LayerNorm)):
+        """Weights by name, (rows, n) or (n,), detached."""
+        if not isinstance(self.module, nn.Linear | nn.LayerNorm):
             return {}
-        weight, bias = self.module.weight, self.module.bias
-        return {f"{self.name}.weight": weight.detach(), f"{self.name}.bias": bias.detach()}
+        return {f"{self.name}.{part}": getattr(self.module, part).detach() for part in ("weight", "bias")}
 
     def add(self, b: ProgramBuilder, x: Var, weights: Sequence[Var]) -> Var:
         """Add the layer to a program; return its result."""
-        if isinstance(self.module, nn.Linear):
+        module = self.module
+        if isinstance(module, nn.Linear):
             return _linear(b, x, *weights)
-        if isinstance(self.module, nn.LayerNorm):
-            epsilon = self.module.eps
-            return b.trace(lambda v, w, c: _normalised(v, epsilon) * w + c, x, *weights)
-        layer = layer_of(self.module, self.name)
-        return b.trace(lambda v: _value(ACTIVATIONS[layer.kind].formula, v, layer.number), x)
+        if isinstance(module, nn.LayerNorm):
+            return b.trace(lambda v, w, c: _normalised(v, module.eps) * w + c, x, *weights)
+        return b.trace(lambda v: ACTIVATIONS[type(module)](module, v), x)
 
 
 def stages_of(policy: nn.Module, prefix: str = "layer") -> list[Stage]:
-    """Return the layers of a chain, in order."""
-    return [Stage(module, f"{prefix}{k}") for k, module in enumerate(chain(policy))]
+    """Return the layers of a chain, in order; raise an error for one that cannot run in a kernel."""
+    stages = [Stage(module, f"{prefix}{k}") for k, module in enumerate(_chain(policy))]
+    for stage in stages:
+        if not isinstance(stage.module, (nn.Linear, nn.LayerNorm, *ACTIVATIONS)):
+            known = ", ".join(kind.__name__ for kind in ACTIVATIONS)
+            raise ValueError(f"layer {stage.module} cannot run in a kernel; use Linear, LayerNorm, {known}")
+    return stages
+
+
+def _chain(module: nn.Module) -> Iterator[nn.Module]:
+    if isinstance(module, nn.Sequential):
+        for each in module:
+            yield from _chain(each)
+    elif not isinstance(module, nn.Identity):
+        yield module
 
 
 def _linear(b: ProgramBuilder, x: Var, weight: Var, bias: Var) -> Var:
@@ -71,12 +82,6 @@ def _linear(b: ProgramBuilder, x: Var, weight: Var, bias: Var) -> Var:
     return b.map(lambda w, v, c: ca.dot(w, v) + c, inputs, [None])[0]
 
 
-def _normalised(v: ca.SX, epsilon: float) -> ca.SX:
+def _normalised(v: SX, epsilon: float) -> SX:
     centred = v - ca.sum1(v) / v.numel()
     return centred / ca.sqrt(ca.sumsqr(centred) / v.numel() + epsilon)
-
-
-def _value(part: Formula, x: ca.SX, a: float) -> Any:
-    if isinstance(part, tuple):
-        return SYMBOLIC[part[0]](*(_value(p, x, a) for p in part[1:]))
-    return x if part == "x" else a if part == "a" else part
