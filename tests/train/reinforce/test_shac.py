@@ -24,7 +24,7 @@ def window(shac: Shac) -> tuple[Window, torch.Tensor]:
     """Return a random window with ends of both kinds, and values of what comes after each step."""
     g = torch.Generator().manual_seed(0)
     B, H = shac.options.batch, shac.options.horizon
-    reward, values = torch.randn(2, B, H, generator=g)
+    reward, values = torch.randn(2, B, H, generator=g, dtype=torch.float32)
     fell, over = torch.rand(2, B, H, generator=g) < 0.25
     over &= ~fell
     nothing = torch.zeros(B, H, 9)
@@ -109,8 +109,8 @@ def test_actor_as_a_network_of_numpy(tmp_path):
     run = Run.create(tmp_path / "run", Swing)
     policy = run.policy
     g = torch.Generator().manual_seed(0)
-    policy.learn_scale(3 + 2 * torch.randn(100, 9, generator=g))
-    seen = torch.randn(20, 9, generator=g)
+    policy.learn_scale(3 + 2 * torch.randn(100, 9, generator=g, dtype=torch.float32))
+    seen = torch.randn(20, 9, generator=g, dtype=torch.float32)
     network = run.task.network(policy)
     expected = 6 * policy(seen).detach().double()
     torch.testing.assert_close(torch.as_tensor(network(seen.double().numpy())), expected, rtol=0, atol=1e-5)

@@ -24,7 +24,9 @@ ACTIVATIONS: dict[type[nn.Module], Callable[[Any, SX], SX]] = {
     nn.ReLU: lambda layer, x: ca.fmax(x, 0),
     nn.Sigmoid: lambda layer, x: _sigmoid(x),
     nn.SiLU: lambda layer, x: x * _sigmoid(x),
-    nn.Softplus: lambda layer, x: (ca.fmax(layer.beta * x, 0) + ca.log1p(ca.exp(-ca.fabs(layer.beta * x)))) / layer.beta,
+    nn.Softplus: lambda layer, x: (
+        (ca.fmax(layer.beta * x, 0) + ca.log1p(ca.exp(-ca.fabs(layer.beta * x)))) / layer.beta
+    ),
     nn.Tanh: lambda layer, x: ca.tanh(x),
 }
 """Layer without weights -> its value, given the layer and the symbols before it."""

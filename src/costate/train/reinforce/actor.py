@@ -8,6 +8,8 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
+FLOAT = torch.float32
+"""Number type of training, whatever torch's default."""
 EPSILON = 1e-5
 """Least variance of an observation."""
 
@@ -18,8 +20,8 @@ def perceptron(
     """Return a network with random weights."""
     layers: list[nn.Module] = []
     for n, m in pairwise((inputs, *hidden)):
-        layers += [nn.Linear(n, m), nn.ELU(), nn.LayerNorm(m)]
-    layers.append(nn.Linear(hidden[-1], outputs))
+        layers += [nn.Linear(n, m, dtype=FLOAT), nn.ELU(), nn.LayerNorm(m, dtype=FLOAT)]
+    layers.append(nn.Linear(hidden[-1], outputs, dtype=FLOAT))
     for layer in layers:
         if isinstance(layer, nn.Linear):
             bound = layer.in_features**-0.5
@@ -38,10 +40,10 @@ class Actor(nn.Module):
     def __init__(self, inputs: int, outputs: int, hidden: Sequence[int], generator: torch.Generator | None = None):
         super().__init__()
         self.net = perceptron(inputs, hidden, outputs, generator)
-        self.log_std = nn.Parameter(torch.full((outputs,), -1.0))
-        self.register_buffer("mean", torch.zeros(inputs))
-        self.register_buffer("variance", torch.ones(inputs))
-        self.register_buffer("count", torch.tensor(1e-4))
+        self.log_std = nn.Parameter(torch.full((outputs,), -1.0, dtype=FLOAT))
+        self.register_buffer("mean", torch.zeros(inputs, dtype=FLOAT))
+        self.register_buffer("variance", torch.ones(inputs, dtype=FLOAT))
+        self.register_buffer("count", torch.tensor(1e-4, dtype=FLOAT))
 
     @property
     def scale(self) -> Tensor:

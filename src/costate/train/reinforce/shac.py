@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from costate.train.plan import Iteration, Schedule
-from costate.train.reinforce.actor import perceptron
+from costate.train.reinforce.actor import FLOAT, perceptron
 from costate.train.reinforce.closed_loop import ClosedLoop, Window
 from costate.train.run import Checkpoint
 from costate.train.streams import generator
@@ -88,9 +88,9 @@ class Shac(Training):
         self.critic, self.target = (perceptron(task.size[2], o.critic, 1, weights) for _ in range(2))
         self.target.load_state_dict(self.critic.state_dict())
         self.adams = [torch.optim.Adam(m.parameters(), betas=BETAS, fused=True) for m in (self.policy, self.critic)]
-        self.carry = self.loop.begin(o.batch, generator("episodes", o.seed, -1))
-        self.running = torch.zeros(2, o.batch)  # return and length of the episodes that go on
-        self.recent = torch.zeros(2, 0)  # and of the latest that have ended
+        self.carry = self.loop.begin(o.batch, generator("episodes", o.seed, -1)).to(FLOAT)
+        self.running = torch.zeros(2, o.batch, dtype=FLOAT)  # return and length of the episodes that go on
+        self.recent = torch.zeros(2, 0, dtype=FLOAT)  # and of the latest that have ended
         self.dropped = 0
         if point.more:
             self._restore(point)
@@ -99,8 +99,8 @@ class Shac(Training):
 
     def iterate(self, plan: Iteration) -> Iterated:
         o, random = self.options, generator("episodes", self.options.seed, plan.number)
-        noise = torch.randn(o.batch, o.horizon, self.task.size[1], generator=random)
-        fresh = self.task.start(o.batch * o.horizon, random).reshape(o.batch, o.horizon, -1)
+        noise = torch.randn(o.batch, o.horizon, self.task.size[1], generator=random, dtype=FLOAT)
+        fresh = self.task.start(o.batch * o.horizon, random).to(FLOAT).reshape(o.batch, o.horizon, -1)
         policy, scaling = self.policy, (self.policy.mean.clone(), self.policy.scale)
         noise *= policy.log_std.detach().exp()
         push = torch.zeros_like(noise, requires_grad=True)
@@ -184,7 +184,7 @@ class Shac(Training):
     def _count(self, window: Window) -> None:
         """Add up returns and lengths of episodes, and note those that have ended."""
         for t in range(self.options.horizon):
-            self.running += torch.stack([window.reward[:, t].detach(), torch.ones(len(self.carry))])
+            self.running += torch.stack([window.reward[:, t].detach(), torch.ones(len(self.carry), dtype=FLOAT)])
             if (ended := window.ended[:, t]).any():
                 self.recent = torch.cat([self.recent, self.running[:, ended]], 1)[:, -RECENT:]
                 self.running[:, ended] = 0
