@@ -27,6 +27,7 @@ from costate.model.mjcf.equality import read_constraints
 from costate.model.mjcf.fields import note_fields
 from costate.model.mjcf.flags import follow_flags
 from costate.model.mjcf.geom import read_geoms, softness
+from costate.model.mjcf.inertia import repair_inertias
 from costate.model.mjcf.limits import check_mjcf
 from costate.model.mjcf.option import read_drag, read_physics
 from costate.model.mjcf.tendon import read_tendons
@@ -35,6 +36,7 @@ from costate.model.rotation import about_axis, from_wxyz
 from costate.model.surface import Bounds
 from costate.model.transform import Transform
 from costate.model.tree import note_massless
+from costate.model.urdf.inertia import Faulty, check_answer
 
 # mjtJoint -> our kind. Plain integers: since MuJoCo 3.12 its enums no longer compare equal to the arrays' integers.
 _KINDS = {0: "floating", 1: "spherical", 2: "prismatic", 3: "revolute"}
@@ -58,10 +60,11 @@ _FINITE = (
 )
 
 
-def read_mjcf(path: str | Path, floating_base: bool | None = None) -> Model:
+def read_mjcf(path: str | Path, floating_base: bool | None = None, inertia: Faulty = "refuse") -> Model:
     """Return the robot, or all the bodies, in an MJCF file; link 0 is "world" and has the geoms of the world body.
 
     floating_base: True frees a single body that is fixed to the world, False fixes one that is free, None keeps it.
+    inertia: "repair" takes the nearest inertia that a body can have for those that MuJoCo would refuse.
     Raises ModelError for a faulty file; warns with ModelWarning of what is left out. Needs mujoco (extra "mjcf").
     """
     path = Path(path)
@@ -69,8 +72,9 @@ def read_mjcf(path: str | Path, floating_base: bool | None = None) -> Model:
     if root.tag != "mujoco":
         root.fail("is not MJCF; the root element of an MJCF file is <mujoco>")
     check_mjcf(root, path)
-    mj = _compile(path)
+    check_answer(inertia)
     assumed = Assumptions(str(path))
+    mj = _compile(path, inertia, assumed)
     follow_flags(mj, assumed)
     links, joints = _links_and_joints(mj, assumed)
     _note_left_out(mj, assumed)
@@ -94,15 +98,22 @@ def read_mjcf(path: str | Path, floating_base: bool | None = None) -> Model:
     return with_floating_base(replace(model, home=_home(mj)), floating_base)
 
 
-def _compile(path: Path) -> Any:
+def _compile(path: Path, inertia: Faulty, assumed: Assumptions) -> Any:
     try:
         import mujoco
     except ImportError:
         raise ModelError(needs(f"{path}: reading MJCF", "mujoco", "mjcf")) from None
     try:
-        mj = mujoco.MjSpec.from_file(str(path)).compile()  # pyright: ignore[reportAttributeAccessIssue]
+        spec = mujoco.MjSpec.from_file(str(path))  # pyright: ignore[reportAttributeAccessIssue]
+        if inertia == "repair":
+            repair_inertias(spec, assumed)
+        mj = spec.compile()
     except ValueError as error:
-        raise ModelError(f"{path}: MuJoCo refuses this file: {error}") from None
+        faulty = inertia != "repair" and "inertia" in str(error)
+        hint = (
+            '. It has no way to keep an inertia that no body can have: mend it, or load the file with inertia="repair"'
+        )
+        raise ModelError(f"{path}: MuJoCo refuses this file: {error}{hint if faulty else ''}") from None
     for name in _FINITE:  # MuJoCo only warns
         if not np.isfinite(getattr(mj.opt if name == "gravity" else mj, name)).all():
             raise ModelError(f"{path}: {name} is not finite; look for nan, inf and very large numbers in the file")
