@@ -21,6 +21,7 @@ LIMITS = {
     "mimic_chain": Limit(100, "mimic joints that follow each other in a row"),
     "mesh_mb": Limit(2048, "MB of a mesh file"),
     "mesh_unpacked_mb": Limit(256, "MB that a mesh file unpacks to"),
+    "mesh_parts": Limit(5000, "parts of a mesh file"),
     "mjcf_files": Limit(1000, "files included by an MJCF file"),
     "mjcf_folders": Limit(100, "folders of the meshes and textures of an MJCF file"),
     "mjcf_copies": Limit(20_000, "elements made by <replicate>, <composite> and <flexcomp>"),
