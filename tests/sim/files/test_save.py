@@ -52,7 +52,7 @@ def hilly(folder: Path) -> cs.World:
 
 def arms(folder: Path) -> cs.World:
     """Two robots of one kind with different actuators, one made in memory, at poses."""
-    again = cs.Robot(cs.load_robot("two_link").model.with_gravity((0, 0, -3)))
+    again = cs.Robot(cs.load_robot("two_link").model.with_gravity(np.array([0.0, 0.0, -3.0])))
     beside = cs.model.Transform(translation=np.array([0.0, 0.5, 0.1]))
     return cs.World(
         {"left": cs.load_robot("two_link"), "right": again},
