@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from costate.draw.render import render as render
     from costate.identify import identify as identify
     from costate.identify.excite import excite as excite
+    from costate.model import Transform as Transform
     from costate.robot import Pose as Pose
     from costate.robot import Robot as Robot
     from costate.robot import load_robot as load_robot
@@ -91,6 +92,7 @@ _LAZY: dict[str, str] = {
     "SmoothContact": "costate.sim:SmoothContact",
     "Static": "costate.sim:Static",
     "Torque": "costate.sim:Torque",
+    "Transform": "costate.model:Transform",
     "VelocityServo": "costate.sim:VelocityServo",
     "Weld": "costate.sim:Weld",
     "World": "costate.sim:World",

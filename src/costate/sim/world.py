@@ -12,20 +12,25 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from costate.core.eager import eager
 from costate.core.fork import cached_property
+from costate.core.numbers import Typed, promoted
 from costate.kernel import Kernel
-from costate.model import ModelWarning, Transform
+from costate.model import ModelWarning
 from costate.model.constraint import Constraint
 from costate.model.tendon import Tendon
 from costate.physics.integrate import neutral
 from costate.robot import Robot
 from costate.sim.arguments import (
+    Poses,
+    as_numbers,
     check_actuators,
     check_controls,
     check_options,
     check_robots,
-    check_tensor,
     named_robots,
+    of_state_and_time,
+    whole_steps,
     world_gravity,
 )
 from costate.sim.contact.builtin import DEFAULT, contact_model
@@ -42,7 +47,8 @@ from costate.sim.inputs import Inputs, Params, Wrenches
 from costate.sim.linearize import linearization_kernel
 from costate.sim.looking import contact_kernel, described, energy_kernel, gap_kernel, summary
 from costate.sim.rollout import check_checkpoint, rollout_kernel, step_kernel, stretches
-from costate.sim.scene.scene import Body, Collide, Static, make_scene
+from costate.sim.scene.parts import Body, Static
+from costate.sim.scene.scene import Collide, make_scene
 from costate.sim.scene.unused import unused
 from costate.sim.setup import Setup, Symbols, moved_shapes
 
@@ -50,7 +56,8 @@ Policy = Callable[[Tensor, int], Tensor]
 """A policy maps (state (..., nx), number of the step) -> control (..., nu)."""
 
 
-class World:
+@eager
+class World(Typed):
     """A simulated world.
 
         ground = cs.Static("ground", cs.shapes.plane())
@@ -62,7 +69,7 @@ class World:
     call on.
 
     Args:
-        robots: Robots, or name -> robot. Fixed-base robots stand at `poses`.
+        robots: Robots, or name -> robot. They stand at `poses`, or start there if they float.
         bodies: Free rigid bodies.
         scenery: Static geometry: shapes that do not move.
         actuators: One for all joints, or name of a joint ("robot/joint", or "joint"), tendon, robot or body -> actuator; joints
@@ -73,7 +80,8 @@ class World:
         substeps: Physics steps per control step.
         dt: Control step [s]; None: with Newton the timestep of the robots' MJCF times the substeps, else 0.01.
         gravity: [m/s^2]; None: that of the robots, else (0, 0, -9.81).
-        poses: Robot name -> pose of its root.
+        poses: Robot name -> pose of the frame in which its file places it, in any form of docs/placing.md: (x, y, z), (position,
+            rpy), ... Or a list of poses in the order of the robots.
         self_collision: True, or names of robots whose own links may touch.
         collide: Rule (link, link) -> whether they may touch, or the pairs of names that may, and no others.
         constraints: Weld, Connect, Couple, Distance: equality constraints, in addition to those of the robots' files.
@@ -93,7 +101,7 @@ class World:
         substeps: int = 1,
         dt: float | None = None,
         gravity: Sequence[float] | None = None,
-        poses: Mapping[str, Transform] | None = None,
+        poses: Poses | None = None,
         self_collision: bool | Iterable[str] = False,
         collide: Collide | None = None,
         parameters: Sequence[str] = (),
@@ -208,13 +216,15 @@ class World:
     def initial_state(
         self,
         batch: int | Sequence[int] | None = None,
-        dtype: torch.dtype = torch.float64,
+        dtype: torch.dtype | None = None,
         keyframe: str | None = None,
     ) -> Tensor:
-        """Return a state with robots at home, bodies at their poses, all at rest and not activated, shape (*batch, nx).
+        """Return a state with robots at home and bodies at their poses, all at rest and not activated, shape (*batch, nx).
 
-        keyframe: one of `keyframes`, in which the robots are instead.
+        The coordinates of floating bodies and robots are their poses in the world. keyframe: one of `keyframes`, which the robots
+        take instead.
         """
+        dtype = dtype or self.dtype
         model = self.setup.scene.model
         q = neutral(model) if model.home is None else model.home
         start = np.concatenate([q, np.zeros(self.nv + self.na)])
@@ -266,14 +276,14 @@ class World:
     def rollout(
         self,
         state: Tensor,
-        controls: Tensor | Policy,
+        controls: Tensor | Policy | None = None,
         steps: int | None = None,
         params: Params = None,
         wrenches: Wrenches = None,
         checkpoint: int = 1,
     ) -> Tensor:
-        """Return states (T + 1, ..., nx) under controls (T, ..., nu), or under a policy called as policy(state, t) for `steps`
-        steps.
+        """Return states (T + 1, ..., nx) under controls (T, ..., nu), or for `steps` steps: under a policy called as
+        policy(state, t), or policy(state) if it takes one argument, or without any under controls of zero.
 
         With given controls only the states are kept for the backward pass; it recomputes each step.
 
@@ -285,7 +295,19 @@ class World:
         if callable(controls):
             if steps is None:
                 raise ValueError("a rollout under a policy needs steps=")
-            return self._closed_loop(state, controls, steps, params, wrenches, checkpoint)
+            policy = of_state_and_time(controls)
+            return self._closed_loop(state, policy, whole_steps(steps), params, wrenches, checkpoint)
+        if controls is None:
+            if steps is None:
+                raise ValueError(
+                    "a rollout needs controls (T, ..., nu), a policy, or steps= to go on under zero controls"
+                )
+            controls = torch.zeros(whole_steps(steps), self.nu, dtype=as_numbers({"state": state}, self.dtype)[0].dtype)
+        if isinstance(controls, int):
+            raise TypeError(
+                f"controls is an int; expected (T, ..., {self.nu}), or steps={controls} for controls of zero"
+            )
+        state, controls = as_numbers({"state": state, "controls": controls}, self.dtype)
         check_controls(state, controls, self.nu)
         length = controls.shape[0]
         if steps not in (None, length):
@@ -296,13 +318,14 @@ class World:
 
     def _closed_loop(self, state, policy: Policy, steps: int, params, wrenches, every: int) -> Tensor:
         check_checkpoint(every, steps)
+        (state,) = as_numbers({"state": state}, self.dtype)
         states = [state]
         for t in range(steps):
             now = {link: w[t] for link, w in (wrenches or {}).items()}
             state = self._numbered_step(state, policy(state, t), params, now, t + 1)
             if (t + 1) % every == 0:
                 states.append(state)
-        return torch.stack(torch.broadcast_tensors(*states))
+        return torch.stack(torch.broadcast_tensors(*promoted(states)))
 
     def _numbered_step(self, state, control, params, wrenches, number: int) -> Tensor:
         (after,) = self._call("step", step_kernel, state, control, params, wrenches)
@@ -315,7 +338,7 @@ class World:
         check_checkpoint(every, steps)
         setup = self._inputs.setup_for(wrenches)
         kernel = self._kernel(("rollout", every), setup, lambda s: rollout_kernel(s, every)).sized(steps // every)
-        pushes = self._inputs.pushes(wrenches, state.dtype)
+        state, controls, *pushes = as_numbers({"state": state, "controls": controls, **_named(wrenches)}, self.dtype)
         for link, w in zip(setup.wrenches, pushes, strict=True):
             if w.dim() < 2 or w.shape[0] != steps or w.shape[-1] != 6:
                 raise ValueError(f"wrenches of '{link}' have shape {tuple(w.shape)}; expected ({steps}, ..., 6)")
@@ -333,7 +356,7 @@ class World:
         after = self.step(state, control, params, wrenches)
         setup = self._inputs.setup_for(wrenches)
         kernel = self._kernel("linearize", setup, linearization_kernel)
-        zero = torch.zeros(self.ndx + self.nu, dtype=state.dtype)
+        zero = torch.zeros(self.ndx + self.nu, dtype=after.dtype)
         inputs = [*self._arguments(state, control, params, wrenches), after, zero]
         names = [s.name for s in kernel.signature.inputs]
         J = kernel.jacobian("change", "delta")(**dict(zip(names, inputs, strict=True)))
@@ -344,6 +367,7 @@ class World:
     def energy(self, state: Tensor, params: Params = None) -> Tensor:
         """Return kinetic and potential energy [J], shape (...)."""
         kernel = self._kernel("energy", self._inputs.setup_for(None), energy_kernel)
+        (state,) = as_numbers({"state": state}, self.dtype)
         values = self._inputs.values(state, params, self.coordinates)
         return kernel.apply([state, *values])[0].squeeze(-1)
 
@@ -361,6 +385,7 @@ class World:
         """Return distances of all contact points [m], negative where shapes overlap, (..., n); differentiable, also when apart."""
         self._some_contacts()
         kernel = self._kernel("gaps", self._inputs.setup_for(None), gap_kernel)
+        (state,) = as_numbers({"state": state}, self.dtype)
         return kernel.apply([state, *self._inputs.values(state, params, self.coordinates)])[0]
 
     def report(self) -> str:
@@ -369,6 +394,9 @@ class World:
         return f"{described(self.setup, self._contacts)}\n{step.report()}"
 
     # --- inputs ---------------------------------------------------------------------------------------------------
+
+    def _modules_inside(self) -> Iterable[Robot]:
+        return self._inputs.robots.values()
 
     @cached_property
     def _contacts(self) -> list[Contact]:
@@ -391,10 +419,14 @@ class World:
         return kernel.apply(self._arguments(state, control, params, wrenches))
 
     def _arguments(self, state, control, params, wrenches) -> list[Tensor]:
-        check_tensor("state", state)
-        u = torch.zeros(self.nu, dtype=state.dtype) if control is None else control
-        values = self._inputs.values(state, params, self.coordinates)
-        return [state, u, *values, *self._inputs.pushes(wrenches, state.dtype)]
+        told = {"state": state} if control is None else {"state": state, "control": control}
+        state, *others = as_numbers(told | _named(wrenches), self.dtype)
+        u = torch.zeros(self.nu, dtype=state.dtype) if control is None else others.pop(0)
+        return [state, u, *self._inputs.values(state, params, self.coordinates), *others]
+
+
+def _named(wrenches: Wrenches) -> dict[str, Tensor]:
+    return {f"the wrench of '{link}'": w for link, w in (wrenches or {}).items()}
 
 
 __all__ = ["Contacts", "SimulationError", "World"]

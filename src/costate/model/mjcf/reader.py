@@ -17,9 +17,10 @@ import numpy as np
 
 from costate.model.base import WORLD, with_floating_base
 from costate.model.document import parse
-from costate.model.errors import Assumptions, ModelError
+from costate.model.errors import Assumptions
 from costate.model.joint import Joint
 from costate.model.mjcf.actuator import read_actuators
+from costate.model.mjcf.compiled import compile_mjcf
 from costate.model.mjcf.contact import listed_geoms, read_excluded, read_listed
 from costate.model.mjcf.equality import read_constraints
 from costate.model.mjcf.fields import note_fields
@@ -37,24 +38,6 @@ from costate.model.tree import note_massless
 
 # mjtJoint -> our kind. Plain integers: since MuJoCo 3.12 its enums no longer compare equal to the arrays' integers.
 _KINDS = {0: "floating", 1: "spherical", 2: "prismatic", 3: "revolute"}
-_FINITE = (
-    *(
-        "gravity",
-        "qpos0",
-        "qpos_spring",
-        "body_pos",
-        "body_quat",
-        "body_ipos",
-        "body_iquat",
-        "body_mass",
-        "body_inertia",
-    ),
-    *("geom_pos", "geom_quat", "geom_size", "geom_friction", "geom_rgba", "geom_solref", "geom_solimp"),
-    *("jnt_pos", "jnt_axis", "jnt_stiffness", "jnt_margin", "jnt_solref", "jnt_solimp"),
-    *("dof_damping", "dof_frictionloss", "dof_armature", "dof_solref", "dof_solimp"),
-    *("actuator_gear", "actuator_gainprm", "actuator_biasprm"),
-    *("wrap_prm", "tendon_stiffness", "tendon_damping", "tendon_frictionloss", "tendon_lengthspring", "tendon_margin"),
-)
 
 
 def read_mjcf(path: str | Path, floating_base: bool | None = None) -> Model:
@@ -67,8 +50,7 @@ def read_mjcf(path: str | Path, floating_base: bool | None = None) -> Model:
     root = parse(path)
     if root.tag != "mujoco":
         root.fail("is not MJCF; the root element of an MJCF file is <mujoco>")
-    check_mjcf(root, path)
-    mj = _compile(path)
+    mj = compile_mjcf(path, check_mjcf(root, path))
     assumed = Assumptions(str(path))
     follow_flags(mj, assumed)
     links, joints = _links_and_joints(mj, assumed)
@@ -92,23 +74,6 @@ def read_mjcf(path: str | Path, floating_base: bool | None = None) -> Model:
     assumed.warn()
     home = coordinates(mj, mj.qpos0)
     return with_floating_base(replace(model, home=home, keyframes=read_keyframes(mj)), floating_base)
-
-
-def _compile(path: Path) -> Any:
-    try:
-        import mujoco
-    except ImportError:
-        raise ModelError(
-            f"{path}: MJCF files are read with mujoco; install it with: pip install costate[mjcf]"
-        ) from None
-    try:
-        mj = mujoco.MjSpec.from_file(str(path)).compile()  # pyright: ignore[reportAttributeAccessIssue]
-    except ValueError as error:
-        raise ModelError(f"{path}: MuJoCo refuses this file: {error}") from None
-    for name in _FINITE:  # MuJoCo only warns
-        if not np.isfinite(getattr(mj.opt if name == "gravity" else mj, name)).all():
-            raise ModelError(f"{path}: {name} is not finite; look for nan, inf and very large numbers in the file")
-    return mj
 
 
 def names(mj: Any) -> list[str]:

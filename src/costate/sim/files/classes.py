@@ -17,7 +17,7 @@ from costate.sim.contact.builtin import PGS, Compliant, Newton, NoContact
 from costate.sim.forces import actuators
 from costate.sim.forces.general import General
 from costate.sim.forces.muscle import Muscle
-from costate.sim.scene.scene import Body, Static
+from costate.sim.scene.parts import Body, Static
 
 _MODEL = (
     Bounds,

@@ -11,7 +11,7 @@ from costate.robot import Robot, load_robot
 from costate.sim.arguments import named_robots
 from costate.sim.contact.builtin import Newton
 from costate.sim.files.save import is_saved, read_world
-from costate.sim.scene.scene import Static
+from costate.sim.scene.parts import Static
 from costate.sim.scene.shapes import plane
 from costate.sim.world import World
 

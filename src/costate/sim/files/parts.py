@@ -9,7 +9,7 @@ from costate.model import Transform
 from costate.model.constraint import Constraint
 from costate.model.tendon import Tendon
 from costate.sim.forces.drives import Actuators
-from costate.sim.scene.scene import Body, Static
+from costate.sim.scene.parts import Body, Static
 
 
 @dataclass(frozen=True, eq=False)
