@@ -154,6 +154,14 @@ def test_options_of_a_saved_world(tmp_path: Path):
     assert {"egg/body/0", "rock/body/0"} <= set(world.shape_names)
 
 
+def test_number_types_are_kept(tmp_path: Path):
+    world = ruled()
+    world.save(tmp_path / "a")
+    world.float().save(tmp_path / "b")
+    assert cs.load_world(tmp_path / "a").initial_state().dtype == torch.get_default_dtype()
+    assert cs.load_world(tmp_path / "b").initial_state().dtype == torch.float32
+
+
 # --- what cannot be written -------------------------------------------------------------------------------------------
 
 
