@@ -39,12 +39,17 @@ class Options:
 
 def run(options: Options) -> None:
     """Print a table per robot."""
-    from costate.robot import load_robot
+    from costate.model import load_model
 
     if not options.batches or min(options.batches) < 1:
         raise ValueError(f"--batches takes sizes of at least 1, not {options.batches}")
-    for name in options.robots:
-        _print(load_robot(name), options)
+    models = [
+        load_model(name) for name in options.robots
+    ]  # one that is missing is said before anything heavy is loaded
+    from costate.robot import Robot
+
+    for model in models:
+        _print(Robot(model), options)
     print(PEERS)
 
 
