@@ -6,12 +6,11 @@ No external force acts along x, so the total momentum of raft and robots along x
 import os
 import time
 
-import numpy as np
 import torch
 import tyro
+from rich.progress import track
 
 import costate as cs
-from costate.model import Transform
 
 QUICK = bool(os.environ.get("COSTATE_QUICK"))
 ROBOTS, STEPS, ITERATIONS = (2, 40, 3) if QUICK else (10, 100, 15)
@@ -30,7 +29,7 @@ def make_world() -> cs.World:
     return cs.World(
         robots={f"dog{k}": laikago for k in range(ROBOTS)},
         bodies=[raft],
-        poses={f"dog{k}": Transform(np.eye(3), np.array([k % 5 - 2.0, k // 5 - 0.5, 0])) for k in range(ROBOTS)},
+        poses={f"dog{k}": (k % 5 - 2.0, k // 5 - 0.5, 0.0) for k in range(ROBOTS)},
         actuators={f"dog{k}": cs.PositionServo(stiffness=150.0, damping=4.0) for k in range(ROBOTS)},
         contact=cs.PGS(sweeps=30, joint_limits=False),
         collide=lambda a, b: "toe" in a and b == "raft/body",
@@ -49,7 +48,7 @@ def momentum(world: cs.World, states: torch.Tensor) -> torch.Tensor:
     return total
 
 
-def main() -> None:
+def main(out: str = "out") -> None:
     world = make_world()
     start = world.initial_state()
     legs = torch.cat([start[world.coordinates(f"dog{k}")[0]][7:] for k in range(ROBOTS)])
@@ -57,7 +56,7 @@ def main() -> None:
     optimizer = torch.optim.Adam([bend], lr=0.02)
     place = world.coordinates("raft")[0].start
     losses = []
-    for _ in range(ITERATIONS):
+    for _ in track(range(ITERATIONS), "descending"):
         began = time.perf_counter()
         states = world.rollout(start, legs + bend)
         forward = time.perf_counter() - began
@@ -72,6 +71,7 @@ def main() -> None:
     print(f"loss {losses[0]:.2e} -> {losses[-1]:.2e}; the raft is at {100 * states[-1, place]:.2f} cm (target: 5 cm)")
     drift = momentum(world, states.detach()).abs().max()
     print(f"largest momentum along x: {drift:.1e} kg m/s")
+    print("wrote", cs.render(world, states[-1].detach(), f"{out}/07_ten_laikagos.png", size=(720, 400)))
     assert losses[-1] < (0.98 if QUICK else 0.5) * losses[0], "the raft should come closer to its target"
     assert drift < 0.01 * ROBOTS, "no external force acts along x"
 

@@ -1,6 +1,6 @@
 """Identify a UR5 from a log: design a motion, record it (here: simulate it), fit the parameters, and write a new URDF file.
 
-    python examples/05_identify.py [--out FOLDER]
+    python examples/04_identify.py [--out FOLDER]
 
 The real robot differs from its file: its masses are different, and its joints have friction that the file does not mention. Only
 encoder positions and torques are logged, both with noise. The log is a CSV file, which `cs.identify` reads.
@@ -8,6 +8,7 @@ encoder positions and torques are logged, both with noise. The log is a CSV file
 
 import argparse
 import os
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -45,7 +46,7 @@ def record(robot: cs.Robot, motion: dict[str, np.ndarray], path: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=Path("out/identify"))
+    parser.add_argument("--out", type=Path, default=Path("out"))
     out = parser.parse_args().out
     out.mkdir(parents=True, exist_ok=True)
 
@@ -56,7 +57,9 @@ def main() -> None:
 
     result = cs.identify("ur5", out / "log.csv", period=motion.period)
     print(result.summary())
-    result.plot(out)
+    for plot in result.plot(out / "04_identify"):
+        print("wrote", plot)
+    shutil.copy(out / "04_identify" / "torques.png", out / "04_identify.png")
     result.save_urdf(out / "identified.urdf")
 
     # Check that the new file predicts the torques of another motion, which was not recorded.

@@ -1,11 +1,12 @@
-"""Load a robot and call each of its functions once: poses, Jacobians, masses, torques, accelerations, energies.
+"""Load a robot, draw it, and call each of its functions once: poses, Jacobians, masses, torques, accelerations, energies.
 
-    python examples/02_load_a_robot.py [ROBOT]
+    python examples/01_load_a_robot.py [ROBOT] [--out FOLDER]
 
 ROBOT is a built-in name (`costate robots` lists them) or a path to a URDF or MJCF file.
 """
 
 import argparse
+from pathlib import Path
 
 import torch
 
@@ -18,7 +19,9 @@ BATCH = 1000
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("robot", nargs="?", default="panda")
-    robot = cs.load_robot(parser.parse_args().robot)
+    parser.add_argument("--out", type=Path, default=Path("out"))
+    options = parser.parse_args()
+    robot = cs.load_robot(options.robot)
     tip = robot.link_names[-1]
     print(f"{robot.name}: {robot.nq} coordinates, {robot.nv} velocities, {len(robot.link_names)} links")
     print(f"  joints  {', '.join(robot.joint_names)}")
@@ -27,6 +30,7 @@ def main() -> None:
     torch.manual_seed(0)
     q = robot.random_configuration(BATCH)  # within limits, (1000, nq)
     v, a = torch.randn(2, BATCH, robot.nv)
+    print("wrote", cs.render(robot, q[None, :4], options.out / "01_load_a_robot.png", size=(720, 400)))  # four of them
     push = {tip: torch.randn(BATCH, 6)}  # force [N] and torque [N m] on the last link
 
     # Kinematics: poses, velocities and accelerations.

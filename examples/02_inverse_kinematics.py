@@ -1,6 +1,6 @@
-"""Solve inverse kinematics for 4,096 poses at once, within joint limits; then differentiate a loss on the solution.
+"""Solve inverse kinematics for 4,096 poses at once, within joint limits; differentiate a loss on the solution; draw a circle.
 
-    python examples/03_inverse_kinematics.py [--robot ur5 --link tool0]
+    python examples/02_inverse_kinematics.py [--robot ur5 --link tool0] [--out FOLDER]
 
 One call solves all poses by a Levenberg-Marquardt iteration, compiled for this robot, that runs until every sample is solved.
 Gradients do not go through the iterations: they follow from the solution by the implicit function theorem.
@@ -8,6 +8,7 @@ Gradients do not go through the iterations: they follow from the solution by the
 
 import argparse
 import time
+from pathlib import Path
 
 import torch
 
@@ -21,6 +22,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--robot", default="ur5")
     parser.add_argument("--link", default="tool0")
+    parser.add_argument("--out", type=Path, default=Path("out"))
     options = parser.parse_args()
     robot, link = cs.load_robot(options.robot), options.link
 
@@ -59,6 +61,15 @@ def main() -> None:
         f"gradient: expected and measured slopes differ by {float(error.median()):.1e} (median of {int(regular.sum())})"
     )
     assert float(error.median()) < 1e-4
+
+    # Draw a circle: one call again, for all of its poses, from the pose at home.
+    home = torch.as_tensor(robot.model.home) if robot.model.home is not None else robot.neutral()
+    at, turn = robot.forward_kinematics(home, link), torch.linspace(0, 2 * torch.pi, 81)
+    circle = at.position + 0.12 * torch.stack([0 * turn, turn.cos() - 1, turn.sin()], -1)
+    path = robot.inverse_kinematics(cs.Pose(circle, at.rotation.expand(81, 3, 3)), link, home.expand(81, -1))
+    assert float((robot.forward_kinematics(path, link).position - circle).norm(dim=-1).max()) < 1e-8
+    picture = options.out / "02_inverse_kinematics.png"
+    print("wrote", cs.render(robot, path, picture, size=(640, 400), trails=[link], dt=0.05))
 
 
 if __name__ == "__main__":

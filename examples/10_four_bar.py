@@ -5,13 +5,16 @@ import torch
 
 import costate as cs
 from costate.model import Inertia, Joint, Link, Model, Transform
+from costate.report import Report
 
 CRANK, COUPLER, ROCKER, GROUND = 0.1, 0.4, 0.3, 0.35  # [m]
 Y = np.array([0.0, 1.0, 0.0])
 
 
 def bar(name: str, length: float) -> Link:
-    return Link(name, Inertia(1.0, np.array([length / 2, 0, 0]), np.diag([1e-4, 1.0, 1.0]) * length**2 / 12))
+    look = cs.shapes.capsule(0.012, length, position=(length / 2, 0, 0), rpy=(0, np.pi / 2, 0))
+    inertia = Inertia(1.0, np.array([length / 2, 0, 0]), np.diag([1e-4, 1.0, 1.0]) * length**2 / 12)
+    return Link(name, inertia, visuals=(look,))
 
 
 def hinge(name: str, parent: str, child: str, x: float) -> Joint:
@@ -44,5 +47,9 @@ turns = float(a[-1] - a[0]) / (2 * np.pi)
 print(
     f"{turns:.2f} turns in 3 s; the rocker swings {float(c.max() - c.min()):.2f} rad; the loop opens {1e3 * gap:.3f} mm at most"
 )
+cs.render(world, states, "out/10_four_bar.png", size=(640, 400), trails=["bars/coupler"], ground=False)
+page = Report("A four-bar linkage", "driven by a DC motor")
+page.replay(world, states[::2], trails=["bars/coupler"], dt=0.02)
+print("wrote", page.save("out/10_four_bar.html"))
 assert turns > 1, "the motor should turn the crank"
 assert gap < 1e-3, "the loop should stay closed"

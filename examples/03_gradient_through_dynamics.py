@@ -1,6 +1,6 @@
 """Differentiate through forward dynamics: find the torques with which a robot arm swings to a pose in one second.
 
-    python examples/04_gradient_through_dynamics.py [--robot ur5]
+    python examples/03_gradient_through_dynamics.py [--robot ur5] [--out FOLDER]
 
 The motion is a loop of forward dynamics and `integrate`, 50 steps of 20 ms. The unknowns are the torques of every step.
 Autograd differentiates the whole loop, and every call in it is compiled code.
@@ -8,29 +8,33 @@ Autograd differentiates the whole loop, and every call in it is compiled code.
 
 import argparse
 import time
+from pathlib import Path
 
 import torch
 
 import costate as cs
+from costate.report import Report
 
 torch.set_default_dtype(torch.float64)
 STEPS, DT = 50, 0.02
 
 
 def roll_out(robot: cs.Robot, q: torch.Tensor, torques: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return configuration and velocity after all steps. torques (STEPS, nv) are added to those that hold the arm still."""
-    v = torch.zeros(robot.nv)
+    """Return all configurations (STEPS + 1, nq) and the last velocity. torques (STEPS, nv): added to those that hold it still."""
+    v, path = torch.zeros(robot.nv), [q]
     for extra in torques:
-        tau = robot.bias_forces(q, v) + extra
-        v = v + DT * robot.forward_dynamics(q, v, tau)
-        q = robot.integrate(q, v, DT)
-    return q, v
+        tau = robot.bias_forces(path[-1], v) + extra
+        v = v + DT * robot.forward_dynamics(path[-1], v, tau)
+        path.append(robot.integrate(path[-1], v, DT))
+    return torch.stack(path), v
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--robot", default="ur5")
-    robot = cs.load_robot(parser.parse_args().robot)
+    parser.add_argument("--out", type=Path, default=Path("out"))
+    options = parser.parse_args()
+    robot = cs.load_robot(options.robot)
     tip = robot.link_names[-1]
     torch.manual_seed(0)
     start = torch.as_tensor(robot.model.home) if robot.model.home is not None else robot.neutral()
@@ -42,7 +46,7 @@ def main() -> None:
 
     def loss() -> torch.Tensor:
         q, v = roll_out(robot, start, unknown * scale)
-        miss = robot.forward_kinematics(q, tip).position - target
+        miss = robot.forward_kinematics(q[-1], tip).position - target
         return 100 * miss.square().sum() + v.square().sum() + 1e-4 * unknown.square().sum()
 
     # First, check the gradient along a random direction against central differences.
@@ -71,10 +75,15 @@ def main() -> None:
     optimizer.step(closure)
     with torch.no_grad():
         q, v = roll_out(robot, start, unknown * scale)
-        miss = float((robot.forward_kinematics(q, tip).position - target).norm())
+        miss = float((robot.forward_kinematics(q[-1], tip).position - target).norm())
         after = float(loss())
     print(f"loss before {value.item():.3f}, after {time.perf_counter() - begin:.1f} s of optimisation {after:.4f}")
     print(f"the tip ends {1e3 * miss:.2f} mm from its target, the joints at {float(v.abs().max()):.3f} rad/s")
+    page = Report("A swing to a pose", f"{robot.name}, {STEPS} steps")
+    page.replay(robot, q, trails=[tip], dt=DT)
+    print("wrote", page.save(options.out / "03_gradient_through_dynamics.html"))
+    picture = options.out / "03_gradient_through_dynamics.png"
+    cs.render(robot, q[[0, 15, 25, -1]][None], picture, size=(640, 400), spacing=0.0)  # four moments in one picture
     assert miss < 5e-3 and float(v.abs().max()) < 0.05
 
 

@@ -1,6 +1,6 @@
 """A UR5 learns to put a bottle into a socket: train a controller through the simulator, judge it, use it, export it.
 
-    python examples/10_insertion.py [--out FOLDER] [--iterations N]
+    python examples/09_insertion.py [--out FOLDER] [--iterations N]
 
 The training is half as long here as that of `costate train insertion`, a few minutes on two cores.
 Then try `costate report FOLDER` and `costate play FOLDER`.
@@ -17,9 +17,11 @@ import torch
 
 import costate as cs
 from costate.export import write_c_header
+from costate.report.run_report import run_report
 from costate.tasks.insertion import Insertion, InsertionTraining
 from costate.tasks.insertion.described import raw_observation
 from costate.train.evaluate import evaluate
+from costate.train.progress import Screen
 from costate.train.run import Run
 from costate.train.trainer import train
 
@@ -28,7 +30,7 @@ QUICK = bool(os.environ.get("COSTATE_QUICK"))
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=Path("out") / "10_insertion")
+    parser.add_argument("--out", type=Path, default=Path("out") / "09_insertion")
     parser.add_argument("--iterations", type=int, default=100 if QUICK else 1600)
     arguments = parser.parse_args()
     shutil.rmtree(arguments.out, ignore_errors=True)
@@ -45,7 +47,8 @@ def main() -> None:
         interval=10 if QUICK else 25,
     )
     run = Run.create(arguments.out, Insertion, options)
-    train(run, lambda row: print(f"{row['iteration']:5d}  loss {row['loss']:6.2f}  error {row['error_mm']:7.3f} mm"))
+    with Screen(run) as screen:  # a table on a terminal, else a line now and then
+        train(run, screen)
 
     # 2. Judge: episodes it has never seen, in the world with contact.
     found = evaluate(run, episodes=100 if QUICK else 2000)
@@ -67,6 +70,13 @@ def main() -> None:
     # 4. Take it elsewhere: a C header (and, with `costate export`, an ONNX file) that takes measurements in SI units.
     network = run.task.exported(run.policy)
     print("wrote", write_c_header(network, run.path / "costate_policy.h"))
+
+    # 5. Look at it: a page with replays, and the end of an episode as a picture.
+    print("wrote", run_report(run, episodes=20 if QUICK else 500).save(run.path / "report.html"))
+    at = run.task.sample(1, torch.Generator().manual_seed(4), torch.float64)[0]
+    for step in range(run.task.steps):
+        at = run.task.shown().step(at, torch.as_tensor(policy.action(at, step)))
+    cs.render(run.task.shown(), at, arguments.out.with_suffix(".png"), size=(640, 400))
 
     first, last = run.metrics()[0], run.metrics()[-1]
     assert last["error_mm"] < (0.5 if QUICK else 0.05) * first["error_mm"], "training should bring the bottle nearer"

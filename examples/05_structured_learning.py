@@ -1,17 +1,15 @@
-"""Network, physics, or both? Compare three models of an iiwa with unmodelled friction and elastic gears on a new motion.
-
-(a) A network alone, (b) the identified analytic model, and (c) this model with a residual network learn from three motions of
-20 s. A fourth motion is used to choose the form of the residual; a fifth, evaluated only once, to compare the models.
-"""
+"""Network, physics, or both? Compare three models of an iiwa with unmodelled friction and elastic gears on a new motion."""
 
 import os
 from copy import deepcopy
 
 import torch
+from rich.progress import track
 from torch import Tensor, nn
 
 import costate as cs
 from costate.identify import differentiate
+from costate.report import Report
 
 RATE, PERIOD = 100, 20.0  # samples per second, s
 EPOCHS = 30 if os.environ.get("COSTATE_QUICK") else 100
@@ -34,11 +32,10 @@ def record(robot: cs.Robot, seed: int) -> dict[str, Tensor]:
 
 
 def train(model: nn.Module, predict, log: dict[str, Tensor]):
-    """Minimise the torque errors by Adam, each joint relative to the spread of its torques."""
     spread, random = log["tau"].std(0), torch.Generator().manual_seed(0)
     optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, EPOCHS)
-    for _ in range(EPOCHS):
+    for _ in track(range(EPOCHS), "training"):
         for k in torch.randperm(len(log["q"]), generator=random).split(250):
             optimizer.zero_grad()
             error = predict(log["q"][k], log["v"][k], log["a"][k]) - log["tau"][k]
@@ -49,7 +46,7 @@ def train(model: nn.Module, predict, log: dict[str, Tensor]):
 
 
 def network_only(log: dict[str, Tensor]):
-    n, middle, spread = log["q"].shape[1], log["tau"].mean(0), log["tau"].std(0)
+    n, middle, spread = len(STIFFNESS), log["tau"].mean(0), log["tau"].std(0)
     net = nn.Sequential(nn.Linear(4 * n, 128), nn.Tanh(), nn.Linear(128, 128), nn.Tanh(), nn.Linear(128, n)).double()
     return train(net, lambda q, v, a: middle + spread * net(torch.cat([q.sin(), q.cos(), v, a / 5], -1)), log)
 
@@ -60,9 +57,9 @@ def with_residual(identified, log: dict[str, Tensor], validation: dict[str, Tens
     left = (robot.inverse_dynamics(log["q"], log["v"], log["a"]) - log["tau"]).std(0)
     ripple = cs.residual.JointFriction(robot.nv, harmonics=8, scale=left)
     network = cs.residual.TorqueNetwork(robot.nq, robot.nv, (64, 64), scale=left)
-    forms = [cs.residual.JointFriction(robot.nv, scale=left)], [ripple], [network], [ripple, network]
+    forms = {"friction": [cs.residual.JointFriction(robot.nv, scale=left)], "friction and ripple": [ripple]}
     found = []
-    for form, name in zip(forms, ("friction", "friction and ripple", "network", "all three"), strict=True):
+    for name, form in (forms | {"network": [network], "all three": [ripple, network]}).items():
         robot = cs.Robot(identified)
         for module in form:
             robot.augment(deepcopy(module))
@@ -73,7 +70,6 @@ def with_residual(identified, log: dict[str, Tensor], validation: dict[str, Tens
 
 
 def errors_on(log: dict[str, Tensor], model) -> tuple[Tensor, Tensor]:
-    """Return the torques, and their error per joint relative to the spread of the measured torques."""
     with torch.no_grad():
         tau = model(log["q"], log["v"], log["a"])
     return tau, (tau - log["tau"]).std(0) / log["tau"].std(0)
@@ -90,6 +86,10 @@ def main() -> tuple[dict[str, Tensor], dict[str, tuple[Tensor, Tensor]], list[st
     results = {k: errors_on(test, f) for k, f in zip(MODELS, (network_only(log), analytic, both), strict=True)}
     for name, (_, error) in results.items():
         print(f"{name:<26} error / spread " + " ".join(f"{e:6.3f}" for e in error) + f"   mean {error.mean():.3f}")
+    page = Report("Network, physics, or both?", "errors in a motion that no model has seen")
+    shown = {name: error for name, (_, error) in results.items()}
+    page.plot(shown, range(1, 8), title="Error / spread of torques", x_label="joint", log_y=True, markers=True)
+    print("wrote", page.save("out/05_structured_learning.html"))
     a, b, c = (error.mean() for _, error in results.values())
     assert c < 0.6 * b < 0.6 * a
     return test, results, robot.joint_names

@@ -88,7 +88,7 @@ def main(out: Path = Path("out")) -> None:
     simulate = rollout()
     losses = train(simulate, weights)
     states = simulate(x=starts(1000), **weights).states.detach()  # new starts
-    plot(states, losses, out / "01_scan_training.png")
+    plot(states, losses, out / "13_scan_training.png")
     upright = states[..., 1].cos() > 0.97
     reached = (upright.any(1) if QUICK else upright[:, -50:].all(1)).double().mean()
     print(f"upright {'once' if QUICK else 'for the last second'}: {reached:.1%} of 1000 new starts; plot in {out}")

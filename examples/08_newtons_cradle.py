@@ -4,13 +4,12 @@ The last ball swings as high as the first one was lifted, so the derivative of i
 
 import os
 
-import matplotlib.pyplot as plt
 import numpy as np
 import torch
 import tyro
 
 import costate as cs
-from costate.model import Transform
+from costate.report import Report
 
 QUICK = bool(os.environ.get("COSTATE_QUICK"))
 BALLS, RADIUS, LENGTH, GAP = 5, 0.05, 0.5, 1e-3  # m; with a gap between the balls, impacts happen one after the other
@@ -19,10 +18,10 @@ SECONDS, DT = (1.2 if QUICK else 6.0), 2e-3
 
 def pendulum(k: int) -> cs.Body:
     """Make a ball on a massless rod that swings about y."""
-    pivot = Transform(np.eye(3), np.array([k * (2 * RADIUS + GAP), 0, LENGTH]))
+    pivot = (k * (2 * RADIUS + GAP), 0, LENGTH)
     ball = cs.shapes.sphere(RADIUS, position=(0, 0, -LENGTH), color=(0.7, 0.7, 0.75, 1.0))
     inertia = 0.4 * RADIUS**2 * np.eye(3)
-    return cs.Body(f"ball{k}", [ball], 1.0, inertia, (0, 0, -LENGTH), "revolute", (0, 1, 0), pivot)
+    return cs.Body(f"ball{k}", [ball], 1.0, inertia, (0, 0, -LENGTH), "revolute", (0, 1, 0), position=pivot)
 
 
 def main(out: str = "out") -> None:
@@ -44,13 +43,12 @@ def main(out: str = "out") -> None:
     print(f"the first ball starts at {angle:.3f} rad, the last one reaches {-highest:.3f} rad; derivative {slope:.3f}")
     print(f"energy lost in {SECONDS} s: {lost:.2%}")
 
-    os.makedirs(out, exist_ok=True)
-    time = torch.arange(len(states)) * DT
-    for k in range(BALLS):
-        plt.plot(time, states[:, k].detach(), label=f"ball {k + 1}")
-    plt.gca().set(xlabel="s", ylabel="angle, rad", title="Newton's cradle")
-    plt.legend(loc="upper right")
-    plt.savefig(f"{out}/09_newtons_cradle.png", dpi=120)
+    cs.render(world, start.detach(), f"{out}/08_newtons_cradle.png", size=(640, 400), ground=False)
+    page = Report("Newton's cradle", f"{BALLS} balls, {SECONDS} s")
+    scene = page.replay(world, states[::10].detach(), dt=10 * DT)
+    angles = {f"ball {k + 1}": states[::5, k].detach() for k in range(BALLS)}
+    page.plot(angles, torch.arange(0, len(states), 5) * DT, title="Angle [rad]", x_label="s", follow=scene)
+    print("wrote", page.save(f"{out}/08_newtons_cradle.html"))
 
     assert abs(highest + angle) < 0.01, "the last ball should swing as high as the first"
     assert states[: round(1.2 / DT), 1 : BALLS - 1].abs().max() < 0.03, "the balls between should hang still"

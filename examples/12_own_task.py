@@ -1,7 +1,7 @@
 """Your own task in one file: a pendulum with a motor stands up from anywhere near hanging, and stays upright.
 
-    python examples/13_own_task.py [--out FOLDER]        # train it, judge it, write a report
-    costate train examples/13_own_task.py --help         # the same file as a task of the command line
+    python examples/12_own_task.py [--out FOLDER]        # train it, judge it, write a report
+    costate train examples/12_own_task.py --help         # the same file as a task of the command line
 
 A task is a world and four methods: draw random episodes, observe, the terms of the loss, judge. docs/own_task.md explains them.
 """
@@ -18,7 +18,9 @@ import torch
 import costate as cs
 from costate.report.run_report import run_report
 from costate.train import Episodes, Run, Trainable, TrainOptions, Verdict, train
+from costate.train.episode import rollout
 from costate.train.evaluate import evaluate
+from costate.train.progress import Screen
 
 QUICK = bool(os.environ.get("COSTATE_QUICK"))
 
@@ -37,7 +39,7 @@ class StandUp(Trainable):
     name = "stand_up"
     summary = "a pendulum with a motor stands up"
     unit, tolerance = "rad", 0.1
-    trails = ("pendulum/link1",)
+    trails = ("pendulum/tip",)
     options = StandUpOptions()
     training = TrainOptions(iterations=150, batch=128, learning_rate=1e-2, hidden=32, watch_interval=50)
 
@@ -72,15 +74,21 @@ class StandUp(Trainable):
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=Path("out") / "13_own_task")
+    parser.add_argument("--out", type=Path, default=Path("out") / "12_own_task")
     out = parser.parse_args().out
     shutil.rmtree(out, ignore_errors=True)
     options = replace(StandUp.training, iterations=60) if QUICK else StandUp.training
     run = Run.create(out, StandUp, options)
-    train(run, lambda row: print(f"{row['iteration']:5d}  loss {row['loss']:6.3f}  error {row['error']:6.3f} rad"))
+    with Screen(run) as screen:  # a table on a terminal, else a line now and then
+        train(run, screen)
     found = evaluate(run, episodes=200 if QUICK else 2000)
     print(f"{found['success']:.1%} of {found['episodes']} new starts end upright, off by {found['error_mean']:.3f} rad")
     print("wrote", run_report(run, episodes=20 if QUICK else 500).save(out / "report.html"))
+    with torch.no_grad():
+        motion = rollout(run.task, run.policy, run.task.draw(4, torch.Generator().manual_seed(0)))
+    cs.render(
+        run.task.world, motion.states, out.with_suffix(".png"), size=(640, 400), trails=run.task.trails, samples=4
+    )
     assert found["success"] > (0.5 if QUICK else 0.95), "it should have learnt to stand up"
 
 

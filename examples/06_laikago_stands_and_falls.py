@@ -4,11 +4,11 @@ While it stands, contact forces carry its weight. The gradient shows how much a 
 
 import os
 
-import matplotlib.pyplot as plt
 import torch
 import tyro
 
 import costate as cs
+from costate.report import Report
 
 QUICK = bool(os.environ.get("COSTATE_QUICK"))
 DT, STAND, FALL = 0.01, 100 if QUICK else 300, 100
@@ -52,12 +52,12 @@ def main(out: str = "out") -> None:
     fallen = limp.rollout(states[-1].detach(), torch.zeros(FALL, 12, dtype=torch.float64))
     print(f"fallen: height {fallen[-1, 2]:.3f} m, lowest gap {limp.gaps(fallen).min() * 1e3:.2f} mm")
 
-    os.makedirs(out, exist_ok=True)
-    height = torch.cat([states.detach(), fallen])[:, 2]
-    plt.plot(torch.arange(len(height)) * DT, height)
-    plt.axvline(STAND * DT, color="gray", ls="--")
-    plt.gca().set(xlabel="s", ylabel="height of the trunk, m", title="motors off at the dashed line")
-    plt.savefig(f"{out}/07_laikago.png", dpi=120)
+    whole = torch.cat([states.detach(), fallen])
+    cs.render(standing, states[-1], f"{out}/06_laikago_stands_and_falls.png", size=(640, 400), contacts=True)
+    page = Report("A Laikago stands and falls", f"the motors are switched off after {STAND * DT:g} s")
+    scene = page.replay(standing, whole[::2], dt=2 * DT)
+    page.plot({"trunk": whole[:, 2]}, torch.arange(len(whole)) * DT, title="Height [m]", x_label="s", follow=scene)
+    print("wrote", page.save(f"{out}/06_laikago_stands_and_falls.html"))
 
     assert abs(carried / weight - 1) < 0.02, "the feet should carry the robot"
     assert states[-1, 2] > 0.2, "it should stand"
