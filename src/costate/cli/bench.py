@@ -41,12 +41,16 @@ class Options:
 
 def run(options: Options) -> None:
     """Print a table per robot."""
-    from costate.robot import load_robot
+    from costate.model import load_model
 
     if not options.batches or min(options.batches) < 1:
         raise ValueError(f"--batches takes sizes of at least 1, not {options.batches}")
-    for name in options.robots:
-        _print(load_robot(name, inertia=options.inertia), options)
+    # One that is missing is said before anything heavy is loaded.
+    models = [load_model(name, inertia=options.inertia) for name in options.robots]
+    from costate.robot import Robot
+
+    for model in models:
+        _print(Robot(model), options)
     print(PEERS)
 
 
