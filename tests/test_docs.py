@@ -19,7 +19,17 @@ DOCS = ROOT / "docs"
 SCRIPTS = sorted(DOCS.glob("*.py"))
 PAGES = [
     DOCS / f"{name}.md"
-    for name in ("gradients", "kernel", "optimisation", "own_task", "robot", "simulation", "viewing")
+    for name in (
+        "environments",
+        "export",
+        "gradients",
+        "kernel",
+        "optimisation",
+        "own_task",
+        "robot",
+        "simulation",
+        "viewing",
+    )
 ]
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
 TEXTS = sorted([*DOCS.glob("*.md"), *ROOT.glob("*.md"), *ROOT.glob("*/README.md"), *ROOT.glob(".github/*.md")])
