@@ -23,9 +23,9 @@ def constant(value: Any, name: str, parameter: str | None = None) -> Any:
         return value
     if isinstance(value, np.generic):
         return value.item()
-    if type(value) in (list, tuple):
+    if isinstance(value, list | tuple):
         found = [constant(x, name, parameter) for x in value]
-        return value if all(a is b for a, b in zip(found, value, strict=True)) else type(value)(found)
+        return value if all(a is b for a, b in zip(found, value, strict=True)) else tuple(found)
     torch: Any = sys.modules.get("torch")  # without torch there are no tensors
     if torch is None or not isinstance(value, torch.Tensor):
         return value

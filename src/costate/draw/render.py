@@ -21,7 +21,7 @@ from costate.collision.mesh.triangles import UNIT
 from costate.core.arrays import Array
 from costate.core.names import unknown
 from costate.draw.backdrop import THEMES
-from costate.draw.camera import Camera, framing
+from costate.draw.camera import Camera, framing_points
 from costate.draw.marks import Trails, arrow
 from costate.draw.poses import Motion
 from costate.draw.recording import Recording, record
@@ -207,7 +207,4 @@ def _film_frames(times: Array, fps: float) -> list[int]:
 
 
 def _whole_view(motion: Motion, size: tuple[int, int]) -> Camera:
-    low, high = motion.bounds
-    if motion.drawing.ground is not None:
-        low = np.append(low[:2], min(low[2], motion.drawing.ground))
-    return framing(low, high, size[0] / size[1])
+    return framing_points(motion.outline, size[0] / size[1])

@@ -56,6 +56,10 @@ class Shape:
     """Heights of a heightfield [m], evenly over its rectangle around the origin, edges included, shape (nx, ny); solid below."""
     contact: str = "hull"
     """Part of a mesh that others touch: "hull", its convex hull, or "grid", its distance sampled on a grid."""
+    rounding: float = 0.0
+    """Radius of the edges of a box or cylinder in pictures [m]; what touches it meets sharp ones."""
+    end_radius: float | None = None
+    """Radius of the upper end of a cylinder or capsule in pictures [m], if it tapers; what touches it meets one that does not."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "size", np.atleast_1d(np.asarray(self.size, float)))

@@ -189,7 +189,7 @@ class ContactForce(Sensor):
         if not any(signs):
             raise ValueError(f"nothing can touch '{link}' in this world")
         forces = found.normals * found.forces.unsqueeze(-1) + found.friction
-        return (forces * torch.tensor(signs, dtype=state.dtype).unsqueeze(-1)).sum(-2)
+        return (forces * torch.tensor(signs, dtype=forces.dtype).unsqueeze(-1)).sum(-2)
 
 
 @dataclass(frozen=True)
@@ -211,7 +211,7 @@ class Touch(Sensor):
         counts = [float(any(name in felt for name in pair)) for pair in found.shapes]
         if not any(counts):
             raise ValueError(f"nothing can touch {', '.join(self.shapes) or link} in this world")
-        return (found.forces * torch.tensor(counts, dtype=state.dtype)).sum(-1, keepdim=True)
+        return (found.forces * torch.tensor(counts, dtype=found.forces.dtype)).sum(-1, keepdim=True)
 
 
 @dataclass(frozen=True)

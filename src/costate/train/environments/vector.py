@@ -29,7 +29,7 @@ class VectorEnvironment(VecEnv):
 
     def _begin(self, batch: Any) -> None:
         self.batch = batch
-        self._actions = torch.zeros(batch.batch, len(batch.task.outputs))
+        self._actions = torch.zeros(batch.batch, len(batch.task.outputs), dtype=torch.float32)
         self._total = np.zeros(batch.batch)
         super().__init__(batch.batch, *spaces(batch.task))
 
