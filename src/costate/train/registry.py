@@ -14,10 +14,10 @@ from typing import Any
 from costate.train.trainable import Trainable
 
 TASKS: dict[str, str] = {
-    "ant": "costate.envs.ant:Ant",
-    "cartpole": "costate.envs.cartpole:Cartpole",
-    "half_cheetah": "costate.envs.planar:HalfCheetah",
-    "hopper": "costate.envs.planar:Hopper",
+    "ant": "costate.tasks.locomotion.ant:Ant",
+    "cartpole": "costate.tasks.cartpole:Cartpole",
+    "half_cheetah": "costate.tasks.locomotion.planar:HalfCheetah",
+    "hopper": "costate.tasks.locomotion.planar:Hopper",
     "insertion": "costate.tasks.insertion:Insertion",
     "reach": "costate.tasks.reach_position:ReachPosition",
 }

@@ -7,11 +7,11 @@ import torch
 
 import costate as cs
 from costate.core.fork import cached_property
-from costate.train.reinforce.environment import Environment
+from costate.train.reinforce.rewarded import RewardedTask
 from costate.train.reinforce.shac import ShacOptions
 
 
-class Swing(Environment):
+class Swing(RewardedTask):
     """Episodes end when the pendulum turns fast, or after 7 steps."""
 
     name, summary, length, fastest = "swing", "a double pendulum swings", 7, 4.0

@@ -1,1 +1,1 @@
-"""Reinforcement learning with the gradients of the simulator: environments, and algorithms that learn in windows of steps."""
+"""Reinforcement learning with the gradients of the simulator: tasks with rewards, and algorithms that learn in windows of steps."""

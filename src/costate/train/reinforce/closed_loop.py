@@ -28,7 +28,7 @@ from costate.core.fork import cached_property
 from costate.kernel import Kernel, ProgramBuilder
 from costate.kernel.ir.program import DYNAMIC, Program
 from costate.train.network.in_kernel import stages_of
-from costate.train.reinforce.environment import Environment
+from costate.train.reinforce.rewarded import RewardedTask
 
 
 @dataclass(frozen=True)
@@ -57,15 +57,15 @@ class Window:
 
 
 class ClosedLoop:
-    """Windows of an environment under an actor: a chain of layers from normalised observations to heads."""
+    """Windows of a task under an actor: a chain of layers from normalised observations to heads."""
 
-    def __init__(self, environment: Environment, actor: nn.Module):
-        self.environment, self.stages = environment, stages_of(actor)
+    def __init__(self, task: RewardedTask, actor: nn.Module):
+        self.task, self.stages = task, stages_of(actor)
 
     def begin(self, batch: int, generator: torch.Generator) -> Tensor:
         """Return robots at the beginning of their episodes, (batch, nx + m + 1)."""
-        state = self.environment.start(batch, generator)
-        return torch.cat([state, state.new_zeros(batch, self.environment.size[1] + 1)], 1)
+        state = self.task.start(batch, generator)
+        return torch.cat([state, state.new_zeros(batch, self.task.size[1] + 1)], 1)
 
     @cached_property
     def heads(self) -> int:
@@ -105,8 +105,8 @@ class ClosedLoop:
     @cached_property
     def kernel(self) -> Kernel:
         """Kernel of a window of any length."""
-        nx, m, n = self.environment.size
-        b = ProgramBuilder(f"window.{self.environment.name}")
+        nx, m, n = self.task.size
+        b = ProgramBuilder(f"window.{self.task.name}")
         carry = b.input("carry", nx + m + 1)
         sizes = {"noise": m, "fresh": nx, "push": self.heads, "probe": 1}
         sequences = [b.input(name, (DYNAMIC, size)) for name, size in sizes.items()]
@@ -122,7 +122,7 @@ class ClosedLoop:
 
     def _step(self, sizes: Sequence[int]) -> Program:
         """Return the program of a step, (carry, sequences, shared) -> (carry, seen, heads, after, (reward, fell, over))."""
-        e = self.environment
+        e = self.task
         nx, m, _ = e.size
         b = ProgramBuilder("window.step")
         carry, noise, fresh, push, probe, middle, scale, clip, *weights = b.inputs(*sizes)
@@ -144,7 +144,7 @@ class ClosedLoop:
     def _ended(self, x: SX, a: SX, fresh: SX, age: SX, finite: SX, seen: SX, reward: SX, margin: SX):
         """Return the next carry, the observation, and (reward, fell, over)."""
         fell = ca.if_else(finite, margin < 0, 1)
-        over = ca.logic_and(age + 1 >= self.environment.length, ca.logic_not(fell))
+        over = ca.logic_and(age + 1 >= self.task.length, ca.logic_not(fell))
         ends = ca.logic_or(fell, over)
         carry = ca.vertcat(ca.if_else(ends, fresh, x), ca.if_else(ends, 0, a), ca.if_else(ends, 0, age + 1))
         return carry, ca.if_else(finite, seen, 0), ca.vertcat(ca.if_else(finite, reward, 0), fell, over)

@@ -10,16 +10,16 @@ from casadi import SX
 from torch import Tensor
 
 from costate.core.fork import cached_property
-from costate.envs.numbers import uniform
 from costate.model.builtin.parts import BLUE, GREY, WHITE, X, Y, box, joint, link, robot
 from costate.robot import Robot
 from costate.sim import Torque, World
+from costate.tasks.locomotion.random import uniform
 from costate.train.episode import Trajectory, Verdict
-from costate.train.reinforce.environment import Environment
+from costate.train.reinforce.rewarded import RewardedTask
 from costate.train.reinforce.shac import ShacOptions
 
 
-class Cartpole(Environment):
+class Cartpole(RewardedTask):
     """Reward -(angle^2 + 0.1 rate^2 + 0.05 x^2 + 0.1 speed^2), the angle against upright, within half a turn."""
 
     name = "cartpole"

@@ -10,15 +10,15 @@ from casadi import SX
 from torch import Tensor
 
 from costate.core.fork import cached_property
-from costate.envs.gym_files import gym_robot
-from costate.envs.numbers import uniform
 from costate.robot import Robot
 from costate.sim import Compliant, Static, World
-from costate.train.reinforce.environment import Environment
+from costate.tasks.locomotion.gym_files import gym_robot
+from costate.tasks.locomotion.random import uniform
+from costate.train.reinforce.rewarded import RewardedTask
 from costate.train.reinforce.shac import ShacOptions
 
 
-class Planar(Environment):
+class Planar(RewardedTask):
     """A robot whose state is (x, z, pitch, joints) and their velocities. A policy sees all but x."""
 
     friction: float

@@ -11,15 +11,15 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from costate.core.fork import cached_property
-from costate.envs.gym_files import gym_robot
-from costate.envs.numbers import uniform
 from costate.physics.algebra.quaternion import to_rotation
 from costate.sim import Compliant, Static, World
-from costate.train.reinforce.environment import Environment
+from costate.tasks.locomotion.gym_files import gym_robot
+from costate.tasks.locomotion.random import uniform
+from costate.train.reinforce.rewarded import RewardedTask
 from costate.train.reinforce.shac import ShacOptions
 
 
-class Ant(Environment):
+class Ant(RewardedTask):
     """Reward vx + 0.1 up + heading + (height - 0.27); an episode ends below a height of 0.27 m."""
 
     name = "ant"

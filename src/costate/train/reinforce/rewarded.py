@@ -1,10 +1,9 @@
-"""Environments: a world, what a policy sees of it, what it is rewarded for, and when an episode ends.
+"""Tasks that are learnt by reward: a world, what a policy sees of it, what it is rewarded for, and when an episode ends.
 
-What an environment says of a step are formulas of symbols, as those of the physics are, and become part of the same compiled code:
-a kernel of one step, and one of a whole window with the policy inside (closed_loop.py), differentiable from the
-first action to the last reward.
+What a task says of a step are formulas of symbols, as those of the physics are, and become part of the same compiled code: a kernel of
+a window of steps with the policy inside (closed_loop.py), differentiable from the first action to the last reward.
 
-An environment is a task of the trainer (`costate train ant`), and by `costate.train.environments` one of gymnasium.
+`costate.envs` makes any task an environment of gymnasium.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from costate.train.reinforce.actor import Actor
 from costate.train.trainable import Trainable
 
 
-class Environment(Trainable):
+class RewardedTask(Trainable):
     """A task that is learnt by reward. Actions lie in [-1, 1].
 
     A class of your own gives a `world`, random states to `start` from, and three formulas of symbols: `observation_of`, `reward_of`
@@ -36,6 +35,7 @@ class Environment(Trainable):
     """
 
     unit = ""
+    stationary = True
     length: ClassVar[int] = 1000
     """Control steps of an episode at most."""
 
@@ -79,7 +79,7 @@ class Environment(Trainable):
     @cached_property
     def motion(self) -> Program:
         """Program (x, action) -> x after a step."""
-        b = ProgramBuilder("environment.step")
+        b = ProgramBuilder("task.step")
         x, a = b.inputs(*self.size[:2])
         return b.program(*b.call(step_program(self.world.setup), x, b.trace(self.control_of, a)))
 
@@ -112,8 +112,15 @@ class Environment(Trainable):
         last = actions[-1] if actions else state.new_zeros(*state.shape[:-1], self.size[1])
         return self.telling(state=state, action=last, after=state, time=self._time(state, step)).observation
 
-    def _time(self, like: Tensor, step: int) -> Tensor:
-        return like.new_full((1,), step / self.length)
+    def _time(self, like: Tensor, step: int | Tensor) -> Tensor:
+        """Return the part of the episode that has passed; step: a number, or one for each episode (B,)."""
+        return torch.as_tensor(step, dtype=like.dtype).reshape(-1, 1) / self.length
+
+    def over(self, state: Tensor, step: int, episodes: Any) -> Tensor:
+        margin = self.telling(
+            state=state, action=state.new_zeros(self.size[1]), after=state, time=self._time(state, step)
+        ).margin
+        return (margin[..., 0] < 0) | ~state.isfinite().all(-1)
 
     def rewards(self, trajectory: Trajectory) -> tuple[Tensor, Tensor]:
         """Return the reward of every step (T, B), zero after the end of an episode, and the steps that each lasted (B,)."""

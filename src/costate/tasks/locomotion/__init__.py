@@ -1,0 +1,1 @@
+"""Robots that learn to walk and run by reward."""
