@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
@@ -373,6 +374,10 @@ class Robot(nn.Module):
             hint = did_you_mean(str(link), self.link_names) or f"it has {', '.join(self.link_names)}"
             raise ValueError(f"robot '{self.name}' has no link '{link}'; {hint}")
         return link
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows."""
+        return import_module("costate.report.notebook").robot_html(self)
 
     def extra_repr(self) -> str:
         return f"{self.name}: {self.nq} coordinates, {self.nv} velocities, {len(self.link_names)} links"
