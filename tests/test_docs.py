@@ -48,7 +48,8 @@ def test_snippets_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     snippets = re.findall(r"^```python\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
     assert snippets
     names: dict[str, object] = {"__name__": page.stem}
-    dtype = torch.get_default_dtype()  # a page may set its own
+    dtype = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float32)  # as for a reader; a page may set its own
     try:
         for number, snippet in enumerate(snippets, 1):
             exec(compile(snippet, f"{page.name}, snippet {number}", "exec", dont_inherit=True), names)
@@ -63,6 +64,7 @@ def test_readme_can_be_pasted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     lines = [line[4:] for line in (DOCS.parent / "README.md").read_text().splitlines() if line.startswith("    ")]
     code = [line for line in lines if not re.match(r"(make|pip|costate) |cs\.view\(", line)]
     assert len(code) > 15
+    torch.set_default_dtype(torch.float32)  # as for a reader
     exec(compile("\n".join(code), "README.md", "exec", dont_inherit=True), {})
 
 

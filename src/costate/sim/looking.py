@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from costate.kernel import Kernel, ProgramBuilder
 from costate.physics.dynamics.energy import kinetic_energy, potential_energy
+from costate.physics.kinematics import link_poses
 from costate.sim.contact.detect import Contact
 from costate.sim.forces.equality import equations
 from costate.sim.forces.tendons import tendon_energy
@@ -50,6 +51,13 @@ def described(setup: Setup, contacts: list[Contact]) -> str:
         f"  {len(kinds)} constraint rows: {counts}\n"
         f"  {setup.substeps} substeps of {1e3 * setup.dt:g} ms, {setup.integrator}, {setup.contact.name}"
     )
+
+
+def pose_kernel(setup: Setup, link: str) -> Kernel:
+    """Build (state, parameters) -> position [m] and rotation of a link in the world."""
+    s = Symbols(setup)
+    R, p = link_poses(setup.scene.model, s.params, s.q, [link])[link]
+    return Kernel("world.link_pose", {"state": s.x, **s.given}, {"position": p, "rotation": R})
 
 
 def energy_kernel(setup: Setup) -> Kernel:
