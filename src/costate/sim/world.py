@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -14,13 +14,15 @@ from torch import Tensor
 
 from costate.core.eager import eager
 from costate.core.fork import cached_property
+from costate.core.guesses import MAKE_WORLD, WORLD
+from costate.core.names import did_you_mean, missing, with_suggestions
 from costate.core.numbers import Typed, promoted
 from costate.kernel import Kernel
 from costate.model import ModelWarning
 from costate.model.constraint import Constraint
 from costate.model.tendon import Tendon
 from costate.physics.integrate import neutral
-from costate.robot import Robot
+from costate.robot import Pose, Robot
 from costate.sim.arguments import (
     Poses,
     as_numbers,
@@ -46,7 +48,7 @@ from costate.sim.forces.equality import resolve
 from costate.sim.forces.tendons import resolve_tendons
 from costate.sim.inputs import Inputs, Params, Wrenches
 from costate.sim.linearize import linearization_kernel
-from costate.sim.looking import contact_kernel, described, energy_kernel, gap_kernel, summary
+from costate.sim.looking import contact_kernel, described, energy_kernel, gap_kernel, pose_kernel, summary
 from costate.sim.rollout import check_checkpoint, rollout_kernel, step_kernel, stretches
 from costate.sim.scene.parts import Body, Static
 from costate.sim.scene.scene import Collide, make_scene
@@ -91,6 +93,7 @@ class World(Typed):
         check: Raise an error when a state is not finite or diverges.
     """
 
+    @with_suggestions(MAKE_WORLD)
     def __init__(
         self,
         robots: Sequence[Robot] | Mapping[str, Robot] = (),
@@ -153,6 +156,11 @@ class World(Typed):
     def __setstate__(self, state: dict[str, Any]) -> None:
         robots = state.pop("robots")
         self.__dict__.update(state, _inputs=Inputs(state["setup"], robots), _kernels={})
+
+    if not TYPE_CHECKING:  # a type checker would take any name for an attribute
+
+        def __getattr__(self, name: str) -> Any:
+            raise missing(self, name, WORLD)
 
     # --- structure ------------------------------------------------------------------------------------------------
 
@@ -372,6 +380,24 @@ class World(Typed):
         (state,) = as_numbers({"state": state}, self.dtype)
         values = self._inputs.values(state, params, self.coordinates)
         return kernel.apply([state, *values])[0].squeeze(-1)
+
+    def link_pose(self, state: Tensor, link: str, params: Params = None) -> Pose:
+        """Return the pose of a link in the world: position (..., 3) [m], rotation (..., 3, 3), quaternion (..., 4) x, y, z, w.
+
+        link: "robot/link", "link" if no other robot has one of that name, or the name of a body.
+        """
+        name = self._inputs.link(link)
+        kernel = self._kernel(("link_pose", name), self._inputs.setup_for(None), lambda s: pose_kernel(s, name))
+        (state,) = as_numbers({"state": state}, self.dtype)
+        return Pose(*kernel.apply([state, *self._inputs.values(state, params, self.coordinates)]))
+
+    def body_pose(self, state: Tensor, body: str, params: Params = None) -> Pose:
+        """Return the pose of a free body in the world, as `link_pose` does."""
+        bodies = [name.removesuffix("/body") for name in self.link_names if name.endswith("/body")]
+        if body not in bodies:
+            hint = did_you_mean(body, bodies) or f"bodies are {', '.join(bodies) or 'none'}"
+            raise ValueError(f"the world has no body '{body}'; {hint}; for a link of a robot use world.link_pose")
+        return self.link_pose(state, body, params)
 
     def contacts(
         self, state: Tensor, control: Tensor | None = None, params: Params = None, wrenches: Wrenches = None
