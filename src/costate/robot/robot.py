@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -42,7 +41,7 @@ def load_robot(
             that no body can have.
     """
     model = load_model(source, floating_base=floating_base, package_dirs=package_dirs, inertia=inertia)
-    return Robot(model if gravity is None else model.with_gravity(np.asarray(gravity, float)))
+    return Robot(model if gravity is None else model.with_gravity(gravity))
 
 
 class Robot(nn.Module):

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from costate.core.constants import constant
 from costate.core.fork import cached_property
 from costate.kernel import Kernel
 from costate.model import ModelWarning
@@ -101,6 +102,7 @@ class World:
     ):
         check_robots(robots)
         check_actuators(actuators)
+        dt, substeps = constant(dt, "dt"), constant(substeps, "substeps")
         named = named_robots(robots)
         model = contact_model(contact)
         files = [r.model.physics for r in named.values() if r.model.physics is not None]
