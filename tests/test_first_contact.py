@@ -25,8 +25,12 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "nothing to load": (lambda: LIKE.load_robot(None), TypeError, "name or the path of a file.*NoneType"),
     "capitals": (lambda: cs.load_robot("UR5"), ValueError, "did you mean 'ur5'"),
     "gravity as a number": (lambda: LIKE.load_robot("two_link", gravity=-9.81), ValueError, "vector of 3"),
-    "NumPy for tensors": (lambda: LIKE.World.step(WORLD, X.numpy()), TypeError, r"torch\.as_tensor\(state\)"),
-    "a list for a tensor": (lambda: ROBOT.integrate([0.0, 0.0], Q), TypeError, r"torch\.as_tensor\(q\)"),  # type: ignore
+    "words for a state": (
+        lambda: LIKE.World.step(WORLD, "home"),
+        TypeError,
+        "state is the name 'home'; expected a torch",
+    ),
+    "words for a configuration": (lambda: ROBOT.integrate("home", Q), TypeError, "'q' is a str; expected a torch"),  # type: ignore
     "a wrench without link": (
         lambda: ROBOT.forward_dynamics(Q, Q, Q, torch.zeros(6)),  # type: ignore[arg-type]
         TypeError,
@@ -56,7 +60,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "half a substep": (lambda: LIKE.World([ROBOT], substeps=2.5), TypeError, "whole number"),
     "a step in words": (lambda: LIKE.World([ROBOT], dt="0.01"), TypeError, "number of seconds"),
     "half a batch": (lambda: WORLD.initial_state(2.5), TypeError, "whole number"),  # type: ignore[arg-type]
-    "steps for controls": (lambda: WORLD.rollout(X, 100), TypeError, "controls is an int"),  # type: ignore[arg-type]
+    "steps for controls": (lambda: WORLD.rollout(X, 100), TypeError, "controls is an int.*steps=100"),  # type: ignore[arg-type]
     "batch before time": (
         lambda: WORLD.rollout(WORLD.initial_state(5), torch.zeros(5, 10, 2, dtype=torch.float64)),
         ValueError,

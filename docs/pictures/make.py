@@ -1,10 +1,13 @@
-"""Makes the pictures of the README and the pages beside it: python docs/pictures/make.py [NAME...]"""
+"""Makes the pictures of the README, of the pages beside it and of the examples: python docs/pictures/make.py [NAME...]"""
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import torch
@@ -80,8 +83,8 @@ def insertion() -> None:
 
 
 def pile() -> None:
-    """Boxes of example 12 on their way, and at rest."""
-    spec = spec_from_file_location("pile", HERE.parent.parent / "examples" / "12_pile.py")
+    """Boxes of example 11 on their way, and at rest."""
+    spec = spec_from_file_location("pile", HERE.parent.parent / "examples" / "11_pile.py")
     assert spec is not None and spec.loader is not None
     example = module_from_spec(spec)
     spec.loader.exec_module(example)
@@ -97,7 +100,22 @@ def pile() -> None:
     shrink(HERE / "pile.png")
 
 
-PICTURES = {"robots": robots, "gradient": gradient, "insertion": insertion, "pile": pile}
+def examples() -> None:
+    """The pictures of the gallery in examples/README.md, as the examples write them, each in a process of its own."""
+    root, folder = HERE.parent.parent, HERE / "examples"
+    folder.mkdir(exist_ok=True)
+    with TemporaryDirectory() as here:
+        for example in sorted((root / "examples").glob("*.py")):
+            subprocess.run([sys.executable, example], cwd=here, env=os.environ | {"MPLBACKEND": "Agg"}, check=True)
+            written = Path(here) / "out" / f"{example.stem}.png"
+            if written.is_file():
+                image = Image.open(written)
+                image.thumbnail((400, 400))
+                image.save(folder / written.name)
+                shrink(folder / written.name)
+
+
+PICTURES = {"robots": robots, "gradient": gradient, "insertion": insertion, "pile": pile, "examples": examples}
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or PICTURES:

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from costate.sim import World as World
     from costate.sim import Wrap as Wrap
     from costate.sim import sensors as sensors
+    from costate.sim.files.load import load_world as load_world
     from costate.sim.scene import shapes as shapes
     from costate.train.controller import load_policy as load_policy
     from costate.viewer.view import view as view
@@ -72,6 +73,7 @@ _LAZY: dict[str, str] = {
     "Pose": "costate.robot:Pose",
     "Robot": "costate.robot:Robot",
     "load_robot": "costate.robot:load_robot",
+    "load_world": "costate.sim.files.load:load_world",
     "PGS": "costate.sim:PGS",
     "Affine": "costate.sim:Affine",
     "Body": "costate.sim:Body",

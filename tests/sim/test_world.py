@@ -85,7 +85,7 @@ def test_substeps_are_steps() -> None:
 def test_float32_is_float32(scene: World) -> None:
     state = scene.initial_state(4)
     state[:, scene.nq :] = 0.1
-    single = scene.step(state.float(), torch.ones(2))
+    single = scene.step(state.float(), torch.ones(2).float())
     assert single.dtype == torch.float32
     assert torch.allclose(single.double(), scene.step(state, torch.ones(2, dtype=D)), atol=1e-5)
     x = state.float().requires_grad_()

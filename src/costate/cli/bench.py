@@ -72,7 +72,7 @@ def _calls(robot: Robot, name: str, batch: int) -> tuple[Callable[[], Any], Call
     import torch
 
     random = torch.Generator().manual_seed(0)
-    q = robot.random_configuration(batch, generator=random)
+    q = robot.random_configuration(batch, generator=random, dtype=torch.float64)
     v, a = (torch.randn(batch, robot.nv, dtype=torch.float64, generator=random) for _ in range(2))
     values = [{"q": q, "v": v}.get(argument, a) for argument in FUNCTIONS[name]]
     leaves = [x.clone().requires_grad_() for x in values]

@@ -78,6 +78,21 @@ class Link(Constants):
 
 
 @dataclass(frozen=True, eq=False)
+class Keyframe:
+    """A state of a robot that its file names (MJCF key), and controls to start with."""
+
+    name: str
+    q: Array
+    """Configuration, shape (nq,)."""
+    v: Array
+    """Velocities, shape (nv,)."""
+    activations: Array = field(default_factory=lambda: np.zeros(0))
+    """Activations of the actuators that have one, in their order."""
+    controls: Array = field(default_factory=lambda: np.zeros(0))
+    """Controls of the file's actuators."""
+
+
+@dataclass(frozen=True, eq=False)
 class Model:
     """A robot: a tree of links. `links[i + 1]` is moved by `joints[i]`; parents come before children.
 
@@ -106,6 +121,8 @@ class Model:
     """Pairs of shapes with contact properties of their own."""
     excluded: tuple[tuple[str, str], ...] = ()
     """Pairs of links that do not touch."""
+    keyframes: tuple[Keyframe, ...] = ()
+    """States that the source names."""
 
     def __post_init__(self) -> None:
         settle(self, {"gravity": "gravity"}, f"the model '{self.name}'")

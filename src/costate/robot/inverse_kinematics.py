@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from costate.core.names import unknown
+from costate.core.numbers import promoted
 from costate.kernel import Kernel
 from costate.model import Model
 from costate.robot.pose import Pose
@@ -61,8 +62,8 @@ def inverse_kinematics(robot: Robot, pose: Pose, link: str, q0: Tensor | None = 
         )
     chosen = _options(options)
     kernel = _kernel(robot, link, chosen)
-    position, rotation = pose.position, pose.rotation
-    start = robot.neutral(dtype=position.dtype) if q0 is None else q0
+    position, rotation, *told = promoted([pose.position, pose.rotation, *([] if q0 is None else [q0])], robot.dtype)
+    start = told[0] if told else robot.neutral(dtype=position.dtype)
     if start.shape[-1:] != (robot.nq,):
         raise ValueError(
             f"inverse kinematics of '{robot.name}': q0 has shape {tuple(start.shape)}; expected (..., {robot.nq})"
@@ -96,7 +97,7 @@ def _retry(robot, kernel, options, best, error, position, rotation) -> None:
         open_ = error > enough
         if not bool(open_.any()):
             return
-        start = robot.random_configuration(int(open_.sum()), generator=generator).to(best.dtype)
+        start = robot.random_configuration(int(open_.sum()), generator=generator, dtype=best.dtype)
         q, e = kernel.apply([start, position[open_], rotation[open_], precision])
         better = e[..., 0] < error[open_]
         best[open_] = torch.where(better[..., None], q, best[open_])

@@ -10,11 +10,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from costate.core.numbers import as_tensor, number_type
 from costate.robot import Robot
 from costate.robot.learnable import Learnable, input_name
 from costate.sim.setup import Setup
 
-Params = Mapping[str, Tensor] | None
+Params = Mapping[str, Tensor | float] | None
 Wrenches = Mapping[str, Tensor] | None
 
 
@@ -59,23 +60,21 @@ class Inputs:
         return any(entry.wants for _, entry in self.learnt().values())
 
     def values(self, state: Tensor, params: Params, coordinates) -> list[Tensor]:
-        """Return the values of all parameters, in the order of the setup: those given, those learnt, defaults. coordinates: where
-        a robot's q and v are in a state."""
+        """Return the values of all parameters, in the order of the setup: those given, those learnt, defaults. They are of the
+        number type that state and values are promoted to. coordinates: where a robot's q and v are in a state."""
         given = dict(params or {})
         learnt = self.learnt()
         names = (*self.setup.parameters, *(p for p in learnt if p not in self.setup.parameters))
         found = self._run_modules({n: e for n, e in learnt.items() if n not in given}, state, coordinates)
-        values = []
-        for name in names:
-            value = given.pop(name) if name in given else found.get(name)
-            values.append(self._tensor(name, value, state.dtype))
+        told = {name: given.pop(name) if name in given else found.get(name) for name in names}
         if given:
             have = ", ".join(names) or "none"
             raise ValueError(
                 f"parameter {', '.join(given)} is not an input of this world (inputs: {have}): name it in "
                 "World(parameters=[...])"
             )
-        return values
+        kind = number_type([state, *told.values()])
+        return [self._tensor(name, value, kind) for name, value in told.items()]
 
     def _run_modules(
         self, wanted: Mapping[str, tuple[str, Learnable]], state: Tensor, coordinates
@@ -93,7 +92,10 @@ class Inputs:
         default = self._default(name)
         if value is None:
             return torch.tensor(default, dtype=dtype)
-        value = torch.as_tensor(value).to(dtype)
+        value = as_tensor(value)
+        if not isinstance(value, Tensor):
+            raise TypeError(f"parameter '{name}' is {value!r}; expected numbers, default {np.array2string(default)}")
+        value = value.to(dtype)
         n = default.size
         if n == 1 and (value.dim() == 0 or value.shape[-1] != 1):
             return value.unsqueeze(-1)
@@ -105,9 +107,6 @@ class Inputs:
                 f"parameter '{name}' has shape {shape}; expected (..., {n}), default {np.array2string(default)}"
             )
         return value
-
-    def pushes(self, wrenches: Wrenches, dtype: torch.dtype) -> list[Tensor]:
-        return [torch.as_tensor(w).to(dtype) for w in (wrenches or {}).values()]
 
     def _link(self, name: str) -> str:
         """Return the full name of a link; a body also goes by its own name."""

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from costate.collision.shapes import FAR
 from costate.core.constants import Constants
+from costate.core.eager import eager
 from costate.kernel import Kernel, ProgramBuilder
 from costate.model import Model
 from costate.model.merge import WORLD
@@ -63,6 +64,7 @@ class Noise:
 
 
 @dataclass(frozen=True, kw_only=True)
+@eager
 class Sensor(Constants):
     """Something that is measured."""
 
@@ -188,7 +190,7 @@ class ContactForce(Sensor):
         if not any(signs):
             raise ValueError(f"nothing can touch '{link}' in this world")
         forces = found.normals * found.forces.unsqueeze(-1) + found.friction
-        return (forces * torch.tensor(signs, dtype=state.dtype).unsqueeze(-1)).sum(-2)
+        return (forces * torch.tensor(signs, dtype=forces.dtype).unsqueeze(-1)).sum(-2)
 
 
 @dataclass(frozen=True)
@@ -210,7 +212,7 @@ class Touch(Sensor):
         counts = [float(any(name in felt for name in pair)) for pair in found.shapes]
         if not any(counts):
             raise ValueError(f"nothing can touch {', '.join(self.shapes) or link} in this world")
-        return (found.forces * torch.tensor(counts, dtype=state.dtype)).sum(-1, keepdim=True)
+        return (found.forces * torch.tensor(counts, dtype=found.forces.dtype)).sum(-1, keepdim=True)
 
 
 @dataclass(frozen=True)

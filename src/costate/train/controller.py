@@ -65,9 +65,9 @@ def load_policy(run: str | Path) -> Controller:
     try:
         tensors, _ = read_tensors(folder / POLICY)
         note = read_json(folder / NOTE)
-        if "layers" not in note:
+        if "graph" not in note and "layers" not in note:
             raise ValueError(
-                f"it names no layers; `costate train --resume {folder}` writes it anew if it is an older one"
+                f"it has no network; `costate train --resume {folder}` writes it anew if it is an older one"
             )
         features = None
         if "observation.matrix" in tensors:

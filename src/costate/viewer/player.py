@@ -36,10 +36,10 @@ class Player:
         motion = self.motion
         self.layers = Layers(server, "/scene", motion.drawing, motion.links[0], motion.source, motion.extent)
         self._marks = _Marks(server, recording)
-        low, high = motion.bounds
+        low, _ = motion.bounds
         ground = float(low[2]) if motion.drawing.ground is None else motion.drawing.ground
         add_ground(server, ground, motion.extent, dark)
-        look(server, np.append(low[:2], min(low[2], ground)), high)
+        look(server, motion.outline)
         self._controls()
         self._curves()
         self._heat = _Heat(server, recording.heat, float(motion.times[-1])) if recording.heat else None

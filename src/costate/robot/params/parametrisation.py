@@ -11,6 +11,7 @@ from casadi import SX
 from torch import Tensor, nn
 
 from costate.core.constants import constant
+from costate.core.numbers import number_type
 
 
 class Parametrisation(nn.Module):
@@ -24,11 +25,17 @@ class Parametrisation(nn.Module):
         if init is not None:
             self.set(init)
 
-    def set(self, value: Any) -> None:
-        """Make this the current value. The first call decides the shape."""
+    def set(self, value: Any, dtype: torch.dtype | None = None) -> None:
+        """Make this the current value. The first call decides the shape and the number type.
+
+        dtype: Number type; None: that of the tensors in the value, or torch's default.
+        """
         raw = self.inverse(as_tensor(value)).detach()
         if self.raw is None:
-            self.raw = nn.Parameter(raw.clone())
+            parts = value if isinstance(value, tuple | list) else (value,)
+            kind = dtype or number_type([x for x in parts if not isinstance(x, tuple | list)])
+            self.raw = nn.Parameter(raw.to(kind, copy=True))
+            self.to(kind)  # bounds, too
         else:
             with torch.no_grad():
                 self.raw.copy_(raw)
@@ -105,7 +112,8 @@ class Bounded(Parametrisation):
             self.set(init)
 
     def value(self, raw: Tensor) -> Tensor:
-        return self.lower + (self.upper - self.lower) * torch.sigmoid(raw)
+        lower, upper = self.lower.to(raw.dtype), self.upper.to(raw.dtype)
+        return lower + (upper - lower) * torch.sigmoid(raw)
 
     def inverse(self, value: Tensor) -> Tensor:
         if not bool(((value > self.lower) & (value < self.upper)).all()):

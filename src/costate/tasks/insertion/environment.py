@@ -10,16 +10,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import gymnasium
 import torch
 from torch import Tensor
 
+from costate.core.extras import needs
 from costate.tasks.insertion.cell import InsertionOptions
 from costate.tasks.insertion.loss import BELOW_FROM, InsertionWeights, below, goal_terms, outside, too_fast
 from costate.tasks.insertion.scene import ARM_V
 from costate.tasks.insertion.task import Insertion
 from costate.train.environments import batch as batches
 from costate.train.environments.environment import Environment
+
+try:
+    import gymnasium
+except ImportError as error:
+    raise ImportError(needs("an environment for reinforcement learning", "gymnasium", "rl")) from error
 
 
 @dataclass(frozen=True)

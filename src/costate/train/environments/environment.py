@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-import gymnasium
 import numpy as np
 import torch
 
+from costate.core.extras import needs
 from costate.train.environments.batch import Batch
 from costate.train.trainable import Trainable
+
+try:
+    import gymnasium
+except ImportError as error:
+    raise ImportError(needs("an environment for reinforcement learning", "gymnasium", "rl")) from error
 
 
 def spaces(task: Trainable) -> tuple[gymnasium.spaces.Box, gymnasium.spaces.Box]:

@@ -7,11 +7,16 @@ from typing import Any
 
 import numpy as np
 import torch
-from stable_baselines3.common.vec_env.base_vec_env import VecEnv
 
+from costate.core.extras import needs
 from costate.train.environments.batch import Batch
 from costate.train.environments.environment import spaces
 from costate.train.trainable import Trainable
+
+try:
+    from stable_baselines3.common.vec_env.base_vec_env import VecEnv
+except ImportError as error:
+    raise ImportError(needs("a vector environment", "stable-baselines3", "rl")) from error
 
 
 class VectorEnvironment(VecEnv):
@@ -24,7 +29,7 @@ class VectorEnvironment(VecEnv):
 
     def _begin(self, batch: Any) -> None:
         self.batch = batch
-        self._actions = torch.zeros(batch.batch, len(batch.task.outputs))
+        self._actions = torch.zeros(batch.batch, len(batch.task.outputs), dtype=torch.float32)
         self._total = np.zeros(batch.batch)
         super().__init__(batch.batch, *spaces(batch.task))
 

@@ -1,0 +1,1 @@
+"""What torch computes, said in steps: `table.ROWS`."""
