@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -48,7 +47,7 @@ def load_robot(
             body can have. MuJoCo, which reads MJCF, keeps none of them.
     """
     model = load_model(source, floating_base=floating_base, package_dirs=package_dirs, inertia=inertia)
-    return Robot(model if gravity is None else model.with_gravity(np.asarray(gravity, float)))
+    return Robot(model if gravity is None else model.with_gravity(gravity))
 
 
 @eager

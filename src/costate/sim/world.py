@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from costate.core.constants import constant
 from costate.core.eager import eager
 from costate.core.fork import cached_property
 from costate.core.guesses import MAKE_WORLD, WORLD
@@ -115,6 +116,7 @@ class World(Typed):
     ):
         check_robots(robots)
         check_actuators(actuators)
+        dt, substeps = constant(dt, "dt"), constant(substeps, "substeps")
         named = named_robots(robots)
         model = contact_model(contact)
         files = [r.model.physics for r in named.values() if r.model.physics is not None]
@@ -124,14 +126,14 @@ class World(Typed):
         integrator = integrator or model.default_integrator(files) or "semi_implicit"
         check_options(integrator, substeps, dt)
         model.check(integrator)
-        own = self_collisions(self_collision)
+        own, at = self_collisions(self_collision), robot_poses(poses or {}, named)
         scene = make_scene(
-            named, poses or {}, bodies, scenery, world_gravity(named, gravity), own, collide, moved_shapes(parameters)
+            named, at, bodies, scenery, world_gravity(named, gravity), own, collide, moved_shapes(parameters)
         )
         told = bool(scenery) or collide is not None or not model.acts
         for note in (*model.notes(scene), *unused(scene, named, not told, actuators is None)):
             warnings.warn(note, ModelWarning, stacklevel=2)
-        at, chosen = robot_poses(poses or {}, named), collide is not None
+        chosen = collide is not None
         self._parts = Parts(bodies, scenery, actuators, at, own, chosen, constraints, tendons)
         self.dt, self.check = dt, check
         cables = resolve_tendons(scene.model, (*scene.model.tendons, *tendons))
