@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -259,6 +260,10 @@ class World(Typed):
 
     def __repr__(self) -> str:
         return summary(self.setup, self._inputs.robots, self._parts)
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows."""
+        return import_module("costate.report.notebook").world_html(self)
 
     def save(self, path: str | Path) -> None:
         """Write the world to a file, world.json, or into a folder, without any code: cs.load_world(path) reads it back.
