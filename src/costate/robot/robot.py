@@ -41,8 +41,8 @@ def load_robot(
         floating_base: True lets the base move freely, False fixes it; None: as the file or the built-in robot says.
         gravity: Gravity in world axes [m/s^2], instead of the model's own.
         package_dirs: Folders in which meshes named package://... are looked for.
-        inertia: What to do with negative principal moments in a URDF: "refuse" the file, "keep" them, or "repair" all inertias
-            that no body can have.
+        inertia: What to do with negative principal moments: "refuse" the file, "keep" them, or "repair" all inertias that no
+            body can have. MuJoCo, which reads MJCF, keeps none of them.
     """
     model = load_model(source, floating_base=floating_base, package_dirs=package_dirs, inertia=inertia)
     return Robot(model if gravity is None else model.with_gravity(np.asarray(gravity, float)))

@@ -30,6 +30,7 @@ from costate.sim.arguments import (
     check_robots,
     named_robots,
     of_state_and_time,
+    robot_poses,
     whole_steps,
     world_gravity,
 )
@@ -127,8 +128,8 @@ class World(Typed):
         told = bool(scenery) or collide is not None or not model.acts
         for note in (*model.notes(scene), *unused(scene, named, not told, actuators is None)):
             warnings.warn(note, ModelWarning, stacklevel=2)
-        chosen = collide is not None
-        self._parts = Parts(bodies, scenery, actuators, poses or {}, own, chosen, constraints, tendons)
+        at, chosen = robot_poses(poses or {}, named), collide is not None
+        self._parts = Parts(bodies, scenery, actuators, at, own, chosen, constraints, tendons)
         self.dt, self.check = dt, check
         cables = resolve_tendons(scene.model, (*scene.model.tendons, *tendons))
         driven = tuple(drives(scene.model, named, cables, actuators))
@@ -229,7 +230,7 @@ class World(Typed):
         q = neutral(model) if model.home is None else model.home
         start = np.concatenate([q, np.zeros(self.nv + self.na)])
         if keyframe is not None:
-            start = keyframe_state(self.setup, self._inputs.robots, keyframe, start)
+            start = keyframe_state(self.setup, self._inputs.robots, self._parts.poses, keyframe, start)
         state = torch.tensor(start, dtype=dtype)
         if isinstance(batch, float):
             raise TypeError(f"batch is {batch}; expected a whole number, or several")
@@ -241,9 +242,10 @@ class World(Typed):
         """Return the names of the states that the robots' files list: initial_state(keyframe=NAME)."""
         return keyframe_names(self._inputs.robots)
 
-    def keyframe_control(self, keyframe: str, dtype: torch.dtype = torch.float64) -> Tensor:
+    def keyframe_control(self, keyframe: str, dtype: torch.dtype | None = None) -> Tensor:
         """Return the controls (nu,) that go with a keyframe, for worlds with the files' actuators."""
-        return torch.tensor(keyframe_control(self.setup, self._inputs.robots, keyframe), dtype=dtype)
+        found = keyframe_control(self.setup, self._inputs.robots, keyframe)
+        return torch.tensor(found, dtype=dtype or self.dtype)
 
     def __repr__(self) -> str:
         return summary(self.setup, self._inputs.robots, self._parts)
