@@ -32,7 +32,7 @@ class Options:
     steps: int = 20
     """Length of a world's rollout."""
     inertia: Literal["refuse", "keep", "repair"] = "refuse"
-    """Answer to negative principal moments in a URDF."""
+    """Answer to inertias that no body can have."""
     report: Path | None = None
     """HTML file to write."""
 

@@ -20,7 +20,7 @@ class Options:
     package_dirs: tuple[Path, ...] = ()
     """Folders in which the packages of package://... meshes are looked for."""
     inertia: Literal["refuse", "keep", "repair"] = "refuse"
-    """Answer to negative principal moments in a URDF."""
+    """Answer to inertias that no body can have."""
 
 
 def run(options: Options) -> None:

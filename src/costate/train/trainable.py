@@ -104,7 +104,7 @@ class Trainable(Task):
     # --- training -------------------------------------------------------------------------------------------------
 
     def policy(self, training: Any, generator: torch.Generator | None = None) -> nn.Module:
-        """Return an untrained policy: any module; see `costate.train.network` for the layers that can be exported."""
+        """Return an untrained policy: any module of usual layers; see `costate.train.policy.acting` for memory."""
         return Policy(len(self.inputs), len(self.outputs), training.hidden, generator)
 
     def plan(self, training: Any, number: int) -> Iteration:
@@ -143,6 +143,14 @@ class Trainable(Task):
             return trajectory.states.new_zeros(trajectory.states.shape[1])
         terms = self.loss(trajectory, self.plan(self.training, self.training.iterations))
         return -torch.stack(list(terms.values())).sum(0)
+
+    def over(self, state: Tensor, step: int, episodes: Any) -> Tensor | None:
+        """Return which episodes are over before their last step, bool (B,), of states after `step` steps; None: none ever is."""
+        return None
+
+    stationary: ClassVar[bool] = False
+    """True: `observe`, `disturb` and `over` take the number of the step as a tensor (B,) or ignore it, and `reward` needs the last
+    step alone: environments then keep no more than that, compute episodes of any age together, and end them by truncation."""
 
     # --- judging --------------------------------------------------------------------------------------------------
 

@@ -140,6 +140,9 @@ def test_keyframes_are_mujocos(everything: Path):
             state = world.step(state, control)
         theirs = np.concatenate([data.qpos, data.qvel, data.act])
         assert twin.errors(state[None].numpy(), np.stack([theirs, theirs])[None]).max() < ONE_STEP
+    aside = cs.load_world(everything, poses={"cart": ((1, 0, 0), (0, 0, np.pi / 2))})  # moves with its robot
+    assert aside.initial_state(keyframe="low")[:7].tolist() == pytest.approx([-1, 1, 0.1, 0, 0.5**0.5, 0.5**0.5, 0])
+    assert torch.equal(aside.initial_state(keyframe="low")[7:], world.initial_state(keyframe="low")[7:])
     with pytest.raises(ValueError, match=r"unknown keyframe 'lo' \(did you mean 'low'"):
         world.initial_state(keyframe="lo")
     with pytest.raises(ValueError, match="have none"):

@@ -52,7 +52,7 @@ def hilly(folder: Path) -> cs.World:
 
 def arms(folder: Path) -> cs.World:
     """Two robots of one kind with different actuators, one made in memory, at poses."""
-    again = cs.Robot(cs.load_robot("two_link").model.with_gravity((0, 0, -3)))
+    again = cs.Robot(cs.load_robot("two_link").model.with_gravity(np.array([0.0, 0.0, -3.0])))
     beside = cs.model.Transform(translation=np.array([0.0, 0.5, 0.1]))
     return cs.World(
         {"left": cs.load_robot("two_link"), "right": again},
@@ -152,6 +152,14 @@ def test_options_of_a_saved_world(tmp_path: Path):
     world = cs.load_world(tmp_path, dt=0.01, bodies=[egg], parameters=[])
     assert (world.dt, world.setup.parameters) == (0.01, ())
     assert {"egg/body/0", "rock/body/0"} <= set(world.shape_names)
+
+
+def test_number_types_are_kept(tmp_path: Path):
+    world = ruled()
+    world.save(tmp_path / "a")
+    world.float().save(tmp_path / "b")
+    assert cs.load_world(tmp_path / "a").initial_state().dtype == torch.get_default_dtype()
+    assert cs.load_world(tmp_path / "b").initial_state().dtype == torch.float32
 
 
 # --- what cannot be written -------------------------------------------------------------------------------------------

@@ -48,7 +48,9 @@ def load_world(
             the place of what it says.
     """
     if is_saved(source):
-        return _made(read_world(Path(source)), options)
+        found, dtype = read_world(Path(source))
+        world = _made(found, options)
+        return world if dtype is None else world.to(dtype)
     robot = load_robot(source, floating_base, package_dirs=package_dirs, inertia=inertia)
     if robot.model.physics is None:
         return _made(_of_robot(robot, robot.model.floating_base if ground is None else ground), options)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -63,6 +64,8 @@ def save_world(world: World, path: Path) -> None:
     codec = Codec(CLASSES, (Shape,), NAMES, changed=lambda value: _with_copies(value, file, meshes))
     told = {k: codec.encode(v, k) for k, v in _arguments(world).items()}
     head: dict[str, Any] = {"format": FORMAT, "version": VERSION, "costate": costate.__version__}
+    if moved := [m._moved for m in (world, *world._inputs.robots.values()) if m._moved]:
+        head["dtype"] = str(reduce(torch.promote_types, moved)).removeprefix("torch.")
     file.parent.mkdir(parents=True, exist_ok=True)
     for name, source in meshes.items():
         _copy(source, file.parent / name)
@@ -144,8 +147,11 @@ def _copy(source: Path, target: Path) -> None:
 # --- reading ----------------------------------------------------------------------------------------------------------
 
 
-def read_world(path: Path) -> dict[str, Any]:
-    """Return the arguments of a world that was saved."""
+_DTYPES = {None: None, "float32": torch.float32, "float64": torch.float64}
+
+
+def read_world(path: Path) -> tuple[dict[str, Any], torch.dtype | None]:
+    """Return the arguments of a world that was saved, and the number type that it was moved to."""
     file = _file(path)
     try:
         content = read_json(file)
@@ -159,7 +165,8 @@ def read_world(path: Path) -> dict[str, Any]:
                 raise CodecError(f"{file}: robots['{name}'] is no Model")
     except RecursionError:
         raise CodecError(f"{file} is damaged: it is nested too deeply") from None
-    return found | {"robots": {name: Robot(model) for name, model in found["robots"].items()}}
+    robots = {name: Robot(model) for name, model in found["robots"].items()}
+    return found | {"robots": robots}, _DTYPES[content.get("dtype")]
 
 
 _ARGUMENTS = (
@@ -175,6 +182,8 @@ def _checked(content: Any, file: Path) -> dict[str, Any]:
         raise CodecError(
             f"{file} has version {content.get('version')!r} of the format; Costate {costate.__version__} reads {VERSION}"
         )
+    if content.get("dtype") not in tuple(_DTYPES):
+        raise CodecError(f"{file} has the number type {content['dtype']!r}; expected float32 or float64")
     told = content["world"]
     if wrong := [k for k in told if k not in _ARGUMENTS]:
         raise CodecError(f"{file}: a world has no '{wrong[0]}'; was this written by another version?")
