@@ -353,7 +353,8 @@ def read_case(kind: str, seed: int) -> Ending:
     with tempfile.TemporaryDirectory() as name:
         path = KINDS[kind][1](random.Random(f"{kind} {seed}"), Path(name))
         with environment(COSTATE_MAX_READ_SECONDS=str(SECONDS), COSTATE_MAX_READ_MEMORY_MB=str(MEMORY_MB)):
-            child = Child(lambda: print("\n" + json.dumps(_read(path))))
+            result = Path(name) / "ending.json"
+            child = Child(lambda: result.write_text(json.dumps(_read(path))))
         begun = time.monotonic()
         while not _ended(child):
             if time.monotonic() - begun > STUCK or cpu_seconds(child.process) > 4 * MOST_SECONDS:
@@ -362,7 +363,7 @@ def read_case(kind: str, seed: int) -> Ending:
         words = child.words()
         if child.code:
             return Ending("crash", f"{child.code}: {words[-300:]}", 0.0, 0.0)
-        return Ending(*json.loads(words.splitlines()[-1]))
+        return Ending(*json.loads(result.read_text()))
 
 
 def _ended(child: Child) -> bool:

@@ -27,7 +27,7 @@ NAMES = (
     "base_link",
     "root",
     "World",
-    "world ",
+    "WORLD",
     "joint",
 )
 """Names that files have, of which some are those that Costate would take."""
