@@ -100,7 +100,7 @@ $(PY):
 
 $(READY): $(SETUP) | $(PY)
 	@echo "installing into $(VENV) (a few minutes the first time)"
-	$(PIP_INSTALL) -e .
+	$(PIP_INSTALL) -e '.[export,mjcf,view]'
 	@touch $@
 
 $(READY_TEST): $(SETUP) | $(PY)

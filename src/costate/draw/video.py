@@ -24,9 +24,12 @@ def _still(path: Path, frames: Frames, fps: float) -> None:
 def _animation(path: Path, frames: Frames, fps: float) -> None:
     from PIL import Image
 
-    images = [Image.fromarray(f) for f in frames]
-    if path.suffix == ".gif":
-        images = [i.quantize(128, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE) for i in images]
+    def stored(frame: np.ndarray) -> Image.Image:
+        image = Image.fromarray(frame)
+        few = {"method": Image.Quantize.MEDIANCUT, "dither": Image.Dither.NONE}
+        return image.quantize(128, **few) if path.suffix.lower() == ".gif" else image
+
+    images = [stored(frame) for frame in frames]
     images[0].save(path, save_all=True, append_images=images[1:], duration=max(20, round(1000 / fps)), loop=0)
 
 

@@ -19,6 +19,7 @@ from costate.compat.differentiable_robot_model.spatial_vector_algebra import (
     SpatialForceVec,
     SpatialMotionVec,
 )
+from costate.core.eager import eager
 from costate.model import Model
 from costate.model.urdf import Faulty
 from costate.physics import Passive
@@ -40,6 +41,7 @@ DAMPED = Passive(damping=True, friction=False, springs=False)
 UNDAMPED = Passive(damping=False, friction=False, springs=False)
 
 
+@eager
 class DifferentiableRobotModel(nn.Module):
     """A robot on a fixed base. Tensors have any number of leading dimensions, float32 or float64.
 

@@ -16,6 +16,7 @@ import numpy as np
 from costate.model.actuation import Actuator
 from costate.model.builtin.pendulum import pendulum
 from costate.model.model import Model
+from costate.model.shape import Shape
 from costate.model.urdf import Faulty, read_urdf
 
 
@@ -98,4 +99,13 @@ def _load(name: str, row: Builtin, inertia: Faulty) -> Model:
     home = None if row.home is None else np.array(row.home, float)
     motors = [j.name for j in model.joints if j.nv == 1] if row.gear else []
     actuators = tuple(Actuator(each, each, row.gear or 0.0, -1.0, 1.0) for each in motors)
-    return replace(model, source=row.source, home=home, actuators=actuators)
+    links = tuple(replace(link, visuals=tuple(map(_rounded, link.visuals))) for link in model.links)
+    return replace(model, links=links, source=row.source, home=home, actuators=actuators)
+
+
+def _rounded(shape: Shape) -> Shape:
+    """Round the edges of what is drawn of a box or a cylinder, more of those that are larger."""
+    if shape.kind not in ("box", "cylinder"):
+        return shape
+    r = shape.size if shape.kind == "box" else shape.size * np.array([2.0, 1.0])
+    return replace(shape, rounding=min(0.2 * float(r.min()), 0.03))

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from costate.model.errors import Assumptions
 from costate.model.urdf.inertia import is_possible, nearest_inertia
 
 _MARGIN = 1e-9
@@ -15,8 +14,10 @@ _ROWS, _COLUMNS = [0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]
 """Places of the six numbers of `fullinertia` in a matrix."""
 
 
-def repair_inertias(spec: Any, assumed: Assumptions) -> None:
-    """Replace those inertias of a MuJoCo specification that no body can have by the nearest ones that a body can have."""
+def repair_inertias(spec: Any) -> list[str]:
+    """Replace those inertias of a MuJoCo specification that no body can have by the nearest ones that a body can have; return the
+    names of their bodies."""
+    found = []
     for body in spec.bodies:
         given = _matrix(body) if body.explicitinertial else None
         if given is None or not np.isfinite(given).all() or is_possible(given):
@@ -27,7 +28,8 @@ def repair_inertias(spec: Any, assumed: Assumptions) -> None:
             body.inertia = np.diag(repaired)  # its axes are those of the given one
         else:
             body.fullinertia = repaired[_ROWS, _COLUMNS]
-        assumed.note("inertias that no body can have, repaired", body.name or "a body without a name")
+        found.append(body.name or "a body without a name")
+    return found
 
 
 def _matrix(body: Any) -> np.ndarray:
