@@ -1,4 +1,4 @@
-"""What is shown on the command line: robots, worlds that were saved, and recordings."""
+"""Sources that the command line shows: robots, worlds that were saved, and recordings."""
 
 from __future__ import annotations
 
