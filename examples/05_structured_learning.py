@@ -11,10 +11,11 @@ import costate as cs
 from costate.identify import differentiate
 from costate.report import Report
 
+torch.set_default_dtype(torch.float64)
 RATE, PERIOD = 100, 20.0  # samples per second, s
 EPOCHS = 30 if os.environ.get("COSTATE_QUICK") else 100
-STIFFNESS = torch.tensor([6e3, 6e3, 4e3, 4e3, 2e3, 2e3, 1e3]).double()  # stiffness of the gears [N m/rad]
-FRICTION = torch.tensor([4.0, 4.0, 3.0, 3.0, 1.5, 1.0, 0.6]).double()  # friction of the joints [N m]
+STIFFNESS = torch.tensor([6e3, 6e3, 4e3, 4e3, 2e3, 2e3, 1e3])  # stiffness of the gears [N m/rad]
+FRICTION = torch.tensor([4.0, 4.0, 3.0, 3.0, 1.5, 1.0, 0.6])  # friction of the joints [N m]
 MODELS = ("(a) network", "(b) identified", "(c) identified + residual")
 
 
@@ -26,7 +27,7 @@ def record(robot: cs.Robot, seed: int) -> dict[str, Tensor]:
     twisted = (motion["q"] + load / STIFFNESS).numpy()
     q, v, a = (torch.as_tensor(x) for x in differentiate(motion["t"].numpy(), twisted))
     stribeck = torch.tanh(v / 0.02) * (1 + 0.6 * torch.exp(-((v / 0.15) ** 2))) + 0.5 * v
-    noise = 0.02 * torch.randn(q.shape, generator=torch.Generator().manual_seed(seed)).double()
+    noise = 0.02 * torch.randn(q.shape, generator=torch.Generator().manual_seed(seed))
     tau = load + FRICTION * (stribeck + 0.15 * torch.sin(6 * q) + noise)
     return {"t": motion["t"], "q": q, "v": v, "a": a, "tau": tau}
 
@@ -47,7 +48,7 @@ def train(model: nn.Module, predict, log: dict[str, Tensor]):
 
 def network_only(log: dict[str, Tensor]):
     n, middle, spread = len(STIFFNESS), log["tau"].mean(0), log["tau"].std(0)
-    net = nn.Sequential(nn.Linear(4 * n, 128), nn.Tanh(), nn.Linear(128, 128), nn.Tanh(), nn.Linear(128, n)).double()
+    net = nn.Sequential(nn.Linear(4 * n, 128), nn.Tanh(), nn.Linear(128, 128), nn.Tanh(), nn.Linear(128, n))
     return train(net, lambda q, v, a: middle + spread * net(torch.cat([q.sin(), q.cos(), v, a / 5], -1)), log)
 
 
@@ -87,8 +88,7 @@ def main() -> tuple[dict[str, Tensor], dict[str, tuple[Tensor, Tensor]], list[st
     for name, (_, error) in results.items():
         print(f"{name:<26} error / spread " + " ".join(f"{e:6.3f}" for e in error) + f"   mean {error.mean():.3f}")
     page = Report("Network, physics, or both?", "errors in a motion that no model has seen")
-    shown = {name: error for name, (_, error) in results.items()}
-    page.plot(shown, range(1, 8), title="Error / spread of torques", x_label="joint", log_y=True, markers=True)
+    page.plot({k: y for k, (_, y) in results.items()}, range(1, 8), title="Error / spread", x_label="joint", log_y=True)
     print("wrote", page.save("out/05_structured_learning.html"))
     a, b, c = (error.mean() for _, error in results.values())
     assert c < 0.6 * b < 0.6 * a

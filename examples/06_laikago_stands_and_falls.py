@@ -10,6 +10,7 @@ import tyro
 import costate as cs
 from costate.report import Report
 
+torch.set_default_dtype(torch.float64)
 QUICK = bool(os.environ.get("COSTATE_QUICK"))
 DT, STAND, FALL = 0.01, 100 if QUICK else 300, 100
 
@@ -36,7 +37,7 @@ def main(out: str = "out") -> None:
     pose = start[q][7:]  # joint angles of the home configuration
 
     # Stand: servos hold the pose during a push of 60 N to the side, which lasts a tenth of a second.
-    push = torch.zeros(STAND, 6, dtype=torch.float64)
+    push = torch.zeros(STAND, 6)
     push[STAND // 2 : STAND // 2 + 10, 1] = 60.0
     push.requires_grad_()
     states = standing.rollout(start, pose.expand(STAND, 12), wrenches={"laikago/chassis": push})
@@ -49,7 +50,7 @@ def main(out: str = "out") -> None:
     print(f"and by {1e6 * effect[-1, 1]:.1f} um if it acts in the last one")
 
     # Fall: the same state without torques.
-    fallen = limp.rollout(states[-1].detach(), torch.zeros(FALL, 12, dtype=torch.float64))
+    fallen = limp.rollout(states[-1].detach(), steps=FALL)
     print(f"fallen: height {fallen[-1, 2]:.3f} m, lowest gap {limp.gaps(fallen).min() * 1e3:.2f} mm")
 
     whole = torch.cat([states.detach(), fallen])

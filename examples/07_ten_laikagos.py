@@ -12,6 +12,7 @@ from rich.progress import track
 
 import costate as cs
 
+torch.set_default_dtype(torch.float64)
 QUICK = bool(os.environ.get("COSTATE_QUICK"))
 ROBOTS, STEPS, ITERATIONS = (2, 40, 3) if QUICK else (10, 100, 15)
 
@@ -52,7 +53,7 @@ def main(out: str = "out") -> None:
     world = make_world()
     start = world.initial_state()
     legs = torch.cat([start[world.coordinates(f"dog{k}")[0]][7:] for k in range(ROBOTS)])
-    bend = torch.zeros(STEPS, world.nu, dtype=torch.float64, requires_grad=True)
+    bend = torch.zeros(STEPS, world.nu, requires_grad=True)
     optimizer = torch.optim.Adam([bend], lr=0.02)
     place = world.coordinates("raft")[0].start
     losses = []

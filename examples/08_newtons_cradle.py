@@ -11,6 +11,7 @@ import tyro
 import costate as cs
 from costate.report import Report
 
+torch.set_default_dtype(torch.float64)
 QUICK = bool(os.environ.get("COSTATE_QUICK"))
 BALLS, RADIUS, LENGTH, GAP = 5, 0.05, 0.5, 1e-3  # m; with a gap between the balls, impacts happen one after the other
 SECONDS, DT = (1.2 if QUICK else 6.0), 2e-3
@@ -32,9 +33,9 @@ def main(out: str = "out") -> None:
         dt=DT,
         substeps=5,
     )
-    angle = torch.tensor(0.4, dtype=torch.float64, requires_grad=True)
-    start = torch.cat([angle[None], torch.zeros(world.nx - 1, dtype=torch.float64)])
-    states = world.rollout(start, torch.zeros(round(SECONDS / DT), 0, dtype=torch.float64))
+    angle = torch.tensor(0.4, requires_grad=True)
+    start = torch.cat([angle[None], torch.zeros(world.nx - 1)])
+    states = world.rollout(start, steps=round(SECONDS / DT))
     swing = states[:, BALLS - 1]
     highest = swing[: round(1.2 / DT)].min()  # the last ball's first swing, with a negative angle
     (slope,) = torch.autograd.grad(highest, angle)

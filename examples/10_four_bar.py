@@ -7,6 +7,7 @@ import costate as cs
 from costate.model import Inertia, Joint, Link, Model, Transform
 from costate.report import Report
 
+torch.set_default_dtype(torch.float64)
 CRANK, COUPLER, ROCKER, GROUND = 0.1, 0.4, 0.3, 0.35  # [m]
 Y = np.array([0.0, 1.0, 0.0])
 
@@ -38,7 +39,7 @@ rocker = np.arctan2(COUPLER * np.sin(bend), CRANK + COUPLER * np.cos(bend) - GRO
 state = world.initial_state()
 state[:3] = torch.tensor([0.0, -bend, -rocker])
 
-states = world.rollout(state, torch.ones(300, 1, dtype=torch.float64))
+states = world.rollout(state, torch.ones(300, 1))
 a, ab, c = states[:, 0], states[:, 0] + states[:, 1], states[:, 2]
 x = CRANK * torch.cos(a) + COUPLER * torch.cos(ab) - ROCKER * torch.cos(c) - GROUND
 z = CRANK * torch.sin(a) + COUPLER * torch.sin(ab) - ROCKER * torch.sin(c)

@@ -13,6 +13,7 @@ from rich.progress import track
 
 import costate as cs
 
+torch.set_default_dtype(torch.float64)
 QUICK = bool(os.environ.get("COSTATE_QUICK"))
 SIDE, LAYERS = (2, 2) if QUICK else (4, 4)
 SECONDS = 1.5 if QUICK else 3.0
@@ -34,11 +35,11 @@ def scattered(world: cs.World, seed: int = 0) -> torch.Tensor:
     random = torch.Generator().manual_seed(seed)
     state = world.initial_state()
     for k in range(SIDE**2 * LAYERS):
-        place = torch.tensor([k % SIDE, k // SIDE % SIDE, k // SIDE**2], dtype=torch.float64)
-        noise = torch.randn(6, dtype=torch.float64, generator=random)
+        place = torch.tensor([k % SIDE, k // SIDE % SIDE, k // SIDE**2])
+        noise = torch.randn(6, generator=random)
         q, _ = world.coordinates(f"box{k}")
         state[q][:3] = (place + torch.tensor([0, 0, 0.9])) * EDGE * torch.tensor([1.1, 1.1, 1.6]) + 0.02 * noise[:3]
-        turn = torch.cat([0.3 * noise[3:], torch.ones(1, dtype=torch.float64)])
+        turn = torch.cat([0.3 * noise[3:], torch.ones(1)])
         state[q][3:] = turn / turn.norm()
     return state
 
@@ -55,7 +56,7 @@ def simulate(world: cs.World, state: torch.Tensor, seconds: float = SECONDS) -> 
     """Return the states of a roll-out without controls, (steps + 1, nx)."""
     states = [state[None]]
     for _ in track(range(max(round(seconds / DT / 10), 1)), "falling"):
-        states.append(world.rollout(states[-1][-1], torch.zeros(10, 0, dtype=state.dtype))[1:])
+        states.append(world.rollout(states[-1][-1], steps=10)[1:])
     return torch.cat(states)
 
 

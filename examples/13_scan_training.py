@@ -1,6 +1,4 @@
-"""Swing up a cart-pole: train a neural controller through 4 seconds of physics, compiled as one differentiable loop.
-
-Physics and network form one symbolic step, which a scan repeats. All samples share the weights, so gradients are summed."""
+"""The compiler on its own: swing up a cart-pole with a neural controller, physics and network as one differentiable scan."""
 
 import os
 from pathlib import Path
@@ -14,6 +12,7 @@ from torch import Tensor, nn
 
 from costate.kernel import Kernel, ProgramBuilder
 
+torch.set_default_dtype(torch.float64)
 QUICK = bool(os.environ.get("COSTATE_QUICK"))
 STEPS, DT, HIDDEN, BATCH, ITERATIONS = 200, 0.02, 32, 128, 250 if QUICK else 1200
 CART, POLE, LENGTH, GRAVITY, MAX_FORCE = 1.0, 0.2, 0.5, 9.81, 20.0  # kg, kg (at the tip), m, m/s^2, N
@@ -47,7 +46,7 @@ def starts(n: int, anywhere: int = 0) -> Tensor:
     """Draw hanging poles with a spread of 0.3 rad; the first `anywhere` samples have other angles, from upright to any."""
     x = torch.randn(n, 4) * torch.tensor([0.3, 0.3, 0.3, 0.5]) + torch.tensor([0, torch.pi, 0, 0])
     x[:anywhere, 1] = torch.pi * (2 * torch.rand(anywhere) - 1) * torch.linspace(0, 1, anywhere)
-    return x.double()
+    return x
 
 
 def train(simulate: Kernel, weights: nn.ParameterDict) -> list[float]:
@@ -84,7 +83,7 @@ def plot(states: Tensor, losses: list[float], file: Path) -> None:
 def main(out: Path = Path("out")) -> None:
     torch.manual_seed(0)
     W1, b1, W2, b2 = *nn.Linear(5, HIDDEN).parameters(), *nn.Linear(HIDDEN, 1).parameters()
-    weights = nn.ParameterDict({"W1": W1, "b1": b1, "W2": 0.1 * W2.data, "b2": b2}).double()
+    weights = nn.ParameterDict({"W1": W1, "b1": b1, "W2": 0.1 * W2.data, "b2": b2})
     simulate = rollout()
     losses = train(simulate, weights)
     states = simulate(x=starts(1000), **weights).states.detach()  # new starts

@@ -10,6 +10,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from costate import envs as envs
+    from costate import export as export
     from costate import kernel as kernel
     from costate import learn as learn
     from costate import model as model
@@ -63,6 +65,8 @@ __version__ = "0.1.0"
 # Public name -> where it lives: "package" for the package itself, "package:attribute" for something in it. A row here
 # goes with a line under TYPE_CHECKING above, which is how type checkers and editors see the same name.
 _LAZY: dict[str, str] = {
+    "envs": "costate.envs",
+    "export": "costate.export",
     "kernel": "costate.kernel",
     "learn": "costate.learn",
     "optimise": "costate.optimise",
@@ -117,7 +121,10 @@ __all__ = ["__version__", *_LAZY]  # pyright: ignore[reportUnsupportedDunderAll]
 
 def __getattr__(name: str) -> object:
     if name not in _LAZY:
-        raise AttributeError(f"module 'costate' has no attribute {name!r}; it has {', '.join(__all__)}")
+        from costate.core.guesses import COSTATE
+        from costate.core.names import MissingAttributeError
+
+        raise MissingAttributeError("module 'costate'", name, COSTATE, __all__)
     module, _, attribute = _LAZY[name].partition(":")
     value = import_module(module)
     if attribute:

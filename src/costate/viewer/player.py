@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from costate.core.arrays import Array as Floats
+from costate.core.display import number
 from costate.draw.marks import TRAIL, ramp
 from costate.draw.recording import Curves, Recording
 from costate.viewer.layers import Layers
@@ -206,7 +207,7 @@ class _Heat:
         self._strip[self.ROW - 1 :: self.ROW] = 255
         with server.gui.add_folder("gradient"):
             self._image = server.gui.add_image(self._at(0.0), format="png")
-            lines = [f"{as_written(n)}: &plusmn;{s:.3g}" for n, s in zip(heat.names, scale, strict=True)]
+            lines = [f"{as_written(n)}: &plusmn;{number(s)}" for n, s in zip(heat.names, scale, strict=True)]
             server.gui.add_markdown("from top to bottom, blue below zero, red above:  \n" + "  \n".join(lines))
 
     def _at(self, now: float) -> np.ndarray:

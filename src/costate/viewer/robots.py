@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from costate.core.arrays import Array as Floats
+from costate.core.display import number
 from costate.draw.drawing import model_of
 from costate.draw.poses import Kinematics, Motion, motion_of
 from costate.model import Model
@@ -80,7 +81,7 @@ class _Shown:
         self._kinematics = Kinematics(model)
         self.layers = Layers(server, path, motion.drawing, self._links(), model, motion.extent)
         with server.gui.add_folder(model.name, expand_by_default=True):
-            about = f"{len(model.links)} links, {model.nv} degrees of freedom, {model.total_mass:.3g} kg"
+            about = f"{len(model.links)} links, {model.nv} degrees of freedom, {number(model.total_mass)} kg"
             server.gui.add_markdown(about)
             self._sliders(server)
             with server.gui.add_folder("show", expand_by_default=not several):
@@ -116,7 +117,9 @@ class _Shown:
             return None
         unit = "m" if joint.kind == "prismatic" else "rad"
         value = float(np.clip(self.q[k], low, high))
-        hint = f"{joint.kind}, {low:.4g} to {high:.4g} {unit}" + ("" if np.isfinite(joint.lower[0]) else ", no limits")
+        hint = f"{joint.kind}, {number(low, 4)} to {number(high, 4)} {unit}" + (
+            "" if np.isfinite(joint.lower[0]) else ", no limits"
+        )
         step = (high - low) / 1000
         slider = server.gui.add_slider(joint.name, low, high, step, value, hint=hint)
 

@@ -68,6 +68,8 @@ class Residual(nn.Module):
 class Operations(nn.Module):
     """Slices, joins, shapes and sums."""
 
+    mean: Tensor
+
     def __init__(self) -> None:
         super().__init__()
         self.register_buffer("mean", torch.linspace(-1, 1, INPUTS))

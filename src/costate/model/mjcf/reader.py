@@ -35,23 +35,26 @@ from costate.model.rotation import about_axis, from_wxyz
 from costate.model.surface import Bounds
 from costate.model.transform import Transform
 from costate.model.tree import note_massless
+from costate.model.urdf.inertia import Faulty, check_answer
 
 # mjtJoint -> our kind. Plain integers: since MuJoCo 3.12 its enums no longer compare equal to the arrays' integers.
 _KINDS = {0: "floating", 1: "spherical", 2: "prismatic", 3: "revolute"}
 
 
-def read_mjcf(path: str | Path, floating_base: bool | None = None) -> Model:
+def read_mjcf(path: str | Path, floating_base: bool | None = None, inertia: Faulty = "refuse") -> Model:
     """Return the robot, or all the bodies, in an MJCF file; link 0 is "world" and has the geoms of the world body.
 
     floating_base: True frees a single body that is fixed to the world, False fixes one that is free, None keeps it.
+    inertia: "repair" takes the nearest inertia that a body can have for those that MuJoCo would refuse.
     Raises ModelError for a faulty file; warns with ModelWarning of what is left out. Needs mujoco (extra "mjcf").
     """
     path = Path(path)
     root = parse(path)
     if root.tag != "mujoco":
         root.fail("is not MJCF; the root element of an MJCF file is <mujoco>")
-    mj = compile_mjcf(path, check_mjcf(root, path))
+    check_answer(inertia)
     assumed = Assumptions(str(path))
+    mj = compile_mjcf(path, check_mjcf(root, path), inertia, assumed)
     follow_flags(mj, assumed)
     links, joints = _links_and_joints(mj, assumed)
     _note_left_out(mj, assumed)

@@ -30,7 +30,7 @@ class Value:
 
 
 Operand = Value | torch.Tensor | float
-"""What an operation takes: a value, or a constant."""
+"""Argument of an operation: a value, or a constant."""
 
 
 class UnsupportedError(ValueError):

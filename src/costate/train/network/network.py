@@ -97,7 +97,9 @@ class Network:
 
     def tensors(self) -> dict[str, torch.Tensor]:
         """Return the weights by name, and the scaling of the outputs."""
-        found = {"action.offset": self.offset, "action.scale": self.scale, "memory": self.memory}
+        found = {"action.offset": self.offset, "action.scale": self.scale} | (
+            {"memory": self.memory} if self.memory.size else {}
+        )
         found |= {f"network.{name}": _short(value) for name, value in self.graph.constants.items()}
         return {
             name: torch.from_numpy(np.ascontiguousarray(value).reshape(value.shape)) for name, value in found.items()

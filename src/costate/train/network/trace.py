@@ -1,5 +1,4 @@
-"""From a module of torch to a graph: `torch.export` writes down what the module does, row by row of `operations.ROWS` it is said
-again in steps."""
+"""Tracing: `torch.export` writes down what a module does, and rows of `operations.table` say it again in steps of a graph."""
 
 from __future__ import annotations
 
@@ -11,6 +10,8 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.fx.node import map_aggregate
+from torch.utils._pytree import tree_leaves, tree_map_only
 
 from costate.train.network.builder import Builder, UnsupportedError, Value
 from costate.train.network.graph import Graph
@@ -59,7 +60,7 @@ def _check(module: nn.Module, sizes: Sequence[int], graph: Graph) -> None:
         results = module(*x)
     found = graph(*[t.double().numpy() for t in x])
     allowed = 1e4 * torch.finfo(dtype).eps
-    for wanted, have in zip(torch.utils._pytree.tree_leaves(results), found, strict=True):
+    for wanted, have in zip(tree_leaves(results), found, strict=True):
         value = torch.from_numpy(have.copy()).expand(wanted.shape)
         if not torch.allclose(value, wanted.double(), rtol=allowed, atol=allowed, equal_nan=True):
             raise UnsupportedError(
@@ -108,7 +109,7 @@ def _weights(program: Any, target: str) -> torch.Tensor:
 
 def _lowered(b: Builder, node: Any, known: dict[Any, Any]) -> Any:
     """Return what a node gives: values of the graph, or constants."""
-    args, kwargs = torch.fx.node.map_aggregate((node.args, dict(node.kwargs)), lambda a: known.get(a, a))
+    args, kwargs = map_aggregate((node.args, dict(node.kwargs)), lambda a: known.get(a, a))
     if node.target is operator.getitem:
         return args[0][args[1]]
     name = getattr(node.target, "overloadpacket", node.target).__name__
@@ -130,7 +131,7 @@ def _lowered(b: Builder, node: Any, known: dict[Any, Any]) -> Any:
 def _folded(target: Any, args: Any, kwargs: Any) -> Any:
     """Return an operation on constants, in double precision."""
     result = target(*args, **kwargs)
-    return torch.utils._pytree.tree_map_only(torch.Tensor, lambda t: t.double() if t.is_floating_point() else t, result)
+    return tree_map_only(torch.Tensor, lambda t: t.double() if t.is_floating_point() else t, result)
 
 
 def _arguments(target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> list[Any]:
@@ -140,7 +141,7 @@ def _arguments(target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> list
 
 
 def _has_values(tree: Any) -> bool:
-    return any(isinstance(leaf, Value) for leaf in torch.utils._pytree.tree_leaves(tree))
+    return any(isinstance(leaf, Value) for leaf in tree_leaves(tree))
 
 
 def _check_shapes(node: Any, result: Any) -> None:

@@ -1,1 +1,1 @@
-"""What torch computes, said in steps: `table.ROWS`."""
+"""Operations of torch, said in steps: `table.ROWS`."""
