@@ -101,7 +101,7 @@ class Page:
     def __init__(self, address: str):
         from websockets.sync.client import connect
 
-        self._socket = connect(address, max_size=None, open_timeout=300)
+        self._socket = connect(address, max_size=None, open_timeout=300, ping_interval=None)
         self._number = 0
         self.requests: list[str] = []
         """Addresses asked for, other than data: and blob:."""
