@@ -10,16 +10,13 @@ import sys
 import tomllib
 from pathlib import Path
 
-import numpy as np
 import pytest
-import torch
-
-import costate as cs
+from tests.motion_log import log_of_a_motion
 
 ROOT = Path(__file__).parent.parent
 TEXT = (ROOT / "README.md").read_text()
 SMALLER = {
-    "costate gradcheck ur5": "costate gradcheck pendulum",
+    "costate gradcheck ur5": "costate gradcheck two_link",
     "costate solve throw": "costate solve throw --starts 2",
 }
 """Command -> the same with less to do."""
@@ -61,17 +58,6 @@ def test_the_first_screen_is_a_gradient() -> None:
     first = blocks("python")[0]
     assert 10 <= len(first.splitlines()) <= 16 and "backward()" in first and "print(" in first
     assert TEXT.index(first) < 300 and TEXT.index("![") < 3000
-
-
-def log_of_a_motion(path: Path) -> None:
-    """Write times, positions and torques of a UR5 that sways."""
-    robot = cs.load_robot("ur5")
-    t = np.arange(0, 10, 0.02)
-    rates = np.array([0.7, 0.9, 1.1, 1.3, 1.7, 1.9])
-    q, v, a = np.sin(t[:, None] * rates), rates * np.cos(t[:, None] * rates), -(rates**2) * np.sin(t[:, None] * rates)
-    tau = robot.inverse_dynamics(*(torch.as_tensor(x) for x in (q, v, a))).numpy()
-    names = ["t", *(f"q_{j}" for j in robot.joint_names), *(f"tau_{j}" for j in robot.joint_names)]
-    np.savetxt(path, np.column_stack([t, q, tau]), delimiter=",", header=",".join(names), comments="")
 
 
 @pytest.mark.slow

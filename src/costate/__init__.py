@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from costate.sim import World as World
     from costate.sim import Wrap as Wrap
     from costate.sim import sensors as sensors
+    from costate.sim.files.load import load_world as load_world
     from costate.sim.scene import shapes as shapes
     from costate.train.controller import load_policy as load_policy
     from costate.viewer.view import view as view
@@ -76,6 +77,7 @@ _LAZY: dict[str, str] = {
     "Pose": "costate.robot:Pose",
     "Robot": "costate.robot:Robot",
     "load_robot": "costate.robot:load_robot",
+    "load_world": "costate.sim.files.load:load_world",
     "PGS": "costate.sim:PGS",
     "Affine": "costate.sim:Affine",
     "Body": "costate.sim:Body",
@@ -119,7 +121,10 @@ __all__ = ["__version__", *_LAZY]  # pyright: ignore[reportUnsupportedDunderAll]
 
 def __getattr__(name: str) -> object:
     if name not in _LAZY:
-        raise AttributeError(f"module 'costate' has no attribute {name!r}; it has {', '.join(__all__)}")
+        from costate.core.guesses import COSTATE
+        from costate.core.names import MissingAttributeError
+
+        raise MissingAttributeError("module 'costate'", name, COSTATE, __all__)
     module, _, attribute = _LAZY[name].partition(":")
     value = import_module(module)
     if attribute:

@@ -1,4 +1,4 @@
-"""Limits on what files of unknown origin may ask for. Each can be raised by an environment variable."""
+"""Limits on what files of unknown origin and very large models may ask for. Each can be raised by an environment variable."""
 
 from __future__ import annotations
 
@@ -12,12 +12,16 @@ class Limit:
 
     default: int
     counts: str
+    condition: str = "if you trust the file"
+    """Condition under which it is sound to raise the limit."""
 
 
 LIMITS = {
+    "operations": Limit(3_000_000, "operations of straight-line code", "if you can wait for hours and have the memory"),
     "mimic_chain": Limit(100, "mimic joints that follow each other in a row"),
     "mesh_mb": Limit(2048, "MB of a mesh file"),
     "mesh_unpacked_mb": Limit(256, "MB that a mesh file unpacks to"),
+    "mesh_parts": Limit(5000, "parts of a mesh file"),
     "mjcf_files": Limit(1000, "files included by an MJCF file"),
     "mjcf_folders": Limit(100, "folders of the meshes and textures of an MJCF file"),
     "mjcf_copies": Limit(20_000, "elements made by <replicate>, <composite> and <flexcomp>"),
@@ -53,7 +57,7 @@ def exceeded(name: str) -> str:
 
 
 def _raised(name: str) -> str:
-    return f"if you trust the file, set the environment variable {_variable(name)} to a higher number"
+    return f"{LIMITS[name].condition}, set the environment variable {_variable(name)} to a higher number"
 
 
 def _variable(name: str) -> str:

@@ -55,7 +55,7 @@ def _float(model: Model) -> Model:
         # The file holds the robot to its own world link: let go there.
         freed = Joint(first[0].name, "floating", WORLD, first[0].child, first[0].origin)
         home = None if model.home is None else np.concatenate([neutral_home([freed]), model.home])
-        return replace(model, joints=(freed, *model.joints[1:]), home=home)
+        return replace(model, joints=(freed, *model.joints[1:]), home=home, keyframes=())
     if root.name == WORLD and model.physics is not None:
         # The world of MJCF is the ground on which its bodies stand, not a part of the robot.
         raise ModelError(
@@ -64,7 +64,7 @@ def _float(model: Model) -> Model:
         )
     world = _free_name(WORLD, [link.name for link in model.links])
     joint = Joint(_free_name(FLOATING_JOINT, [j.name for j in model.joints]), "floating", world, root.name)
-    return replace(model, links=(Link(world), *model.links), joints=(joint, *model.joints), home=None)
+    return replace(model, links=(Link(world), *model.links), joints=(joint, *model.joints), home=None, keyframes=())
 
 
 def _free_name(name: str, taken: Sequence[str]) -> str:
@@ -77,4 +77,5 @@ def _fix(model: Model) -> Model:
     first = model.joints[0]
     fixed = Joint(first.name, "fixed", first.parent, first.child, first.origin)
     home = None if model.home is None else model.home[first.nq :]
-    return replace(model, joints=(fixed, *model.joints[1:]), home=home)
+    keyframes = tuple(replace(k, q=k.q[first.nq :], v=k.v[first.nv :]) for k in model.keyframes)
+    return replace(model, joints=(fixed, *model.joints[1:]), home=home, keyframes=keyframes)

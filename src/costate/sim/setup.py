@@ -191,6 +191,12 @@ class Setup:
         return own[0] if len(own) == 1 else None
 
 
+def moved_shapes(parameters: Sequence[str]) -> set[str]:
+    """Return the names of shapes that parameters move or resize."""
+    parts = [p.partition(":") for p in parameters]
+    return {owner for kind, _, owner in parts if kind in ("size", "position", "orientation")}
+
+
 def _of_shape(c: Collider, kind: str, contact: ContactModel) -> np.ndarray:
     if kind == "size":
         if isinstance(c.solid, Hull):

@@ -16,7 +16,7 @@ class Policy(nn.Sequential):
 
     def __init__(self, inputs: int, outputs: int, hidden: int = 64, generator: torch.Generator | None = None):
         sizes = (inputs, hidden, hidden, outputs)
-        linear = [nn.Linear(n, m) for n, m in pairwise(sizes)]
+        linear = [nn.Linear(n, m, dtype=torch.float32) for n, m in pairwise(sizes)]
         super().__init__(*(layer for each in linear for layer in (each, nn.Tanh())))
         with torch.no_grad():
             for each in linear:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from costate.core.display import number
 from costate.core.fork import cached_property
 from costate.train.episode import Episodes, Metrics, Stepper, Trajectory, Verdict, summarise
 from costate.train.network import Names, Network
@@ -169,8 +170,8 @@ class Trainable(Task):
         """Return the rows of a table about metrics (`Metrics.as_dict`), as text."""
         known = {"error_mean": "error: mean", "error_95": "error: 95 % below", "error_worst": "error: worst"}
         rows = {"success": percent(metrics["success"])}
-        rows |= {label: f"{metrics[name]:.3g} {self.unit}" for name, label in known.items()}
-        return rows | {name: f"{metrics[name]:.4g}" for name in metrics if name.endswith("]")}
+        rows |= {label: f"{number(metrics[name])} {self.unit}" for name, label in known.items()}
+        return rows | {name: number(metrics[name], 4) for name in metrics if name.endswith("]")}
 
     def cases(self) -> Cases:
         """Return the cases of `costate robustness`."""

@@ -105,6 +105,8 @@ class Static:
     """Pose in the world."""
     friction: float | None
     """Friction coefficient, unless the shape has its own."""
+    visible: bool
+    """True if it is drawn."""
 
     def __init__(
         self,
@@ -112,13 +114,14 @@ class Static:
         shape: Shape | Solid,
         pose: Placement | None = None,
         friction: float | None = None,
+        visible: bool = True,
         *,
         position: ArrayLike | None = None,
         rpy: ArrayLike | None = None,
         quaternion: ArrayLike | None = None,
     ):
         at = placed(f"'{name}'", pose, position, rpy, quaternion, f"position:{name}")
-        _set(self, name=name, shape=shape, pose=at, friction=friction)
+        _set(self, name=name, shape=shape, pose=at, friction=friction, visible=visible)
         settle(self, {"friction": f"friction:{name}"}, f"'{name}'")
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 
@@ -12,7 +12,8 @@ from costate.model import Model, Shape, Transform
 from costate.model.merge import WORLD, merge
 from costate.model.surface import Surface
 from costate.robot import Robot
-from costate.sim.arguments import Poses, check_gravity, check_parts, robot_poses
+from costate.sim.arguments import check_gravity, check_parts
+from costate.sim.scene.coincident import merge_coincident
 from costate.sim.scene.contact_lists import ContactLists, contact_lists
 from costate.sim.scene.parts import Body, Static
 
@@ -81,23 +82,25 @@ Collide = PairRule | Sequence[tuple[str, str]]
 
 def make_scene(
     robots: Mapping[str, Robot],
-    poses: Poses,
+    poses: Mapping[str, Transform],
     bodies: Sequence[Body],
     scenery: Sequence[Static],
     gravity: Sequence[float],
     self_collision: bool | Iterable[str],
     collide: Collide | None,
+    moved: Collection[str] = (),
 ) -> Scene:
+    """Return the scene of a world. moved: names of shapes that parameters move, which need not stay where they are."""
     check_parts(bodies, Body, "bodies")
     check_parts(scenery, Static, "scenery")
-    at = robot_poses(poses, robots)
     names = [*robots, *(b.name for b in bodies), *(s.name for s in scenery)]
     twice = sorted({n for n in names if names.count(n) > 1})
     if twice:
         raise ValueError(f"names in a world must differ, but {', '.join(twice)} appears more than once: rename one")
-    parts = [(n, r.model, at.get(n, Transform())) for n, r in robots.items()]
+    parts = [(n, r.model, poses.get(n, Transform())) for n, r in robots.items()]
     parts += [(b.name, b.model(), Transform()) for b in bodies]
-    model = merge(WORLD, parts, [_placed(s) for s in scenery if isinstance(s.shape, Shape)], check_gravity(gravity))
+    seen = [_placed(s) for s in scenery if isinstance(s.shape, Shape) and s.visible]
+    model = merge(WORLD, parts, seen, check_gravity(gravity))
     colliders = (*_moving_colliders(model, bodies), *map(_static_collider, scenery))
     with_self = set(robots) if self_collision is True else set(self_collision or ())
     unknown = sorted(with_self - set(robots))
@@ -106,7 +109,8 @@ def make_scene(
     lists = contact_lists({name: r.model for name, r in robots.items()}, colliders)
     touching = {name for name, r in robots.items() if r.model.physics and r.model.physics.neighbours_touch}
     pairs = tuple(_pairs(model, colliders, {b.name for b in bodies}, with_self, collide, lists, touching))
-    return Scene(model, robots, colliders, pairs, lists.listed)
+    once = merge_coincident(model, colliders, pairs, lists.listed, moved)
+    return Scene(once.model, robots, once.colliders, once.pairs, once.listed)
 
 
 def _placed(s: Static) -> Shape:
@@ -149,7 +153,7 @@ def _pairs(
     """
     group = _rigid_groups(model)
     neighbours = _neighbours(model, group)
-    named = None if collide is None or callable(collide) else _named_pairs(colliders, collide)
+    named = None if collide is None or callable(collide) else named_pairs(colliders, collide)
     for (i, a), (j, b) in combinations(enumerate(colliders), 2):
         links = frozenset((group[a.link], group[b.link]))
         if len(links) == 1 or (a.is_endless and b.is_endless):
@@ -182,7 +186,7 @@ def _rule_name(c: Collider) -> str:
     return c.name if c.link == WORLD else c.link
 
 
-def _named_pairs(colliders: Sequence[Collider], pairs: Sequence[tuple[str, str]]) -> set[tuple[int, int]]:
+def named_pairs(colliders: Sequence[Collider], pairs: Sequence[tuple[str, str]]) -> set[tuple[int, int]]:
     """Return indices of colliders whose shape, link or owner is named, the smaller one first."""
     found: dict[str, list[int]] = {}
     for k, c in enumerate(colliders):

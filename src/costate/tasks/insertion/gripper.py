@@ -70,7 +70,7 @@ def gripper_world(task: Insertion) -> World:
     own = VelocityServo(gravity_compensation="nominal") if o.actuation == "velocity" else Torque()
     arm = [f"ur5/{j.name}" for j in task.arm.model.joints if j.nv]
     return World(
-        robots={"ur5": Robot(arm_with_fingers())},
+        robots={"ur5": Robot(arm_with_fingers()).double()},
         bodies=[socket_body()],
         actuators=dict.fromkeys(arm, own),
         contact=PGS(friction=o.friction, sweeps=30),
