@@ -15,13 +15,13 @@ from costate.export import as_network, onnx_difference, write_c_header, write_on
 def test_a_module_is_written_in_one_call(tmp_path: Path) -> None:
     onnxruntime = pytest.importorskip("onnxruntime")
     torch.manual_seed(0)
-    policy = nn.Sequential(nn.LayerNorm(7), nn.Linear(7, 16), nn.GELU(), nn.Linear(16, 2))
+    policy = nn.Sequential(nn.LayerNorm(7), nn.Linear(7, 16), nn.GELU(), nn.Linear(16, 2)).float()
     assert (
         "costate_policy(const COSTATE_REAL in[7], COSTATE_REAL out[2])"
         in write_c_header(policy, tmp_path / "p.h").read_text()
     )
     session = onnxruntime.InferenceSession(str(write_onnx(policy, tmp_path / "p.onnx")))
-    x = torch.randn(9, 7)
+    x = torch.randn(9, 7, dtype=torch.float32)
     (found,) = session.run(None, {"measurement": x.numpy()})
     np.testing.assert_allclose(found, policy(x).detach().numpy(), rtol=0, atol=1e-6)  # of float32
 

@@ -35,7 +35,7 @@ class Remembering(nn.Module):
 class Remembered(Balance):
     def policy(self, training: Any, generator: torch.Generator | None = None) -> nn.Module:
         torch.manual_seed(3)
-        return Remembering(len(self.inputs), len(self.outputs))
+        return Remembering(len(self.inputs), len(self.outputs)).float()
 
 
 @pytest.fixture(scope="module")
