@@ -19,13 +19,14 @@ from costate.model import Transform
 from costate.tasks.insertion import Insertion, InsertionOptions
 
 HERE = Path(__file__).parent
-COLORS = 224
+sys.path.insert(0, str(HERE.parent.parent))  # for tests.browser
+COLORS = 256
 """Of a palette: the pictures are few and small in a repository."""
 
 
 def shrink(path: Path) -> None:
     image = Image.open(path).convert("RGB")
-    image.quantize(COLORS, dither=Image.Dither.NONE).save(path, optimize=True)
+    image.quantize(COLORS, dither=Image.Dither.NONE, kmeans=3).save(path, optimize=True)
     print(path.name, f"{path.stat().st_size / 1000:.0f} kB")
 
 
@@ -35,12 +36,12 @@ def robots() -> None:
         "ur5": (0.0, -1.5),
         "panda": (-0.1, -0.55),
         "iiwa7": (0.0, 0.3),
-        "laikago": (0.85, -1.35),
-        "racecar": (0.95, -0.45),
+        "laikago": (1.05, -0.9),
+        "racecar": (0.95, 0.1),
         "ant": (-1.4, 1.5),
     }
     poses = {name: Transform(translation=np.array([x, y, 0.0])) for name, (x, y) in places.items()}
-    world = cs.World(robots=[cs.load_robot(name) for name in places], poses=poses, contact=None)
+    world = cs.World(robots=[cs.load_robot(name) for name in places], poses=poses, contact=None, actuators=cs.Torque())
     camera = Camera(np.array([3.6, -2.7, 1.7]), np.array([0.0, -0.25, 0.36]), np.radians(27))
     path = cs.render(world, world.initial_state(), HERE / "robots.png", size=(900, 420), camera=camera)
     shrink(path)

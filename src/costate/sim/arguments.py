@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from costate.collision.shapes import Solid
+from costate.core.constants import constant
 from costate.core.names import unknown
 from costate.core.numbers import promoted
 from costate.model import Model, Shape, Transform
@@ -67,7 +68,7 @@ def into_state(name: str) -> str:
 
 
 def check_gravity(gravity: Any) -> np.ndarray:
-    found = np.asarray(gravity, float)
+    found = np.asarray(constant(gravity, "gravity", "gravity"), float)
     if found.shape != (3,):
         raise ValueError(f"gravity is {gravity!r}; expected a vector of 3 numbers [m/s^2], such as (0, 0, -9.81)")
     return found
