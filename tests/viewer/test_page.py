@@ -71,7 +71,7 @@ def opened(browser: Browser, viewer: View) -> Page:
     return page
 
 
-def seen(page: Page, name: str, wanted: Any, seconds: float = 120.0) -> np.ndarray:
+def seen(page: Page, name: str, wanted: Any, seconds: float = 300.0) -> np.ndarray:
     """A screenshot that satisfies a condition, waited for; else the last one."""
     end = time.monotonic() + seconds
     while True:
@@ -129,7 +129,7 @@ def test_the_server_outlives_its_tabs(browser: Browser, robots: View) -> None:
     while robots.server.get_clients() and time.monotonic() < end:
         time.sleep(0.1)
     assert not robots.server.get_clients()
-    with urllib.request.urlopen(robots.url, timeout=120) as answer:
+    with urllib.request.urlopen(robots.url, timeout=300) as answer:
         assert answer.status == 200
 
 
