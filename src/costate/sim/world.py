@@ -133,7 +133,7 @@ class World(Typed):
         )
         told = bool(scenery) or collide is not None or not model.acts
         for note in (*model.notes(scene), *unused(scene, named, not told, actuators is None)):
-            warnings.warn(note, ModelWarning, stacklevel=2)
+            warnings.warn(note, ModelWarning, stacklevel=3)  # beyond what checks the arguments
         chosen = collide is not None
         self._parts = Parts(bodies, scenery, actuators, at, own, chosen, constraints, tendons)
         self.dt, self.check = dt, check
