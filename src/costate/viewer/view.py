@@ -33,9 +33,11 @@ class Page:
     def url(self) -> str:
         return f"http://{self.server.get_host()}:{self.server.get_port()}"
 
-    def wait(self) -> None:
+    def wait(self, greeting: str = "") -> None:
         """Wait until the user interrupts; a world that runs is run here."""
         try:
+            if greeting:  # within reach of an interruption that answers it
+                print(greeting, flush=True)
             if isinstance(self.content, Live):
                 self.content.run()
             while True:
@@ -131,9 +133,11 @@ def view(
         server.stop()
         raise
     page = Page(server, content)
-    print(f"open {page.url}", flush=True)
+    greeting = f"open {page.url}"
     if block or (block is None and not hasattr(sys, "ps1") and "IPython" not in sys.modules):
-        page.wait()
+        page.wait(greeting)
+    else:
+        print(greeting, flush=True)
     return page
 
 
