@@ -33,6 +33,15 @@ class Page:
     def url(self) -> str:
         return f"http://{self.server.get_host()}:{self.server.get_port()}"
 
+    def _greet(self, block: bool | None) -> Page:
+        """Say where the page is, and wait if that is asked for; None: unless Python is interactive."""
+        greeting = f"open {self.url}"
+        if block or (block is None and not hasattr(sys, "ps1") and "IPython" not in sys.modules):
+            self.wait(greeting)
+        else:
+            print(greeting, flush=True)
+        return self
+
     def wait(self, greeting: str = "") -> None:
         """Wait until the user interrupts; a world that runs is run here."""
         try:
@@ -132,13 +141,7 @@ def view(
     except BaseException:
         server.stop()
         raise
-    page = Page(server, content)
-    greeting = f"open {page.url}"
-    if block or (block is None and not hasattr(sys, "ps1") and "IPython" not in sys.modules):
-        page.wait(greeting)
-    else:
-        print(greeting, flush=True)
-    return page
+    return Page(server, content)._greet(block)
 
 
 def _label(source: Any, recording: Recording | None, runs: bool) -> str:
