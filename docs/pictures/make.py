@@ -1,10 +1,13 @@
-"""Makes the pictures of the README and the pages beside it: python docs/pictures/make.py [NAME...]"""
+"""Makes the pictures of the README, of the pages beside it and of the examples: python docs/pictures/make.py [NAME...]"""
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import torch
@@ -16,13 +19,14 @@ from costate.model import Transform
 from costate.tasks.insertion import Insertion, InsertionOptions
 
 HERE = Path(__file__).parent
-COLORS = 224
+sys.path.insert(0, str(HERE.parent.parent))  # for tests.browser
+COLORS = 256
 """Of a palette: the pictures are few and small in a repository."""
 
 
 def shrink(path: Path) -> None:
     image = Image.open(path).convert("RGB")
-    image.quantize(COLORS, dither=Image.Dither.NONE).save(path, optimize=True)
+    image.quantize(COLORS, dither=Image.Dither.NONE, kmeans=3).save(path, optimize=True)
     print(path.name, f"{path.stat().st_size / 1000:.0f} kB")
 
 
@@ -32,12 +36,12 @@ def robots() -> None:
         "ur5": (0.0, -1.5),
         "panda": (-0.1, -0.55),
         "iiwa7": (0.0, 0.3),
-        "laikago": (0.85, -1.35),
-        "racecar": (0.95, -0.45),
+        "laikago": (1.05, -0.9),
+        "racecar": (0.95, 0.1),
         "ant": (-1.4, 1.5),
     }
     poses = {name: Transform(translation=np.array([x, y, 0.0])) for name, (x, y) in places.items()}
-    world = cs.World(robots=[cs.load_robot(name) for name in places], poses=poses, contact=None)
+    world = cs.World(robots=[cs.load_robot(name) for name in places], poses=poses, contact=None, actuators=cs.Torque())
     camera = Camera(np.array([3.6, -2.7, 1.7]), np.array([0.0, -0.25, 0.36]), np.radians(27))
     path = cs.render(world, world.initial_state(), HERE / "robots.png", size=(900, 420), camera=camera)
     shrink(path)
@@ -80,8 +84,8 @@ def insertion() -> None:
 
 
 def pile() -> None:
-    """Boxes of example 12 on their way, and at rest."""
-    spec = spec_from_file_location("pile", HERE.parent.parent / "examples" / "12_pile.py")
+    """Boxes of example 11 on their way, and at rest."""
+    spec = spec_from_file_location("pile", HERE.parent.parent / "examples" / "11_pile.py")
     assert spec is not None and spec.loader is not None
     example = module_from_spec(spec)
     spec.loader.exec_module(example)
@@ -97,7 +101,22 @@ def pile() -> None:
     shrink(HERE / "pile.png")
 
 
-PICTURES = {"robots": robots, "gradient": gradient, "insertion": insertion, "pile": pile}
+def examples() -> None:
+    """The pictures of the gallery in examples/README.md, as the examples write them, each in a process of its own."""
+    root, folder = HERE.parent.parent, HERE / "examples"
+    folder.mkdir(exist_ok=True)
+    with TemporaryDirectory() as here:
+        for example in sorted((root / "examples").glob("*.py")):
+            subprocess.run([sys.executable, example], cwd=here, env=os.environ | {"MPLBACKEND": "Agg"}, check=True)
+            written = Path(here) / "out" / f"{example.stem}.png"
+            if written.is_file():
+                image = Image.open(written)
+                image.thumbnail((400, 400))
+                image.save(folder / written.name)
+                shrink(folder / written.name)
+
+
+PICTURES = {"robots": robots, "gradient": gradient, "insertion": insertion, "pile": pile, "examples": examples}
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or PICTURES:

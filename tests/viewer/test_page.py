@@ -26,7 +26,7 @@ from costate.viewer.view import view
 
 RED = (0.9, 0.02, 0.02, 1.0)
 SIZE = (900, 560)
-LEFT_OF_PANEL, BELOW_NOTICE = SIZE[0] - 340, 150
+LEFT_OF_PANEL, BELOW_NOTICE = SIZE[0] - 340, 190
 """The panel and a notice cover the rest of the window [pixels]."""
 
 

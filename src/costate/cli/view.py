@@ -20,22 +20,30 @@ class Options:
     package_dirs: tuple[Path, ...] = ()
     """Folders in which the packages of package://... meshes are looked for."""
     inertia: Literal["refuse", "keep", "repair"] = "refuse"
-    """Answer to negative principal moments in a URDF."""
+    """Answer to inertias that no body can have."""
 
 
 def run(options: Options) -> None:
-    from costate.draw.recording import load_recording
+    from importlib.util import find_spec
+
+    from costate.core.extras import needs
     from costate.model import load_model
-    from costate.viewer.view import view
 
     if not options.sources:
         raise ValueError(
             "nothing to view: name a built-in robot (see `costate robots`), a URDF or MJCF file, or a recording"
         )
-    if folders := [s for s in options.sources if Path(s).is_dir()]:
-        if len(options.sources) > 1:
-            raise ValueError(f"{folders[0]} is a folder: a recording is viewed alone")
-        view(load_recording(folders[0]), port=options.port, dark=options.dark, block=True)
-        return
-    models = [load_model(s, package_dirs=options.package_dirs, inertia=options.inertia) for s in options.sources]
-    view(models, port=options.port, dark=options.dark, block=True)
+    if find_spec("viser") is None:  # said before anything heavy is loaded
+        raise ImportError(needs("the viewer", "viser", "view"))
+    folders = [s for s in options.sources if Path(s).is_dir()]
+    if folders and len(options.sources) > 1:
+        raise ValueError(f"{folders[0]} is a folder: a recording is viewed alone")
+    models = [
+        load_model(s, package_dirs=options.package_dirs, inertia=options.inertia)
+        for s in options.sources
+        if s not in folders
+    ]
+    from costate.draw.recording import load_recording
+    from costate.viewer.view import view
+
+    view(load_recording(folders[0]) if folders else models, port=options.port, dark=options.dark, block=True)

@@ -11,6 +11,7 @@ import casadi as ca
 import numpy as np
 import torch
 
+from costate.core.eager import eager
 from costate.core.fork import cached_property, lock
 from costate.core.numbers import promoted
 from costate.kernel import torch_op
@@ -31,6 +32,7 @@ from costate.kernel.signature import Signature, Spec
 from costate.kernel.symbols import check_symbols, flat_function, identifier, specs_of, with_adjoint
 
 
+@eager
 class Kernel:
     """A compiled function.
 

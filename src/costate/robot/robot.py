@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
+from costate.core.eager import eager
 from costate.core.guesses import LOAD_ROBOT, ROBOT
 from costate.core.names import did_you_mean, missing, with_suggestions
 from costate.core.numbers import KINDS, alike, checked_dtype, promoted
@@ -27,6 +28,7 @@ from costate.robot.pose import Pose
 from costate.robot.residual import Residuals
 
 
+@eager
 @with_suggestions(LOAD_ROBOT)
 def load_robot(
     source: str | Path,
@@ -42,13 +44,14 @@ def load_robot(
         floating_base: True lets the base move freely, False fixes it; None: as the file or the built-in robot says.
         gravity: Gravity in world axes [m/s^2], instead of the model's own.
         package_dirs: Folders in which meshes named package://... are looked for.
-        inertia: What to do with negative principal moments in a URDF: "refuse" the file, "keep" them, or "repair" all inertias
-            that no body can have.
+        inertia: What to do with negative principal moments: "refuse" the file, "keep" them, or "repair" all inertias that no
+            body can have. MuJoCo, which reads MJCF, keeps none of them.
     """
     model = load_model(source, floating_base=floating_base, package_dirs=package_dirs, inertia=inertia)
-    return Robot(model if gravity is None else model.with_gravity(np.asarray(gravity, float)))
+    return Robot(model if gravity is None else model.with_gravity(gravity))
 
 
+@eager
 class Robot(nn.Module):
     """A robot whose kinematics and dynamics are functions of tensors.
 
@@ -389,3 +392,7 @@ class Robot(nn.Module):
 
     def __repr__(self) -> str:
         return described(self)
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows."""
+        return import_module("costate.report.notebook").robot_html(self)

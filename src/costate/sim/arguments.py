@@ -11,10 +11,12 @@ import numpy as np
 import torch
 
 from costate.collision.shapes import Solid
+from costate.core.constants import constant
 from costate.core.names import unknown
 from costate.core.numbers import promoted
 from costate.model import Model, Shape, Transform
 from costate.model.model import EARTH
+from costate.model.transform import Placement, as_transform
 from costate.robot import Robot
 from costate.sim.integrate.table import INTEGRATORS
 
@@ -38,20 +40,35 @@ def check_parts(parts: Any, kind: type, name: str) -> None:
             raise TypeError(f"{name} has {_given(part)} in it; expected a cs.{kind.__name__}{hint}")
 
 
-def check_poses(poses: Mapping[str, Any], robots: Iterable[str]) -> None:
-    known = list(robots)
-    for name, pose in poses.items():
-        if name not in known:
-            raise ValueError(f"poses names '{name}'; robots are {', '.join(known) or 'none'}")
-        if not isinstance(pose, Transform):
-            raise TypeError(
-                f"the pose of '{name}' is {_given(pose)}; expected a transform: "
-                "cs.model.Transform(translation=np.array([x, y, z]))"
+Poses = Mapping[str, Placement] | Sequence[Placement]
+"""Poses of robots by name, or one for each in their order."""
+
+
+def robot_poses(poses: Poses, robots: Mapping[str, Robot]) -> dict[str, Transform]:
+    """Return name of a robot -> pose of its root."""
+    if not isinstance(poses, Mapping):
+        if len(poses) != len(robots) or any(isinstance(p, Real) for p in poses):
+            raise ValueError(
+                f"poses is {poses!r}; expected robot -> pose, or a list of {len(robots)}: one for each robot"
             )
+        poses = dict(zip(robots, poses, strict=True))
+    found = {}
+    for name, pose in poses.items():
+        if name not in robots:
+            raise ValueError(f"poses names '{name}'; robots are {', '.join(robots) or 'none'}")
+        floats = robots[name].model.floating_base
+        instead = into_state(name) if floats else f"translation:{name}/base"
+        found[name] = as_transform(pose, f"the pose of '{name}'", instead)
+    return found
+
+
+def into_state(name: str) -> str:
+    """Return what to do with a pose that requires a gradient, where the pose is part of the state."""
+    return f"write it into the state, state[..., world.coordinates('{name}')[0]], whose first 7 numbers are a pose in the world"
 
 
 def check_gravity(gravity: Any) -> np.ndarray:
-    found = np.asarray(gravity, float)
+    found = np.asarray(constant(gravity, "gravity", "gravity"), float)
     if found.shape != (3,):
         raise ValueError(f"gravity is {gravity!r}; expected a vector of 3 numbers [m/s^2], such as (0, 0, -9.81)")
     return found

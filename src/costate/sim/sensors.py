@@ -17,6 +17,8 @@ from casadi import SX
 from torch import Tensor
 
 from costate.collision.shapes import FAR
+from costate.core.constants import Constants
+from costate.core.eager import eager
 from costate.kernel import Kernel, ProgramBuilder
 from costate.model import Model
 from costate.model.merge import WORLD
@@ -62,7 +64,8 @@ class Noise:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sensor:
+@eager
+class Sensor(Constants):
     """Something that is measured."""
 
     noise: Noise = field(default_factory=Noise)
@@ -231,6 +234,7 @@ class RangeFinder(Sensor):
     """Shapes, links, bodies or scenery that rays pass through."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not 0 < self.limit <= FAR:
             raise ValueError(f"RangeFinder: limit must be positive and at most {FAR:g} m, not {self.limit}")
         if not self.directions or not all(np.linalg.norm(d) > 0 for d in self.directions):

@@ -5,22 +5,28 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from costate.core.constants import constant
+from costate.core.eager import eager
 from costate.core.fork import cached_property
 from costate.core.guesses import MAKE_WORLD, WORLD
 from costate.core.names import did_you_mean, missing, with_suggestions
 from costate.core.numbers import Typed, promoted
 from costate.kernel import Kernel
-from costate.model import ModelWarning, Transform
+from costate.model import ModelWarning
 from costate.model.constraint import Constraint
 from costate.model.tendon import Tendon
 from costate.physics.integrate import neutral
 from costate.robot import Pose, Robot
 from costate.sim.arguments import (
+    Poses,
     as_numbers,
     check_actuators,
     check_controls,
@@ -28,6 +34,7 @@ from costate.sim.arguments import (
     check_robots,
     named_robots,
     of_state_and_time,
+    robot_poses,
     whole_steps,
     world_gravity,
 )
@@ -36,20 +43,25 @@ from costate.sim.contact.detect import Contact
 from costate.sim.contact.model import ContactModel
 from costate.sim.contacts import Contacts
 from costate.sim.divergence import SimulationError, check_states
+from costate.sim.files.keyframes import keyframe_control, keyframe_names, keyframe_state
+from costate.sim.files.parts import Parts, self_collisions
 from costate.sim.forces.drives import Actuators, drives, shares, with_rotors
 from costate.sim.forces.equality import resolve
 from costate.sim.forces.tendons import resolve_tendons
 from costate.sim.inputs import Inputs, Params, Wrenches
 from costate.sim.linearize import linearization_kernel
-from costate.sim.looking import contact_kernel, described, energy_kernel, gap_kernel, pose_kernel
+from costate.sim.looking import contact_kernel, described, energy_kernel, gap_kernel, pose_kernel, summary
 from costate.sim.rollout import check_checkpoint, rollout_kernel, step_kernel, stretches
-from costate.sim.scene.scene import Body, Collide, Static, make_scene
-from costate.sim.setup import Setup, Symbols
+from costate.sim.scene.parts import Body, Static
+from costate.sim.scene.scene import Collide, make_scene
+from costate.sim.scene.unused import unused
+from costate.sim.setup import Setup, Symbols, moved_shapes
 
 Policy = Callable[[Tensor, int], Tensor]
 """A policy maps (state (..., nx), number of the step) -> control (..., nu)."""
 
 
+@eager
 class World(Typed):
     """A simulated world.
 
@@ -62,7 +74,7 @@ class World(Typed):
     call on.
 
     Args:
-        robots: Robots, or name -> robot. Fixed-base robots stand at `poses`.
+        robots: Robots, or name -> robot. They stand at `poses`, or start there if they float.
         bodies: Free rigid bodies.
         scenery: Static geometry: shapes that do not move.
         actuators: One for all joints, or name of a joint ("robot/joint", or "joint"), tendon, robot or body -> actuator; joints
@@ -73,7 +85,8 @@ class World(Typed):
         substeps: Physics steps per control step.
         dt: Control step [s]; None: with Newton the timestep of the robots' MJCF times the substeps, else 0.01.
         gravity: [m/s^2]; None: that of the robots, else (0, 0, -9.81).
-        poses: Robot name -> pose of its root.
+        poses: Robot name -> pose of the frame in which its file places it, in any form of docs/placing.md: (x, y, z), (position,
+            rpy), ... Or a list of poses in the order of the robots.
         self_collision: True, or names of robots whose own links may touch.
         collide: Rule (link, link) -> whether they may touch, or the pairs of names that may, and no others.
         constraints: Weld, Connect, Couple, Distance: equality constraints, in addition to those of the robots' files.
@@ -94,7 +107,7 @@ class World(Typed):
         substeps: int = 1,
         dt: float | None = None,
         gravity: Sequence[float] | None = None,
-        poses: Mapping[str, Transform] | None = None,
+        poses: Poses | None = None,
         self_collision: bool | Iterable[str] = False,
         collide: Collide | None = None,
         parameters: Sequence[str] = (),
@@ -104,23 +117,30 @@ class World(Typed):
     ):
         check_robots(robots)
         check_actuators(actuators)
+        dt, substeps = constant(dt, "dt"), constant(substeps, "substeps")
         named = named_robots(robots)
         model = contact_model(contact)
         files = [r.model.physics for r in named.values() if r.model.physics is not None]
         if dt is None:
-            told = model.default_timestep(files)
-            dt = 0.01 if told is None else substeps * told
+            step = model.default_timestep(files)
+            dt = 0.01 if step is None else substeps * step
         integrator = integrator or model.default_integrator(files) or "semi_implicit"
         check_options(integrator, substeps, dt)
         model.check(integrator)
-        scene = make_scene(named, poses or {}, bodies, scenery, world_gravity(named, gravity), self_collision, collide)
-        for note in model.notes(scene):
+        own, at = self_collisions(self_collision), robot_poses(poses or {}, named)
+        scene = make_scene(
+            named, at, bodies, scenery, world_gravity(named, gravity), own, collide, moved_shapes(parameters)
+        )
+        told = bool(scenery) or collide is not None or not model.acts
+        for note in (*model.notes(scene), *unused(scene, named, not told, actuators is None)):
             warnings.warn(note, ModelWarning, stacklevel=2)
+        chosen = collide is not None
+        self._parts = Parts(bodies, scenery, actuators, at, own, chosen, constraints, tendons)
         self.dt, self.check = dt, check
         cables = resolve_tendons(scene.model, (*scene.model.tendons, *tendons))
-        own = tuple(drives(scene.model, named, cables, actuators))
-        scene = replace(scene, model=with_rotors(scene.model, own))
-        self.setup = Setup(scene, own, model, integrator, dt / substeps, substeps, tuple(parameters))
+        driven = tuple(drives(scene.model, named, cables, actuators))
+        scene = replace(scene, model=with_rotors(scene.model, driven))
+        self.setup = Setup(scene, driven, model, integrator, dt / substeps, substeps, tuple(parameters))
         ties = resolve(scene.model, (*scene.model.constraints, *constraints), cables)
         limits = shares(scene.model, cables, actuators)
         self.setup = replace(self.setup, constraints=ties, tendons=cables, shares=limits)
@@ -205,16 +225,55 @@ class World(Typed):
         q, v = model.q_index[own[0]], self.nq + model.v_index[own[0]]
         return slice(q, q + nq), slice(v, v + nv)
 
-    def initial_state(self, batch: int | Sequence[int] | None = None, dtype: torch.dtype | None = None) -> Tensor:
-        """Return a state with robots at home, bodies at their poses, all at rest and not activated, shape (*batch, nx)."""
+    def initial_state(
+        self,
+        batch: int | Sequence[int] | None = None,
+        dtype: torch.dtype | None = None,
+        keyframe: str | None = None,
+    ) -> Tensor:
+        """Return a state with robots at home and bodies at their poses, all at rest and not activated, shape (*batch, nx).
+
+        The coordinates of floating bodies and robots are their poses in the world. keyframe: one of `keyframes`, which the robots
+        take instead.
+        """
         dtype = dtype or self.dtype
         model = self.setup.scene.model
         q = neutral(model) if model.home is None else model.home
-        state = torch.cat([torch.tensor(q, dtype=dtype), torch.zeros(self.nv + self.na, dtype=dtype)])
+        start = np.concatenate([q, np.zeros(self.nv + self.na)])
+        if keyframe is not None:
+            start = keyframe_state(self.setup, self._inputs.robots, self._parts.poses, keyframe, start)
+        state = torch.tensor(start, dtype=dtype)
         if isinstance(batch, float):
             raise TypeError(f"batch is {batch}; expected a whole number, or several")
         shape = () if batch is None else (batch,) if isinstance(batch, int) else tuple(batch)
         return state.expand(*shape, self.nx).clone()
+
+    @property
+    def keyframes(self) -> list[str]:
+        """Return the names of the states that the robots' files list: initial_state(keyframe=NAME)."""
+        return keyframe_names(self._inputs.robots)
+
+    def keyframe_control(self, keyframe: str, dtype: torch.dtype | None = None) -> Tensor:
+        """Return the controls (nu,) that go with a keyframe, for worlds with the files' actuators."""
+        found = keyframe_control(self.setup, self._inputs.robots, keyframe)
+        return torch.tensor(found, dtype=dtype or self.dtype)
+
+    def __repr__(self) -> str:
+        return summary(self.setup, self._inputs.robots, self._parts)
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows."""
+        return import_module("costate.report.notebook").world_html(self)
+
+    def save(self, path: str | Path) -> None:
+        """Write the world to a file, world.json, or into a folder, without any code: cs.load_world(path) reads it back.
+
+        Robots, bodies, shapes, actuators, contact model, options and the pairs that may touch are kept, mesh files copied next to
+        it. A class of your own cannot be written, nor a learnable parameter: an error says so.
+        """
+        from costate.sim.files.save import save_world
+
+        save_world(self, Path(path))
 
     # --- motion ---------------------------------------------------------------------------------------------------
 

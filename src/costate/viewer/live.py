@@ -70,10 +70,10 @@ class Live:
         self._size = motion.extent
         self.layers = Layers(server, "/scene", motion.drawing, motion.links[0], motion.model, motion.extent)
         self.hand = Hand(server, world, self.layers, motion.extent)
-        low, high = motion.bounds
+        low, _ = motion.bounds
         ground = float(low[2]) if motion.drawing.ground is None else motion.drawing.ground
         add_ground(server, ground, motion.extent, dark)
-        look(server, np.append(low[:2], min(low[2], ground)), high)
+        look(server, motion.outline)
         self.options: dict[str, Any] = {}
         self._page(options or {})
 

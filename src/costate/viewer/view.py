@@ -10,6 +10,9 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import torch
+
+from costate.draw.drawing import model_of
 from costate.draw.recording import Recording, load_recording, record
 from costate.viewer.live import Live
 from costate.viewer.player import Player
@@ -80,7 +83,7 @@ def view(
 
     Args:
         source: A world, a robot, a model, several of them, a recording, or the folder of one.
-        states: (T, nx), (T, B, nx): what is played; configurations (nq) alone will do.
+        states: (T, nx), (T, B, nx): what is played; configurations (nq) alone will do. (nx,): where a world starts that runs.
         policy: (state, step) -> control: the world runs under it, in real time. live=True: without one.
         controls: (T, nu) or (T, B, nu): plotted beside the scene.
         gradient: dLoss/dstates (T, [B,] nx), dLoss/dq (T, [B,] nq) or dLoss/dcontrols (T - 1, [B,] nu): arrows that show where the
@@ -93,9 +96,16 @@ def view(
         port: The next free one is taken, and said, if it is not free.
         block: Wait until interrupted; None: unless Python is interactive.
     """
+    runs = live or policy is not None
+    if runs:
+        given = {"controls": controls is not None, "gradient": gradient is not None}
+        given |= {"contacts": contacts, "energy": energy, "trails": len(trails) > 0}
+        states = _start(source, states, [name for name, value in given.items() if value])
+    elif options is not None or on_step is not None:
+        raise ValueError("options= and on_step= belong to a world that runs: give policy=, or live=True")
     recording = _recording(source)
     content: Robots | Player | Live
-    if recording is None and states is not None:
+    if recording is None and states is not None and not runs:
         recording = record(
             source,
             states,
@@ -109,12 +119,12 @@ def view(
             samples=samples,
             spacing=spacing,
         )
-    server = start(port, dark=dark)
+    server = start(port, _label(source, recording, runs), dark)
     try:
         if recording is not None:
             content = Player(server, recording, dark)
-        elif policy is not None or live:
-            content = Live(server, source, policy, options=options, on_step=on_step, dark=dark)
+        elif runs:
+            content = Live(server, source, policy, state=states, options=options, on_step=on_step, dark=dark)
         else:
             content = Robots(server, source if isinstance(source, list | tuple) else [source], dark)
     except BaseException:
@@ -125,6 +135,34 @@ def view(
     if block or (block is None and not hasattr(sys, "ps1") and "IPython" not in sys.modules):
         page.wait()
     return page
+
+
+def _label(source: Any, recording: Recording | None, runs: bool) -> str:
+    """Return the title of the page: what it shows."""
+    if runs or recording is not None:
+        return "costate live" if runs else "costate replay"
+    names = [model_of(each).name for each in (source if isinstance(source, list | tuple) else [source])]
+    return f"costate: {', '.join(names[:3])}{', ...' * (len(names) > 3)}"
+
+
+def _start(world: Any, state: Any, of_a_motion: Sequence[str]) -> torch.Tensor | None:
+    """Return the state from which a world starts to run; what a running world cannot show is refused."""
+    if not hasattr(world, "step"):
+        raise ValueError(
+            f"policy= and live=True run a world; {type(world).__name__} given: make one, cs.World(robots=[...])"
+        )
+    if of_a_motion:
+        raise ValueError(
+            f"{', '.join(of_a_motion)}: belongs to a motion that is played, not to a world that runs (live, policy)"
+        )
+    if state is None:
+        return None
+    x = torch.as_tensor(state)
+    if x.shape != (world.nx,):
+        raise ValueError(
+            f"a world runs from one state ({world.nx},); {tuple(x.shape)} given: leave out live and policy to play a motion"
+        )
+    return x
 
 
 def _recording(source: Any) -> Recording | None:

@@ -13,20 +13,37 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from costate.collision.mesh.declared import check_declared
 from costate.collision.mesh.fields import Grid
 from costate.collision.mesh.hull import VERTICES, Hull, hull_of
 from costate.collision.mesh.triangles import Mesh, creased
 from costate.collision.mesh.unpacked import check_mesh_file
 from costate.core.arrays import Array
+from costate.core.confined import RefusedError, run_confined
+from costate.core.extras import needs
 from costate.core.files import checksum, seal, unseal, write_private
+from costate.core.reach import problem
 from costate.kernel.machine.cache import cache_path
 
 CELLS = 24
 """Cells of a grid along its longest side, unless told."""
 AROUND = 3
 """Cells of a grid beyond the mesh on every side."""
+SCRIPT = Path(__file__).with_name("read_file.py")
 TRIANGLES = 40_000
 """Mesh files with more triangles are drawn as their convex hull: a page has to carry them."""
+
+
+_HERE = {
+    ".stl": {},
+    ".obj": {"skip_materials": True},
+    ".ply": {},
+    ".off": {},
+    ".dae": {},
+    ".glb": {"skip_materials": True},
+    ".gltf": {"skip_materials": True},
+}
+"""Options of trimesh, by the endings of the files that are read in this process; others are read in one of their own."""
 
 
 @cache
@@ -35,13 +52,10 @@ def load_triangles(path: Path) -> tuple[Array, NDArray[np.int64]]:
     try:
         import trimesh
     except ImportError as error:
-        raise ImportError(f"reading the mesh {path.name} needs trimesh: pip install 'costate[mesh]'") from error
+        raise ImportError(needs(f"reading the mesh {path.name}", "trimesh", "mesh")) from error
     check_mesh_file(path)
-    try:
-        # With process=True, what is not finite would be left out.
-        mesh = trimesh.load(str(path), force="mesh", process=False, resolver=_regular_files_beside(path))
-    except Exception as error:  # its readers raise whatever comes
-        raise ValueError(f"{path} is damaged, or no STL, OBJ, DAE, PLY or glTF file: {error!r}") from error
+    check_declared(path)
+    mesh = _read_here(path) if path.suffix.lower() in _HERE else _read_apart(path)
     if not isinstance(mesh, trimesh.Trimesh) or not len(mesh.faces):
         raise ValueError(f"{path} holds no triangles")
     if mesh.vertices.shape[1:] != (3,) or mesh.faces.shape[1:] != (3,):
@@ -52,13 +66,43 @@ def load_triangles(path: Path) -> tuple[Array, NDArray[np.int64]]:
     return np.asarray(mesh.vertices, float), np.asarray(mesh.faces, np.int64)
 
 
+def _read_here(path: Path) -> Any:
+    import trimesh
+
+    try:
+        # With process=True, what is not finite would be left out.
+        options = _HERE[path.suffix.lower()]
+        return trimesh.load(str(path), force="mesh", process=False, resolver=_regular_files_beside(path), **options)
+    except Exception as error:  # its readers raise whatever comes
+        raise ValueError(f"{path} is damaged, or no STL, OBJ, DAE, PLY or glTF file: {error!r}") from error
+
+
+def _read_apart(path: Path) -> Any:
+    """Read an archive or a file of a rare kind, whose cost nothing tells beforehand, in a process of its own."""
+    import trimesh
+
+    with tempfile.TemporaryDirectory() as folder:
+        result = Path(folder) / "mesh.npz"
+        try:
+            run_confined(SCRIPT, [path, result])
+        except RefusedError as error:
+            raise ValueError(f"{path} is damaged, or no STL, OBJ, DAE, PLY or glTF file: {error}") from error
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from None
+        with np.load(result, allow_pickle=False) as found:
+            return trimesh.Trimesh(found["vertices"], found["faces"], process=False)
+
+
 def _regular_files_beside(path: Path) -> Any:
-    """Return what finds the files that a mesh file names (materials, buffers): regular ones only."""
+    """Return what finds the files that a mesh file names (materials, buffers): regular ones in its folder or below."""
     from trimesh.resolvers import FilePathResolver
 
     class Regular(FilePathResolver):
         def get(self, name: str) -> Any:
-            check_mesh_file(Path(self.parent) / name.strip())
+            place = Path(self.parent) / name.strip()
+            if wrong := problem(place, [Path(self.parent)]):
+                raise ValueError(f"{name[:60]!r} {wrong}")
+            check_mesh_file(place)
             return super().get(name)
 
     return Regular(str(path))
@@ -195,7 +239,7 @@ def _decompose(vertices: Array, faces: NDArray[np.int64], threshold: float, part
     try:
         import coacd
     except ImportError as error:
-        raise ImportError("convex decomposition needs coacd: pip install 'costate[decompose]'") from error
+        raise ImportError(needs("convex decomposition", "coacd", "decompose")) from error
     coacd.set_log_level("error")
     found = coacd.run_coacd(
         coacd.Mesh(vertices, faces.astype(np.int32)), threshold=threshold, max_convex_hull=parts, seed=0

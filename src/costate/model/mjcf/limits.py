@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
 
 from costate.core.limits import excess
+from costate.core.reach import is_network, problem, tree_of
 from costate.model.document import MAX_BYTES, Node
 from costate.model.errors import ModelError
 
@@ -31,26 +33,53 @@ _FOLDERS = ("meshdir", "texturedir", "assetdir")
 _MB = 2**20
 
 
-def check_mjcf(root: Node, path: Path) -> None:
-    """Raise a ModelError if an MJCF file, or one that it includes, asks for too much or names what is no regular file."""
+@dataclass(frozen=True)
+class Content:
+    """The documents of an MJCF file, and the size of the files that they name."""
+
+    roots: tuple[Any, ...]
+    """Root elements of the file and of those that it includes."""
+    asset_bytes: int
+
+    @property
+    def count(self) -> int:
+        """Number of elements."""
+        return sum(1 for root in self.roots for _ in root.iter(etree.Element))
+
+
+def check_mjcf(root: Node, path: Path) -> Content:
+    """Return what an MJCF file and those that it includes have in them.
+
+    Raises a ModelError if they ask for too much, or name files that a robot file may not lead to.
+    """
     documents = list(_documents(root, path))
-    folders = {path.parent}
+    folders, named = {path.parent}, set()
     for node, _ in documents:
         folders.add(Path(node.file).parent)
         for element in node.element.iter("compiler"):
-            folders |= {path.parent / element.get(name) for name in _FOLDERS if element.get(name)}
-    _bound(root, "mjcf_folders", len(folders))
+            named |= {_folder(Node(element, node.file), name, path) for name in _FOLDERS if element.get(name)}
+    _bound(root, "mjcf_folders", len(folders | named))
+    roots, files = (tree_of(path), *named), {}
     for node, times in documents:
         made = times * _elements(node.element) - sum(1 for _ in node.element.iter())
         _bound(node, "mjcf_copies", made)
         for element in node.element.iter(etree.Element):
             _check_size(Node(element, node.file))
-            _check_files(Node(element, node.file), folders)
+            files |= _check_files(Node(element, node.file), folders | named, roots)
+    return Content(tuple(node.element for node, _ in documents), sum(files.values()))
+
+
+def _folder(node: Node, name: str, path: Path) -> Path:
+    """Return a folder of meshes or textures, which may be anywhere on this machine."""
+    given = node.element.get(name)
+    if is_network(given):
+        node.fail(f'{name}="{given[:60]}" is a network path; copy the files and give the path of their folder')
+    return path.parent / given
 
 
 def _documents(root: Node, path: Path) -> Iterator[tuple[Node, float]]:
     """Yield the root elements of a file and of all that it includes, and how often each is copied where it is included."""
-    found, waiting = {path.resolve()}, [(root, 1.0)]
+    found, waiting, tree = {path.resolve()}, [(root, 1.0)], tree_of(path)
     while waiting:
         node, times = waiting.pop()
         yield node, times
@@ -61,16 +90,16 @@ def _documents(root: Node, path: Path) -> Iterator[tuple[Node, float]]:
                     continue
                 found.add(file.resolve())
                 _bound(Node(element, node.file), "mjcf_files", len(found))
-                included = _included(Node(element, node.file), file)
+                included = _included(Node(element, node.file), file, tree)
                 if included is not None:
                     copies = math.prod(_product(e, "count") for e in element.iterancestors(*_COPIES))
                     waiting.append((Node(included, str(file)), times * copies))
 
 
-def _included(node: Node, file: Path) -> Any:
+def _included(node: Node, file: Path, tree: Path) -> Any:
     """Return the root element of an included file as far as it can be read; MuJoCo says what is wrong with it."""
-    if not file.is_file():
-        node.fail(f"names {str(file)[-60:]!r}, which is not a regular file; FIFOs, devices and folders are not read")
+    if wrong := problem(file, [tree]):
+        node.fail(f"names {str(file)[-60:]!r}, which {wrong}")
     if file.stat().st_size > MAX_BYTES:
         node.fail(f"names a file of {file.stat().st_size / _MB:.0f} MB; robot files have {MAX_BYTES // _MB} MB at most")
     parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, recover=True)
@@ -90,10 +119,10 @@ def _elements(element: Any) -> float:
 
 
 def _product(element: Any, attribute: str) -> float:
-    return math.prod(max(1.0, n) for n in _numbers(element.get(attribute, "")))
+    return math.prod(max(1.0, n) for n in numbers(element.get(attribute, "")))
 
 
-def _numbers(text: str) -> list[float]:
+def numbers(text: str) -> list[float]:
     """Return the numbers in a text; what is none is left for MuJoCo to refuse."""
     found = []
     for word in text.split()[:10]:
@@ -110,7 +139,7 @@ def _check_size(node: Node) -> None:
         each, attributes = _BYTES[node.tag]
         _bound(node, "mjcf_asset_mb", each * math.prod(_product(element, a) for a in attributes) / _MB)
     if node.tag == "mesh" and "builtin" in element.attrib:
-        largest = max([0.0, *_numbers(element.get("params", ""))])
+        largest = max([0.0, *numbers(element.get("params", ""))])
         _bound(node, "mjcf_asset_mb", 24 * largest * largest / _MB)
     if node.tag == "size":
         _bound(node, "mjcf_memory_mb", _product(element, "nstack") * 8 / _MB)
@@ -120,18 +149,22 @@ def _check_size(node: Node) -> None:
             _bound(node, "mjcf_rows", _product(element, name))
 
 
-def _check_files(node: Node, folders: set[Path]) -> None:
+def _check_files(node: Node, folders: set[Path], roots: Collection[Path]) -> dict[Path, int]:
+    """Return the files that an element may name, with their sizes as they are unpacked [bytes]."""
+    found = {}
     for name, file in node.element.attrib.items():
         if not name.startswith("file") or not file:
             continue
-        if "://" in file or file.startswith(("//", "\\\\")):
+        if is_network(file):
             node.fail(f'{name}="{file[:60]}" is a network path; copy the file and give its path')
         for place in {folder / part for folder in folders for part in (file, Path(file).name)}:
-            regular = os.path.isfile(place)  # False, and no error, for names that are too long
-            if os.path.exists(place) and not regular and not os.path.isdir(place):
-                node.fail(f'{name}="{file[:60]}" is not a regular file; FIFOs and devices are not read')
-            if regular:
-                _bound(node, "mjcf_asset_mb", max(place.stat().st_size, _picture_bytes(place)) / _MB)
+            if not os.path.exists(place) or os.path.isdir(place):  # False, and no error, for names that are too long
+                continue
+            if wrong := problem(place, roots):
+                node.fail(f'{name}="{file[:60]}" {wrong}')
+            found[place.resolve()] = max(place.stat().st_size, _picture_bytes(place))
+            _bound(node, "mjcf_asset_mb", found[place.resolve()] / _MB)
+    return found
 
 
 def _picture_bytes(path: Path) -> int:

@@ -15,6 +15,7 @@ from costate.model.urdf.inertia import Faulty, settle_inertias
 from costate.model.urdf.joint import read_joint
 from costate.model.urdf.link import read_link
 from costate.model.urdf.macros import parse_urdf
+from costate.model.urdf.mesh_path import Places
 from costate.model.urdf.shape import ShapeContext, read_materials
 
 
@@ -41,7 +42,7 @@ def _read(root: Node, path: Path, package_dirs: Sequence[str | Path], inertia: F
     if root.tag != "robot":
         root.fail("is not a robot; the root element of a URDF file is <robot>")
     assumed = Assumptions(str(path))
-    context = ShapeContext(path, package_dirs, read_materials(root), assumed)
+    context = ShapeContext(Places(path, package_dirs), read_materials(root), assumed)
     links: dict[str, Link] = {}
     for node in root.children("link"):
         _unique(node, links)

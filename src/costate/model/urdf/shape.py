@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from costate.model.errors import Assumptions
 from costate.model.shape import Shape
 from costate.model.transform import Transform
 from costate.model.urdf.element import add, number, read_origin, row, write_origin
-from costate.model.urdf.mesh_path import find_mesh
+from costate.model.urdf.mesh_path import Places
 
 SIZES: dict[str, tuple[tuple[str, int], ...]] = {
     "sphere": (("radius", 1),),
@@ -29,13 +28,14 @@ SIZES: dict[str, tuple[tuple[str, int], ...]] = {
 }
 """Attributes that hold the sizes of each kind of shape, and how many numbers each has."""
 
+_NOT_FOUND = "mesh files not found, so these shapes cannot be used"
+
 
 @dataclass(frozen=True)
 class ShapeContext:
     """Parts of a file that its shapes refer to."""
 
-    path: Path
-    package_dirs: Sequence[str | Path]
+    places: Places
     materials: dict[str, Color]
     assumed: Assumptions
 
@@ -69,10 +69,11 @@ def _read(node: Node, form: Node, context: ShapeContext, friction: float | None)
     mesh = uri = None
     if form.tag == "mesh":
         uri = form.text("filename")
-        mesh = find_mesh(uri, context.path, context.package_dirs)
+        mesh, refused = context.places.find(uri)
         if mesh is None:
             link = node.element.getparent().get("name")
-            context.assumed.note("mesh files not found, so these shapes cannot be used", f"{uri} (link {link!r})")
+            what = f"mesh files not read, so these shapes cannot be used: each {refused}" if refused else _NOT_FOUND
+            context.assumed.note(what, f"{uri} (link {link!r})")
     pose = read_origin(node)
     if "from" in form.element.attrib:
         size, along = _bar(form)
@@ -88,6 +89,7 @@ def _read(node: Node, form: Node, context: ShapeContext, friction: float | None)
         mesh=mesh,
         uri=uri,
         friction=own if own >= 0.0 else friction,
+        end_radius=_end_radius(form),
     )
 
 
@@ -112,6 +114,16 @@ def _bar(form: Node) -> tuple[Array, Transform]:
         form.fail('needs a radius that is not negative, and "from" and "to" that differ')
     bar = Shape.between(form.tag, radius, start, end)
     return bar.size, bar.pose
+
+
+def _end_radius(form: Node) -> float | None:
+    """Return the radius at "to" of a bar that tapers in pictures."""
+    if "from" not in form.element.attrib or "end_radius" not in form.element.attrib:
+        return None
+    radius = form.number("end_radius")
+    if not radius > 0.0:
+        form.fail("needs a positive end_radius")
+    return radius
 
 
 def _color(node: Node) -> Color | None:

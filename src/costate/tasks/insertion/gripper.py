@@ -15,7 +15,7 @@ from costate.model import Inertia, Joint, Link, Model
 from costate.model.constraint import Constraint, Couple, Weld
 from costate.robot import Robot
 from costate.sim import PGS, Torque, VelocityServo, World
-from costate.sim.scene.scene import solid_inertia
+from costate.sim.scene.parts import solid_inertia
 from costate.tasks.insertion.scene import TOUCHING, arm_with_bottle, socket_body
 from costate.tasks.insertion.task import Insertion
 
