@@ -25,6 +25,7 @@ FILES = {
     "identification": ("log.csv",),
     "insertion": ("out/insertion",),
     "robots": ("arm.urdf", "humanoid.xml"),
+    "worlds": ("hopper.xml",),
 }
 """Page -> files that its snippets read; see `write_file`."""
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
