@@ -83,7 +83,7 @@ wheel: ## build the wheel into dist, install it into a new environment and try i
 	rm -rf dist && set -e; folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; \
 	$(PYTHON) -m venv "$$folder/venv"; pip="$$folder/venv/bin/python -m pip --quiet --disable-pip-version-check"; \
 	$$pip wheel --no-deps --wheel-dir dist .; \
-	$$pip install -c constraints.txt torch dist/costate-*.whl; \
+	$$pip install -c constraints.txt torch dist/costate_physics-*.whl; \
 	checkout=$$PWD; cd "$$folder" && COSTATE_CACHE="$$folder/cache" venv/bin/python -P "$$checkout/tests/wheel_smoke.py" "$$checkout"
 
 format: $(READY_TEST) ## put the code into form
@@ -100,7 +100,7 @@ $(PY):
 
 $(READY): $(SETUP) | $(PY)
 	@echo "installing into $(VENV) (a few minutes the first time)"
-	$(PIP_INSTALL) -e .
+	$(PIP_INSTALL) -e '.[export,mjcf,view]'
 	@touch $@
 
 $(READY_TEST): $(SETUP) | $(PY)

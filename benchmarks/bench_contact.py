@@ -100,6 +100,7 @@ def scene(name: str, cone: str, batch: int, steps: int) -> Scene:
     world = World(
         robots={name: robot},
         scenery=[cs.Static("floor", robot.model.links[0].collisions[0])],
+        actuators=cs.Torque(),
         contact=Newton(cone=cone),
         self_collision=True,
         integrator="semi_implicit",

@@ -43,7 +43,7 @@ State = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 def states(robot: cs.Robot, batch: int, dtype: torch.dtype = torch.float64) -> State:
     random = torch.Generator().manual_seed(0)
     v, tau = (torch.randn(batch, robot.nv, dtype=torch.float64, generator=random) for _ in range(2))
-    q = robot.random_configuration(batch, generator=random)
+    q = robot.random_configuration(batch, generator=random, dtype=torch.float64)
     return q.to(dtype), v.to(dtype), tau.to(dtype)
 
 
@@ -212,7 +212,7 @@ begin = time.perf_counter()
 robot = Robot(ROBOTS[{name!r}]())
 q, v, tau = (torch.zeros(64, n, dtype=torch.float64, requires_grad=True) for n in (robot.nq, robot.nv, robot.nv))
 with torch.no_grad():
-    q += robot.neutral()
+    q += robot.neutral(dtype=torch.float64)
 robot.forward_dynamics(q, v, tau).sum().backward()
 print(json.dumps([t[1] - t[0], t[2] - t[1], time.perf_counter() - begin]))
 """

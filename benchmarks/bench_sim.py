@@ -57,7 +57,7 @@ class Run:
     def __init__(self, world: World, batch: int, steps: int, torque: float = TORQUE):
         self.world, self.steps, self.batch = world, steps, batch
         random = torch.Generator().manual_seed(0)
-        self.x = world.initial_state(batch)
+        self.x = world.initial_state(batch, torch.float64)
         self.u = torque * torch.randn(steps, batch, world.nu, dtype=torch.float64, generator=random)
         self._recorded: Tensor | None = None
 
@@ -100,7 +100,7 @@ def mujoco_rollout(
     if solver == "Newton":
         chosen = replace(chosen, solver="Newton", iterations=100, tolerance=1e-8)
     theirs = MujocoWorld(world, chosen)
-    start = np.tile(theirs.full_physics_state(world.initial_state().numpy()), (batch, 1))
+    start = np.tile(theirs.full_physics_state(world.initial_state(dtype=torch.float64).numpy()), (batch, 1))
     u = np.ascontiguousarray(controls.detach().movedim(0, 1).numpy())
     return lambda: mujoco.rollout.rollout(theirs.model, theirs.data, start, u)
 
@@ -267,7 +267,7 @@ def linearize_table(chosen: Options) -> list[Table]:
     """A and B against MuJoCo's finite differences."""
     rows = []
     for name, world, batch in _linearized(chosen):
-        x, u = world.initial_state(batch), torch.zeros(batch, world.nu, dtype=torch.float64)
+        x, u = world.initial_state(batch, torch.float64), torch.zeros(batch, world.nu, dtype=torch.float64)
         theirs = MujocoWorld(world, MujocoOptions("PGS", 50, cone="pyramidal", limits=False, implicit_damping=True))
         n = 2 * theirs.model.nv
         A, B = np.zeros((n, n)), np.zeros((n, theirs.model.nu))

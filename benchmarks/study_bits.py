@@ -252,6 +252,7 @@ def fingerprint(values: dict[str, Tensor]) -> dict[str, list]:
 
 
 def main() -> int:
+    torch.set_default_dtype(torch.float64)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--record", type=Path, help="write the results to this file")
     parser.add_argument(

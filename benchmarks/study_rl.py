@@ -23,7 +23,7 @@ from benchmarks.measure import harness
 from costate.core.files import write_json
 from costate.core.tensors import read_tensors, write_tensors
 from costate.tasks.insertion import Insertion, InsertionTraining, InsertionWeights, draw, judge, run, summarise
-from costate.tasks.insertion.environment import RewardOptions
+from costate.tasks.insertion.reward import RewardOptions
 from costate.train.episode import Controller
 from costate.train.run import Run
 from costate.train.streams import generator

@@ -29,6 +29,7 @@ ROUNDS, REPEATS, SLICE = 8, 5, 0.04
 
 def cases() -> Iterator[tuple[str, Callable[[], object]]]:
     """Yield names and calls: functions of an arm, steps and gradients of a quadruped, and a floor with boxes."""
+    torch.set_default_dtype(torch.float64)
     arm, generator = cs.load_robot("ur5"), torch.Generator().manual_seed(0)
     q = arm.random_configuration(1024, generator=generator)
     v, tau = (torch.randn(1024, 6, dtype=torch.float64, generator=generator) for _ in range(2))

@@ -7,9 +7,14 @@ import os
 import shutil
 import stat
 import tempfile
+from collections.abc import Iterator
 
 import pytest
+import torch
 from hypothesis import settings
+
+# Tests compute in float64, with which oracles and finite differences are compared; test_number_types.py is about the other types.
+torch.set_default_dtype(torch.float64)
 
 # No deadline: the first example may compile a kernel. In CI the examples are the same in every run.
 settings.register_profile("local", deadline=None)
@@ -17,6 +22,14 @@ settings.register_profile("ci", deadline=None, derandomize=True, database=None)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
 
 _own_cache = pytest.StashKey[str]()
+
+
+@pytest.fixture(autouse=True)
+def _float64() -> Iterator[None]:
+    """Compute in float64, whatever the test before has chosen."""
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(torch.float64)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -1,26 +1,33 @@
-"""Pages that are scripts run; so do the snippets of other pages and of the README, from top to bottom; links lead somewhere."""
+"""Pages that are scripts run; so do the snippets of other pages, from top to bottom; links lead somewhere."""
 
 from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from textwrap import indent
 
 import pytest
-import torch
+from tests.motion_log import log_of_a_motion
 
 from costate.cli import commands
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 SCRIPTS = sorted(DOCS.glob("*.py"))
-PAGES = [
-    DOCS / f"{name}.md"
-    for name in ("gradients", "kernel", "optimisation", "own_task", "robot", "simulation", "viewing")
-]
+PAGES = [page for page in sorted(DOCS.glob("*.md")) if "\n```python\n" in page.read_text()]
+FILES = {
+    "contact": ("ant.xml", "rock.obj", "cup.stl", "chair.obj", "bars.urdf", "arm.urdf"),
+    "identification": ("log.csv",),
+    "insertion": ("out/insertion",),
+    "robots": ("arm.urdf", "humanoid.xml"),
+    "worlds": ("hopper.xml",),
+}
+"""Page -> files that its snippets read; see `write_file`."""
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
 TEXTS = sorted([*DOCS.glob("*.md"), *ROOT.glob("*.md"), *ROOT.glob("*/README.md"), *ROOT.glob(".github/*.md")])
 COMMANDS = {
@@ -42,28 +49,18 @@ def test_page_runs(page: Path, tmp_path: Path) -> None:
     assert len(done.stdout.splitlines()) > 50, "a page should have something to read"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
-def test_snippets_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    snippets = re.findall(r"^```python\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
-    assert snippets
-    names: dict[str, object] = {"__name__": page.stem}
-    dtype = torch.get_default_dtype()  # a page may set its own
-    try:
-        for number, snippet in enumerate(snippets, 1):
-            exec(compile(snippet, f"{page.name}, snippet {number}", "exec", dont_inherit=True), names)
-    finally:
-        torch.set_default_dtype(dtype)
-
-
 @pytest.mark.slow
-def test_readme_can_be_pasted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All Python of the README runs in one interpreter, in its order; commands of a shell and the viewer's page are left out."""
-    monkeypatch.chdir(tmp_path)
-    lines = [line[4:] for line in (DOCS.parent / "README.md").read_text().splitlines() if line.startswith("    ")]
-    code = [line for line in lines if not re.match(r"(make|pip|costate) |cs\.view\(", line)]
-    assert len(code) > 15
-    exec(compile("\n".join(code), "README.md", "exec", dont_inherit=True), {})
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
+def test_snippets_run(page: Path, tmp_path: Path) -> None:
+    """From top to bottom in one interpreter, beside the files that the page speaks of."""
+    for name in FILES.get(page.stem, ()):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        write_file(tmp_path / name)
+    snippets = re.findall(r"^```python\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+    file = tmp_path / "snippets.py"
+    file.write_text("\n".join(snippets))
+    done = subprocess.run([sys.executable, file], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("page", TEXTS, ids=lambda path: str(path.relative_to(ROOT)))
@@ -74,9 +71,49 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 @pytest.mark.parametrize("page", TEXTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_commands_that_are_quoted_exist(page: Path) -> None:
-    text = page.read_text()
+    text = re.sub(r"^```(\w*)\n(.*?)^```", shell_indented, page.read_text(), flags=re.MULTILINE | re.DOTALL)
     found = [(pattern, name) for pattern in COMMANDS for name in re.findall(pattern, text, re.MULTILINE)]
     assert [name for pattern, name in found if not COMMANDS[pattern](name)] == []
+
+
+def write_file(path: Path) -> None:
+    """Write a small file of its kind, which a snippet reads."""
+    match path.suffix:
+        case ".urdf":
+            path.write_text(BARS if path.stem == "bars" else ARM)
+        case ".xml":
+            gymnasium = pytest.importorskip("gymnasium")
+            shutil.copy(Path(gymnasium.__file__).parent / "envs" / "mujoco" / "assets" / path.name, path)
+        case ".obj" | ".stl":
+            trimesh = pytest.importorskip("trimesh")
+            trimesh.creation.box((0.2, 0.2, 0.2)).export(path)
+        case ".csv":
+            log_of_a_motion(path)
+        case _:
+            shutil.copytree(ROOT / "tests" / "data" / path.name, path)
+
+
+def tree(name: str, *bars: tuple[str, str, str, float]) -> str:
+    """Return a URDF of bars that turn about y: name of the joint, parent, child, length of the child."""
+    inertia = '<inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"/>'
+    links = '<link name="base"/>' + "".join(
+        f'<link name="{child}"><inertial><origin xyz="{length / 2} 0 0"/><mass value="1"/>{inertia}</inertial></link>'
+        for _, _, child, length in bars
+    )
+    joints = "".join(
+        f'<joint name="{joint}" type="continuous"><parent link="{parent}"/><child link="{child}"/><axis xyz="0 1 0"/></joint>'
+        for joint, parent, child, _ in bars
+    )
+    return f'<robot name="{name}">{links}{joints}</robot>'
+
+
+BARS = tree("bars", ("a", "base", "crank", 0.1), ("b", "crank", "coupler", 0.4), ("c", "base", "rocker", 0.3))
+ARM = tree("arm", ("shoulder", "base", "upper_arm", 0.3), ("elbow", "upper_arm", "forearm", 0.3))
+
+
+def shell_indented(block: re.Match[str]) -> str:
+    """Return a fenced block as it is, but one of a shell indented."""
+    return indent(block[2], "    ") if block[1] in ("", "sh") else block[0]
 
 
 def is_module(name: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -20,10 +21,12 @@ def test_there_are_examples() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_example(example: Path, tmp_path: Path) -> None:
-    """COSTATE_QUICK=1 asks examples for seconds instead of minutes; they write into ./out."""
+    """COSTATE_QUICK=1 asks examples for seconds instead of minutes; they write into ./out, at least one picture or page."""
     environment = os.environ | {"COSTATE_QUICK": "1", "MPLBACKEND": "Agg", "OMP_NUM_THREADS": "1"}
     done = subprocess.run([sys.executable, example], cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
+    shown = [path for end in (".png", ".html") if (path := tmp_path / "out" / f"{example.stem}{end}").is_file()]
+    assert shown and all(path.stat().st_size > 2000 for path in shown)
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
@@ -34,3 +37,6 @@ def test_example_is_short(example: Path) -> None:
 def test_the_index_names_every_example() -> None:
     index = (ROOT / "examples" / "README.md").read_text()
     assert [path.name for path in EXAMPLES if f"]({path.name})" not in index] == []
+    pictures = [ROOT / "examples" / name for name in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", index)]
+    assert len(pictures) >= len(EXAMPLES)
+    assert [path.name for path in pictures if not path.is_file() or path.stat().st_size > 100_000] == []

@@ -23,6 +23,7 @@ FORBIDDEN: dict[str, str] = {
     + r"\.org|download\."
     + r"pytorch|anaconda"
     + r"\.org|registry\.npm",
+    "the package of somebody else, who has the bare name": r"costate" + r"\\?\[",
     "an unresolved merge": r"^(<{7}|>{7}) ",
 }
 
@@ -56,6 +57,7 @@ def test_no_file_holds(what: str) -> None:
         ("a directory of one machine", "open('" + "/ro" + "ot/robots/arm.urdf')"),
         ("a directory of one machine", "cd " + "/wo" + "rk/main"),
         ("a package index", "pip install -i https://py" + "pi.org/simple costate"),
+        ("the package of somebody else, who has the bare name", "pip install 'costate" + "[view]'"),
         ("an unresolved merge", "<" * 7 + " HEAD"),
     ],
 )

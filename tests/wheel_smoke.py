@@ -14,6 +14,7 @@ from pathlib import Path
 import torch
 
 import costate as cs
+from costate.core.extras import install_command
 from costate.model.builtin import builtin_names
 from costate.report import Report
 
@@ -25,6 +26,7 @@ def main(checkout: Path) -> None:
     for name in builtin_names():
         robot = cs.load_robot(name)
         assert robot.nv > 0, name
+    assert install_command("view").endswith(" install 'costate-physics[view]'"), install_command("view")
     check_gradient()
     check_roll_out()
     with tempfile.TemporaryDirectory() as folder:

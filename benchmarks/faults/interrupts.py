@@ -70,7 +70,7 @@ def roll_out(batch: int, steps: int, threads: int, substeps: int = 1, gradient: 
 
     torch.set_num_threads(threads)
     world = World(robots=[load_robot("ur5")], dt=1e-3, substeps=substeps)
-    state = world.initial_state(batch=batch).requires_grad_(gradient)
+    state = world.initial_state(batch, torch.float64).requires_grad_(gradient)
     controls = torch.zeros(steps, batch, world.nu, dtype=torch.float64)
 
     def end(length: int) -> torch.Tensor:

@@ -19,7 +19,7 @@ from scipy.spatial.transform import Rotation
 
 import costate as cs
 from costate.model import ModelWarning
-from costate.sim import Newton, World
+from costate.sim import World
 
 NEWTON = 2  # mjtSolver
 FREE, BALL = 0, 1  # mjtJoint
@@ -56,8 +56,7 @@ class Twin:
         option.ccd_tolerance, option.ccd_iterations = 1e-14, 500
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
-            robot = cs.load_robot(path)
-            world = _world(robot)
+            world = cs.load_world(path, check=False)
         lacks = [str(w.message).removeprefix(f"{path}: ") for w in said if issubclass(w.category, ModelWarning)]
         hulls = sum(str(w.message).startswith("the hull of") for w in said)
         lacks += [f"{hulls} meshes have more corners than contact uses"] if hulls else []
@@ -68,7 +67,7 @@ class Twin:
             option.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONTACT.value
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                world = _world(robot, collide=())
+                world = cs.load_world(path, check=False, collide=())
         return Twin(world, model, mujoco.MjData(model), tuple(lacks), pairs <= MANY)
 
     # --- random states --------------------------------------------------------------------------------------------
@@ -161,20 +160,6 @@ class Twin:
         m = self.model
         kinds = [(j, int(m.jnt_type[j]), int(m.jnt_qposadr[j])) for j in range(m.njnt)]
         return [(j, i + 3 * (kind == FREE)) for j, kind, i in kinds if kind in (FREE, BALL)]
-
-
-def _world(robot: cs.Robot, **options) -> World:
-    """Return everything of a file in a world. The shapes of its world body come with a robot that is fixed to it."""
-    ground = robot.model.links[0].collisions if robot.model.floating_base else ()
-    return World(
-        robots={"robot": robot},
-        scenery=[cs.Static(f"ground{k}", shape) for k, shape in enumerate(ground)],
-        contact=Newton(),
-        actuators="file",
-        self_collision=True,
-        check=False,
-        **options,
-    )
 
 
 def _has_warned(d: mujoco.MjData) -> bool:

@@ -64,7 +64,7 @@ def finger_and_block(contact: cs.PGS | cs.Compliant) -> tuple[cs.World, Tensor]:
         dt=0.01,
         substeps=10,
     )
-    start = world.initial_state()
+    start = world.initial_state(dtype=torch.float64)
     start[1] = 0.3
     return world, start
 

@@ -102,7 +102,7 @@ def arm(steps: int = 100) -> Problem:
     """A UR5 brings its tool to a place within a second, by torques."""
     robot = cs.load_robot("ur5")
     world = World(robots=[robot], contact=None, dt=0.01, check=False)
-    start = world.initial_state()
+    start = world.initial_state(dtype=torch.float64)
     holding = robot.gravity_torques(start[: world.nq])
     weights = (("control", 1e-3), ("state", 1e-2), ("place", 1e4), ("final_state", 1e-1))
     return Problem("UR5, reaching", world, steps, start, start, holding, "tool0", (0.4, 0.3, 0.4), weights=weights)
@@ -121,7 +121,7 @@ def quadruped(steps: int = 50) -> Problem:
         collide=lambda a, b: "ground" in (a, b) and ("toe" in a or "toe" in b),
         check=False,
     )
-    start = world.initial_state()
+    start = world.initial_state(dtype=torch.float64)
     start[2] -= world.gaps(start).min()  # the feet touch
     wanted = _crouched(robot, start, toes)
     return Problem(
@@ -170,7 +170,7 @@ class Policy(torch.nn.Module):
         )
         self.net = torch.nn.Sequential(*layers).double()
         self.steps = steps
-        self.start = self.world.initial_state(batch) + 0.3 * torch.randn(batch, nx, dtype=F64)
+        self.start = self.world.initial_state(batch, F64) + 0.3 * torch.randn(batch, nx, dtype=F64)
         self.goal = torch.tensor([1.0, 0.5, 0.0, 0.0], dtype=F64)
 
     def residuals(self) -> dict[str, Tensor]:

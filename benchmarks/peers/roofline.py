@@ -85,6 +85,8 @@ def _function(robot: str, function: str, vjp: bool) -> tuple[Any, dict[str, Any]
 
 def _step(vjp: bool) -> tuple[Any, dict[str, Any]]:
     """50 sweeps, four feet; the state is that of a robot that stands."""
+    import torch
+
     from costate import PGS, Static, World, shapes
     from costate.robot import load_robot
     from costate.sim.rollout import step_kernel
@@ -98,7 +100,7 @@ def _step(vjp: bool) -> tuple[Any, dict[str, Any]]:
         collide=lambda a, b: "ground" in (a, b) and ("toe" in a or "toe" in b),
     )
     kernel = step_kernel(world.setup)
-    return (kernel.vjp() if vjp else kernel), {"state": world.initial_state(BATCH)}
+    return (kernel.vjp() if vjp else kernel), {"state": world.initial_state(BATCH, torch.float64)}
 
 
 def _seconds(kernel: Any, given: dict[str, Any], clock: Clock) -> float:

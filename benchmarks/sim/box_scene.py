@@ -32,7 +32,7 @@ def world(count: int) -> cs.World:
 
 
 def states(w: cs.World, places: np.ndarray) -> torch.Tensor:
-    x = w.initial_state(len(places))
+    x = w.initial_state(len(places), torch.float64)
     for k in range(places.shape[1]):
         x[:, 7 * k : 7 * k + 3] = torch.tensor(places[:, k])
     return x

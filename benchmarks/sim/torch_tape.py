@@ -14,6 +14,7 @@ from costate.kernel.codegen.tape import NOT_COUNTED, Tape
 from costate.kernel.ir.program import Program, Var
 from costate.kernel.ir.straight import Straight
 from costate.kernel.ir.vector_ops import Slice
+from costate.kernel.ops.cond import Cond
 from costate.kernel.ops.scan import Scan
 from costate.kernel.passes.optimize import optimize
 
@@ -56,6 +57,7 @@ class TorchProgram:
         self.program = optimize(program)
         self._tapes: dict[str, Tape] = {}
         self.n_ops = self._count(self.program)
+        """Number of operations of a step in which no iteration with an end is repeated and no condition holds."""
 
     def __call__(self, *inputs: torch.Tensor) -> list[torch.Tensor]:
         columns = [list(x.unbind(-1)) for x in inputs]
@@ -72,6 +74,8 @@ class TorchProgram:
         match op:
             case Scan():
                 return self._scan(op, args)
+            case Cond():
+                return self._cond(op, args)
             case Slice():
                 return [args[0][op.start : op.start + op.size]]
             case Straight():
@@ -80,10 +84,28 @@ class TorchProgram:
 
     def _scan(self, op: Scan, args: list[Values]) -> list[Values]:
         carries, sequences, shared = op.split_in(args)
-        assert not sequences and len(op.body.outputs) == op.n_carry and not any(op.keep)
+        assert not sequences and len(op.body.outputs) == op.n_carry and not any(op.keep) and not op.counted
+        if op.until is None:
+            for _ in range(op.steps):
+                carries = self._run(op.body, [*carries, *shared])
+            return carries
+        taken = torch.zeros((), dtype=torch.float64)
+        going = torch.tensor(True)
         for _ in range(op.steps):
-            carries = self._run(op.body, [*carries, *shared])
-        return carries
+            going = going & (self._run(op.until, [*carries, *shared])[0][0] == 1)
+            if not bool(going.any()):
+                break
+            carries = _where(going, self._run(op.body, [*carries, *shared]), carries)
+            taken = taken + going
+        return [*carries, [taken]]
+
+    def _cond(self, op: Cond, args: list[Values]) -> list[Values]:
+        """Run the branches that some sample takes."""
+        (condition,), *given = args
+        yes = condition != 0
+        if bool(yes.all()) or not bool(yes.any()):
+            return self._run(op.then if bool(yes.all()) else op.otherwise, given)
+        return _where(yes, self._run(op.then, given), self._run(op.otherwise, given))
 
     def _straight(self, op: Straight, args: list[Values]) -> list[Values]:
         tape = self._tapes.setdefault(op.key, tape_of(op.fn))
@@ -111,7 +133,13 @@ class TorchProgram:
         total = 0
         for s in program.stages:
             if isinstance(s.op, Scan):
-                total += s.op.steps * self._count(s.op.body)
+                total += (1 if s.op.until else s.op.steps) * self._count(s.op.body)
+            elif isinstance(s.op, Cond):
+                total += self._count(s.op.otherwise)
             elif isinstance(s.op, Straight):
                 total += sum(i[0] not in NOT_COUNTED for i in tape_of(s.op.fn).instructions)
         return total
+
+
+def _where(condition: torch.Tensor, yes: list[Values], no: list[Values]) -> list[Values]:
+    return [[torch.where(condition, a, b) for a, b in zip(*pair, strict=True)] for pair in zip(yes, no, strict=True)]

@@ -157,7 +157,7 @@ def build(
         parameters=["friction"],
         gravity=(0.0, 0.0, -GRAVITY),
     )
-    state = world.initial_state()
+    state = world.initial_state(dtype=torch.float64)
     for k, name in enumerate(names):
         q, _ = world.coordinates(name)
         state[q][0], state[q][2] = map(float, arch.center(k))

@@ -93,7 +93,7 @@ def try_frictions(world: World, friction: np.ndarray) -> Falls:
     carried = torch.zeros(grasp + hold, count, 6, dtype=torch.float64)
     carried[:grasp, :, 2] = MASS * GRAVITY
     mu = torch.as_tensor(friction)[:, None]
-    start = world.initial_state(batch=count)
+    start = world.initial_state(count, torch.float64)
     states = world.rollout(start, controls, params={"friction": mu}, wrenches={"cube": carried})
     height = states[grasp:, :, world.coordinates("cube")[0]][..., 2]
     contacts = world.contacts(

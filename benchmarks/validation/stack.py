@@ -85,7 +85,7 @@ def stack(boxes: int, setting: Setting) -> tuple[World, torch.Tensor]:
         substeps=setting.substeps,
         collide=touching,
     )
-    state = world.initial_state()
+    state = world.initial_state(dtype=torch.float64)
     for k, name in enumerate(names):
         state[world.coordinates(name)[0]][2] = (k + 0.5) * EDGE
     return world, state

@@ -53,6 +53,7 @@ class Twins:
         world = World(
             robots={"robot": robot},
             scenery=[cs.Static("floor", floor)],
+            actuators=cs.Torque(),
             contact=Newton(),
             self_collision=self_collision,
             dt=model.opt.timestep,

@@ -1,4 +1,4 @@
-"""Draws docs/figures/structured_learning.png: examples/06_structured_learning.py, and its results as a picture."""
+"""Draws docs/figures/structured_learning.png: examples/05_structured_learning.py, and its results as a picture."""
 
 from __future__ import annotations
 
@@ -29,6 +29,6 @@ def plot(test: dict[str, Tensor], results: dict[str, tuple[Tensor, Tensor]], joi
 
 
 if __name__ == "__main__":
-    example = runpy.run_path(str(HERE.parents[1] / "examples" / "06_structured_learning.py"))
+    example = runpy.run_path(str(HERE.parents[1] / "examples" / "05_structured_learning.py"))
     test, results, joints = example["main"]()
     plot(test, results, joints, HERE / "structured_learning.png")

@@ -10,6 +10,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from costate import envs as envs
+    from costate import export as export
     from costate import kernel as kernel
     from costate import learn as learn
     from costate import model as model
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from costate.draw.render import render as render
     from costate.identify import identify as identify
     from costate.identify.excite import excite as excite
+    from costate.model import Transform as Transform
     from costate.robot import Pose as Pose
     from costate.robot import Robot as Robot
     from costate.robot import load_robot as load_robot
@@ -52,6 +55,7 @@ if TYPE_CHECKING:
     from costate.sim import World as World
     from costate.sim import Wrap as Wrap
     from costate.sim import sensors as sensors
+    from costate.sim.files.load import load_world as load_world
     from costate.sim.scene import shapes as shapes
     from costate.train.controller import load_policy as load_policy
     from costate.viewer.view import view as view
@@ -61,6 +65,8 @@ __version__ = "0.1.0"
 # Public name -> where it lives: "package" for the package itself, "package:attribute" for something in it. A row here
 # goes with a line under TYPE_CHECKING above, which is how type checkers and editors see the same name.
 _LAZY: dict[str, str] = {
+    "envs": "costate.envs",
+    "export": "costate.export",
     "kernel": "costate.kernel",
     "learn": "costate.learn",
     "optimise": "costate.optimise",
@@ -71,6 +77,7 @@ _LAZY: dict[str, str] = {
     "Pose": "costate.robot:Pose",
     "Robot": "costate.robot:Robot",
     "load_robot": "costate.robot:load_robot",
+    "load_world": "costate.sim.files.load:load_world",
     "PGS": "costate.sim:PGS",
     "Affine": "costate.sim:Affine",
     "Body": "costate.sim:Body",
@@ -89,6 +96,7 @@ _LAZY: dict[str, str] = {
     "SmoothContact": "costate.sim:SmoothContact",
     "Static": "costate.sim:Static",
     "Torque": "costate.sim:Torque",
+    "Transform": "costate.model:Transform",
     "VelocityServo": "costate.sim:VelocityServo",
     "Weld": "costate.sim:Weld",
     "World": "costate.sim:World",
@@ -113,7 +121,10 @@ __all__ = ["__version__", *_LAZY]  # pyright: ignore[reportUnsupportedDunderAll]
 
 def __getattr__(name: str) -> object:
     if name not in _LAZY:
-        raise AttributeError(f"module 'costate' has no attribute {name!r}; it has {', '.join(__all__)}")
+        from costate.core.guesses import COSTATE
+        from costate.core.names import MissingAttributeError
+
+        raise MissingAttributeError("module 'costate'", name, COSTATE, __all__)
     module, _, attribute = _LAZY[name].partition(":")
     value = import_module(module)
     if attribute:

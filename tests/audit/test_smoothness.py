@@ -181,6 +181,24 @@ def test_an_actuator_that_is_saturated_for_a_while_is_named(hard: cs.World) -> N
     assert "4 of 8 steps" in cause.what and "hand" in cause.what
 
 
+def test_servos_at_their_limit_are_named() -> None:
+    """Two servos that hold each other: the step of the first one knows the second without its limit."""
+    world = cs.World(
+        [cs.load_robot("two_link")],
+        contact=None,
+        actuators=cs.PositionServo(1e3, 10.0, limit=5.0),
+        dt=0.01,
+        gravity=(0, 0, 0),
+    )
+    u = torch.tensor([[3.0, 0.0]] * 5 + [[0.0, 0.0]] * 5, dtype=D)
+    start = torch.zeros(4, dtype=D)
+    found = cs.diagnose(world, world.rollout(start, u), u)
+    (first, *_) = [c for c in found.causes if c.kind == "saturation"]
+    assert "two_link/" in first.what and "of 10 steps" in first.what
+    still = cs.diagnose(world, world.rollout(start, 0 * u), 0 * u)
+    assert not still.causes and "Nothing stands out" in still.advice[0]
+
+
 def test_an_actuator_without_a_limit_does_not_saturate() -> None:
     """A ball that is pressed against a wall does not follow its control, but no limit is the reason."""
     ball = cs.Body("hand", [cs.shapes.sphere(0.1)], 1.0, joint="prismatic", axis=(1, 0, 0))
@@ -209,7 +227,16 @@ def test_chaos_is_named() -> None:
     found = cs.diagnose(world, world.rollout(state, torch.zeros(3000, 0, dtype=D)))
     assert float(found.sensitivity.max()) > 1e6
     assert any("No single step is to blame" in line for line in found.advice)
-    assert float(found.stretch.log().sum().exp()) == pytest.approx(float(found.sensitivity[0]), rel=1e-6)
+    assert float(found.stretch.log().sum().exp()) == pytest.approx(float(found.sensitivity.max()), rel=1e-6)
+
+
+def test_a_motion_that_starts_to_part_is_said_to_grow() -> None:
+    """Between the bounds of what is useful and what explodes; the horizon that is named keeps to the useful."""
+    world = double_pendulum()
+    states = world.rollout(torch.tensor([2.5, 1.0, 0.0, 0.0], dtype=D), torch.zeros(3000, 0, dtype=D))
+    found = cs.diagnose(world, states[:1001])
+    assert 1e3 < float(found.sensitivity.max()) < 1e6 < float(cs.diagnose(world, states).sensitivity.max())
+    assert "The gradient grows" in found.advice[0] and "Nothing stands out" not in str(found)
 
 
 def test_single_steps_that_make_the_growth_are_named() -> None:
@@ -223,13 +250,15 @@ def test_single_steps_that_make_the_growth_are_named() -> None:
     assert "10 (times 1e+04: ball touches wall), 30 (times 1e+04: no switch there)" in line
 
 
-def linear(stiffness: float, damping: float, steps: int, dt: float = 0.05) -> tuple[Smoothness, np.ndarray]:
+def linear(
+    stiffness: float, damping: float, steps: int, dt: float = 0.05, start: float = 1e-9
+) -> tuple[Smoothness, np.ndarray]:
     """A unit mass on a spring, and its step as matrix: v' = v - dt (k q + d v), q' = q + dt v'."""
     joint = Joint("slide", "prismatic", "base", "mass", damping=damping, stiffness=stiffness)
     links = Link("base"), Link("mass", Inertia(1.0, np.zeros(3), np.eye(3)))
     world = cs.World([Robot(Model("spring", links, (joint,)))], contact=None, gravity=(0, 0, 0), dt=dt)
     row = np.array([-dt * stiffness, 1 - dt * damping])
-    states = world.rollout(torch.tensor([1e-9, 0.0], dtype=D), torch.zeros(steps, 1, dtype=D))
+    states = world.rollout(torch.tensor([start, 0.0], dtype=D), torch.zeros(steps, 1, dtype=D))
     return cs.diagnose(world, states), np.array([[1.0, 0.0] + dt * row, row])
 
 
@@ -248,3 +277,84 @@ def test_a_damped_system_vanishes_at_the_rate_of_its_eigenvalue() -> None:
     assert found.rate(0) == pytest.approx(max(np.abs(np.linalg.eigvals(A))), rel=0.05)
     (line,) = found.advice
     assert "vanishes" in line and "put a loss" in line
+
+
+def test_products_that_overflow_are_reported_as_large() -> None:
+    """An eigenvalue of 1.28 per step: 1e430 after 4,000 steps."""
+    found, A = linear(stiffness=-25.0, damping=0.0, steps=4000, start=0.0)
+    assert 4000 * np.log10(max(np.abs(np.linalg.eigvals(A)))) > 300
+    assert float(found.sensitivity[0]) == pytest.approx(1e300) and "explodes" in found.advice[0]
+    exact = np.linalg.norm(np.linalg.matrix_power(A, 80), 2)
+    assert float(found.sensitivity[-81]) == pytest.approx(exact, rel=1e-10)
+
+
+def test_a_motion_that_is_not_finite_is_refused_with_its_step(hard: cs.World) -> None:
+    states = hard.rollout(hard.initial_state(), torch.zeros(5, 1, dtype=D))
+    states[3, 0] = torch.nan
+    with pytest.raises(ValueError, match=r"state 3 is not finite.*states\[:3\]"):
+        cs.diagnose(hard, states)
+
+
+def servoed(stiffness: float) -> tuple[cs.World, Smoothness, np.ndarray]:
+    """A block of 1 kg on rails along x and z, pressed on the ground by its weight; a servo holds it along x."""
+    links = (
+        Link("base"),
+        Link("cart", Inertia(1e-3, np.zeros(3), 1e-6 * np.eye(3))),
+        Link("block", Inertia(1.0, np.zeros(3), 1e-2 * np.eye(3)), collisions=(cs.shapes.sphere(0.1),)),
+    )
+    joints = (
+        Joint("x", "prismatic", "base", "cart", axis=np.array([1.0, 0, 0])),
+        Joint("z", "prismatic", "cart", "block", axis=np.array([0, 0, 1.0])),
+    )
+    contact = cs.Compliant(stiffness=9810.0, damping=0.0, friction=0.5, friction_speed=0.02, smoothing=1e-6)
+    servo = {"slider/x": cs.PositionServo(stiffness, 0.0)}
+    world = cs.World(
+        [Robot(Model("slider", links, joints))], scenery=[GROUND], contact=contact, actuators=servo, dt=0.01
+    )
+    state = torch.tensor([0.0, 0.1 - 1e-3, 0.0, 0.0], dtype=D)
+    u = torch.zeros(1, 1, dtype=D)
+    A = world.linearize(state, u[0])[0].numpy()
+    return world, cs.diagnose(world, world.rollout(state, u), u), A
+
+
+@pytest.mark.parametrize("stiffness", [100.0, 40000.0])
+def test_servos_hold_what_friction_acts_on(stiffness: float) -> None:
+    """Friction of slope s on a mass m with a servo of stiffness k multiplies a speed by (m - s dt) / (m + k dt^2), which the
+    linearisation of the step shows; it is too steep for a loose servo, and not for a stiff one."""
+    _, found, A = servoed(stiffness)
+    slope = 0.5 * 9.81 / 0.02
+    factor = (1.001 - slope * 0.01) / (1.001 + stiffness * 0.01**2)
+    assert A[2, 2] == pytest.approx(factor, rel=1e-3)
+    named = [c for c in found.causes if c.kind == "friction slope"]
+    assert len(named) == (stiffness == 100.0)
+    if named:
+        alone = 1 - slope * 0.01 / (1.001 + stiffness * 0.01**2)  # without the damping of the servo itself
+        assert f"by {alone:.3g} " in named[0].what and named[0].unstable == (0,)
+
+
+def test_steps_too_long_for_the_contact_are_blamed_before_chaos() -> None:
+    contact = cs.Compliant(stiffness=9810.0, damping=0.0, friction=0.5, friction_speed=0.002, smoothing=1e-6)
+    found = settled_ball(contact, dt=0.01, steps=5)
+    assert float(found.sensitivity.max()) > 1e6
+    assert "too long for the contact (friction slope)" in found.advice[0] and "chaotic" not in str(found)
+
+
+@pytest.mark.slow
+def test_a_soft_landing_is_named_and_does_not_last() -> None:
+    """A Laikago that settles on its feet: these leave the ground by a tenth of a micrometre and land again."""
+    world = cs.World(
+        [cs.load_robot("laikago")],
+        scenery=[GROUND],
+        contact=cs.PGS(),
+        actuators=cs.PositionServo(300.0, 10.0),
+        dt=0.002,
+        collide=lambda a, b: "toe" in a or "toe" in b,
+    )
+    start = world.initial_state()
+    u = start[7:19].expand(500, 12)
+    states = world.rollout(start, u)
+    found = cs.diagnose(world, states, u)
+    (cause,) = [c for c in found.causes if c.kind == "soft landing"]
+    assert float(found.growth[cause.step]) > 1e3 > float(found.sensitivity.max())
+    assert 1e-7 < float(world.gaps(states[cause.step]).max()) < 1e-6
+    assert "(soft landing)" in found.advice[0] and "does not last" in found.advice[0]

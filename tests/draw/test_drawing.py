@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from costate.draw.drawing import draw_model, inertia_box, inertia_ellipsoid
-from costate.model import Inertia, Link, Model, Shape
+from costate.model import Inertia, Link, Model, Shape, load_model
 
 
 def brick() -> Link:
@@ -32,3 +32,12 @@ def test_inertia_shapes_have_the_inertia_they_show() -> None:
     assert pose.rotation @ np.diag(moments) @ pose.rotation.T == pytest.approx(link.inertia.matrix)
     assert inertia_ellipsoid(Link("empty")) is None
     assert inertia_box(Link("empty"))[1] == pytest.approx([0.05] * 3)
+
+
+def test_built_in_robots_are_drawn_round_and_touch_as_before() -> None:
+    model = load_model("laikago")
+    meshes = {part.mesh.rsplit(" ", 4)[0].split(" 0")[0] for part in draw_model(model).instances}
+    assert {"rounded box", "rounded bar", "tapered", "sphere"} <= meshes
+    exact = {part.mesh for part in draw_model(model, collisions=True).instances}
+    assert exact == {"box", "cylinder", "tube", "cap", "sphere"}
+    assert all(s.rounding == 0 and s.end_radius is None for link in model.links for s in link.collisions)

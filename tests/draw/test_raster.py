@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from costate.draw import raster
 from costate.draw.camera import Camera, framing
-from costate.draw.raster import rasterize
+from costate.draw.raster import Buffers, rasterize
 
 WIDTH, HEIGHT = 40, 30
 
@@ -25,8 +24,7 @@ def brute_force(corners: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return depth, face
 
 
-def test_against_brute_force(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(raster, "CANDIDATES", 500)  # so that several parts are drawn
+def test_against_brute_force() -> None:
     generator = np.random.default_rng(0)
     corners = generator.uniform(-5, 45, (12, 3, 3))
     depth, face = rasterize(corners, WIDTH, HEIGHT)
@@ -65,3 +63,11 @@ def test_framing_sees_the_whole_box_and_not_much_more(high: tuple[float, ...], a
     assert (at[:, :2] > 0).all() and (at[:, :2] < 1).all()
     if max(high) > 0.1:  # it does not go nearer than 10 cm
         assert np.abs(at[:, :2] - 0.5).max() > 0.4
+
+
+def test_faces_behind_or_too_near_are_left_out() -> None:
+    screen = np.array([[5, 5, 0.0], [5, 30, 0], [30, 5, 0], [np.nan, 1, 1]], np.float32)
+    for faces, seen in (([0, 1, 2], True), ([0, 2, 1], False), ([0, 1, 3], False)):
+        found = Buffers(40, 40)
+        found.draw(screen, np.array([faces], np.int32), np.zeros(4, np.int32), np.ones(1, np.float32))
+        assert (found.face >= 0).any() == seen

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,8 @@ from PIL import Image
 
 import costate as cs
 from costate.draw.camera import Camera
+from costate.draw.recording import record
+from costate.draw.render import frames
 from costate.model import Model, Shape, Transform
 from costate.model.model import Link
 
@@ -120,5 +123,44 @@ def test_mistakes_are_said(name: str, options: dict, message: str, tmp_path: Pat
 
 def test_films_without_ffmpeg_say_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
-    with pytest.raises(ImportError, match=r"costate\[view\].*\.gif"):
+    with pytest.raises(ImportError, match=r"imageio-ffmpeg: .*\[view\].*\.gif"):
         cs.render(cs.load_robot("pendulum1"), torch.zeros(1), tmp_path / "a.mp4", size=SIZE)
+
+
+def swinging(count: int = 12) -> torch.Tensor:
+    return torch.linspace(0, 1, count, dtype=torch.float64)[:, None]
+
+
+def test_threads_draw_the_same_frames_in_order() -> None:
+    recording = record(cs.load_robot("pendulum1"), swinging(), trails=[cs.load_robot("pendulum1").model.links[-1].name])
+    chosen = [0, 0, 3, 5, 5, 5, 9, 11, 2]
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(1)
+        alone = list(frames(recording, chosen, SIZE, ABOVE))
+        torch.set_num_threads(3)
+        together = list(frames(recording, chosen, SIZE, ABOVE))
+    finally:
+        torch.set_num_threads(before)
+    assert len(alone) == len(together) == len(chosen)
+    assert all((a == b).all() for a, b in zip(alone, together, strict=True))
+    assert (alone[0] == alone[1]).all() and not (alone[2] == alone[7]).all()
+
+
+def test_the_bar_is_shown_if_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    robot = cs.load_robot("pendulum1")
+    cs.render(robot, swinging(4), tmp_path / "a[b].gif", size=SIZE, fps=10, dt=0.1)
+    assert capsys.readouterr().err == ""  # no terminal, no bar
+    cs.render(robot, swinging(4), tmp_path / "a[b].gif", size=SIZE, fps=10, dt=0.1, progress=True)
+    assert "a[b].gif" in (told := capsys.readouterr().err) and "4/4" in told
+
+
+def test_a_frame_takes_little_time() -> None:
+    """A film took 1.3 s of processor time per frame before its loops were compiled; 0.035 s since (benchmarks/bench_film.py)."""
+    robot = cs.load_robot("ur5")
+    q = torch.as_tensor(robot.model.home).double() + 0.1 * swinging(10)
+    recording = record(robot, q, trails=["tool0"])
+    list(frames(recording, [0], (960, 540), ABOVE))
+    begun = time.process_time()
+    list(frames(recording, range(10), (960, 540), ABOVE))
+    assert (time.process_time() - begun) / 10 < 0.13

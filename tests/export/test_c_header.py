@@ -13,7 +13,7 @@ import pytest
 
 from costate.export import Network, network_of, write_c_header
 from costate.tasks.insertion import Insertion, Policy
-from costate.train.network import Layer
+from costate.train.network import Graph, Step
 
 COMPILER = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 FLAGS = ("-O2", "-Wall", "-Wextra", "-Werror", "-pedantic")
@@ -78,9 +78,11 @@ def test_header_is_also_cpp(folder: Path) -> None:
 def test_names_stay_inside_of_comments(tmp_path: Path) -> None:
     """A header with names that would end its comment, or put lines behind it, compiles."""
     names = ["a*/ int x; /*", "b\n#error x", "c*\\\n/ int y;", '"</script>$x$ é', "*/*/", "d??/\udcff"]
-    layer = Layer("linear", weight=np.ones((1, len(names))), bias=np.zeros(1))
+    step = Step("linear", ("x0", "*/ weight", "\n#error"), "v0", (1,))
+    constants = {"*/ weight": np.ones((1, len(names))), "\n#error": np.zeros(1)}
+    graph = Graph((("x0", len(names)),), (step,), ("v0",), constants)
     hostile = Network(
-        (layer,), tuple((n, "m") for n in names), (("*/", "*/"),), np.zeros(1), np.ones(1), about="*/ #error"
+        graph, tuple((n, "m") for n in names), (("*/", "*/"),), np.zeros(1), np.ones(1), about="*/ #error"
     )
     write_c_header(hostile, tmp_path / "costate_policy.h")
     (tmp_path / "program.c").write_text(PROGRAM)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 
 import pytest
@@ -49,7 +50,10 @@ def test_gradients_of_networks_and_state() -> None:
     robot = disturb(augmented())
     q, v, x = state(robot, 3)
     check_parameters(robot, lambda r, t: r.forward_dynamics(q.to(t), v.to(t), x.to(t)))
-    check_gradients(robot.inverse_dynamics, (q, v, x), names=("q", "v", "a"), step=5e-3)
+    robots = {kind: copy.deepcopy(robot).to(kind) for kind in (torch.float64, torch.float32)}
+    check_gradients(
+        lambda q, v, a: robots[q.dtype].inverse_dynamics(q, v, a), (q, v, x), names=("q", "v", "a"), step=5e-3
+    )
 
 
 def test_as_any_module() -> None:

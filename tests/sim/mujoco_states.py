@@ -47,6 +47,7 @@ class Twin:
         world = World(
             robots={"robot": robot},
             scenery=[cs.Static("floor", floor)],
+            actuators=cs.Torque(),
             contact=Newton(cone=cone),
             self_collision=self_collision,
             integrator="semi_implicit",

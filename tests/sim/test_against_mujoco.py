@@ -48,7 +48,7 @@ def random(*shape: int) -> torch.Tensor:
 def test_random_torques(name: str) -> None:
     model = load_model(name)
     model = replace(model, joints=tuple(replace(j, friction=0.0) for j in model.joints))
-    world = World(robots=[cs.Robot(model)], contact=None, dt=DT)
+    world = World(robots=[cs.Robot(model)], actuators=cs.Torque(), contact=None, dt=DT)
     x = world.initial_state()
     x[world.nq :] = random(world.nv) / 2
     u = 0.02 * world.setup.scene.model.max_effort.clip(max=100)[-world.nu :] * random(100, world.nu).numpy()
@@ -64,7 +64,7 @@ def test_implicit_damping() -> None:
     model = replace(model, joints=tuple(replace(j, damping=100.0 * (j.nv == 1)) for j in model.joints))
     x, u = None, None
     for integrator, implicit in (("implicit", True), ("semi_implicit", False)):
-        world = World(robots=[cs.Robot(model)], contact=None, dt=0.01, integrator=integrator)
+        world = World([cs.Robot(model)], actuators=cs.Torque(), contact=None, dt=0.01, integrator=integrator)
         if x is None:
             x, u = world.initial_state(), 20 * random(100, world.nu)
             x[world.nq :] = random(world.nv) / 2
@@ -187,6 +187,7 @@ def test_dropped_and_settled(name: str, touching: str, friction: float, toleranc
     world = World(
         robots=[cs.Robot(model)],
         scenery=[GROUND],
+        actuators=cs.Torque(),
         contact=PGS(friction=friction),
         dt=DT,
         integrator="implicit",

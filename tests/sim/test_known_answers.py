@@ -258,8 +258,9 @@ def block_on_incline(contact, angle: float, speed: float, steps: int, substeps: 
     block = cs.Body("block", [cs.shapes.box((0.4, 0.4, 0.1))], 2.0, pose=pose)
     world = World([], [block], [slope], contact=contact, dt=2e-3, substeps=substeps)
     state = world.initial_state()
-    state[world.nq] = speed  # x of the joint's frame, which is the slope's
-    return world.rollout(state, no_control(steps))[:, 0]
+    state[world.nq] = speed  # x of the block, which is the slope's
+    downhill = torch.as_tensor(tilt.rotation[:, 0])
+    return (world.rollout(state, no_control(steps))[:, :3] - state[:3]) @ downhill
 
 
 def resting_gap(contact, force: float) -> float:

@@ -13,7 +13,8 @@ from costate.tasks.insertion.scene import ARM_Q
 pytest.importorskip("gymnasium")
 import gymnasium
 
-from costate.tasks.insertion.environment import Batch, RewardOptions
+from costate.tasks.insertion.environment import Batch
+from costate.tasks.insertion.reward import RewardOptions, step_cost
 
 
 @pytest.fixture(scope="module")
@@ -23,11 +24,12 @@ def task() -> Insertion:
 
 def episode(batch: Batch, policy: Policy) -> torch.Tensor:
     """Sum of rewards, (B,)."""
-    observation, total, over = batch.reset(), torch.zeros(batch.batch), False
-    while not over:
+    observation, total = batch.reset(), torch.zeros(batch.batch)
+    for _ in range(batch.length):
         with torch.no_grad():
-            observation, reward, over = batch.step(policy(observation))
+            observation, reward, ended, cut = batch.step(policy(observation))
         total = total + reward
+    assert bool(ended.all()) and not bool(cut.any())
     return total
 
 
@@ -56,7 +58,7 @@ def test_dense_rewards_prefer_being_near(task: Insertion) -> None:
     costs = []
     for height in (1e-4, 0.05):
         state[:, ARM_Q] = task.seats(state[:, 6:8], height)
-        costs.append(torch.stack([batch._cost(state, t) for t in range(1, batch.length + 1)]))
+        costs.append(torch.stack([step_cost(task, state, t, RewardOptions()) for t in range(1, batch.length + 1)]))
     assert bool((costs[0] < costs[1]).all())
 
 
@@ -77,7 +79,7 @@ def test_episodes_are_those_of_the_task(task: Insertion) -> None:
 def test_gymnasium_accepts_it() -> None:
     from gymnasium.utils.env_checker import check_env
 
-    env = gymnasium.make("costate.tasks.insertion.environment:costate/Insertion-v0").unwrapped
+    env = gymnasium.make("costate.envs:costate/Insertion-v0").unwrapped
     check_env(env, skip_render_check=True)
     env.reset(seed=3)
     for _ in range(40):

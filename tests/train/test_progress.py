@@ -78,4 +78,4 @@ def test_without_tensorboard_it_says_so_once(
     with Board(folder) as board:
         board(ROW)
         board(ROW)
-    assert capsys.readouterr().out.count("tensorboard is not installed") == 1
+    assert capsys.readouterr().out.count("needs tensorboard: ") == 1

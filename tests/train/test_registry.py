@@ -13,7 +13,7 @@ from costate.train.registry import TASKS, find_task
 from costate.train.run import Run
 from costate.train.trainable import Trainable
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "13_own_task.py"
+EXAMPLE = Path(__file__).parents[2] / "examples" / "12_own_task.py"
 QUICK = ["--iterations", "4", "--batch", "8", "--interval", "2", "--watch-interval", "0", "--no-tensorboard"]
 
 

@@ -57,7 +57,7 @@ def test_a_taken_port_is_said_and_the_next_one_used(capsys: pytest.CaptureFixtur
 
 def test_without_viser_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "viser", None)
-    with pytest.raises(ImportError, match=r"costate\[view\]"):
+    with pytest.raises(ImportError, match=r"needs viser: .*\[view\]"):
         start()
 
 

@@ -235,7 +235,8 @@ class _Audit:
         for k, y in enumerate(near):
             if y.dtype != torch.float32:
                 what = f"output {k} is {y.dtype} for float32 inputs; expected torch.float32"
-                self.note("type", what, float("inf"), 0.0, "")
+                hint = "float64 numbers inside promote it; where they are meant to be there, pass float32=False"
+                self.note("type", what, float("inf"), 0.0, hint)
                 return
         seeds = [u.to(torch.float32) for u in self.seeds]
         found = [*near, *self.vjp(narrow, seeds)]

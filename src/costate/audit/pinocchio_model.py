@@ -103,10 +103,12 @@ def _depth_first(source: Model) -> list[int]:
     for i, joint in enumerate(source.joints):
         children[joint.parent].append(i)
 
-    def below(link: str) -> list[int]:
-        return [k for i in children[link] for k in (i, *below(source.joints[i].child))]
-
-    return below(source.links[0].name)
+    found: list[int] = []
+    waiting = children[source.links[0].name][::-1]
+    while waiting:  # without recursion: a chain may have more links than Python has frames
+        found.append(waiting.pop())
+        waiting += children[source.joints[found[-1]].child][::-1]
+    return found
 
 
 def _joint_model(joint: Joint) -> pin.JointModel:

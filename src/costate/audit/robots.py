@@ -17,6 +17,7 @@ from costate.audit.budget import ALL, BUDGET, Checks, left_out, plan
 from costate.audit.check import Check, GradientReport
 from costate.audit.gradcheck import gradcheck
 from costate.audit.zeros import NO_STIFFNESS
+from costate.core.extras import needs
 from costate.kernel import Kernel
 from costate.model import Model, write_urdf
 from costate.model.document import parse
@@ -31,6 +32,8 @@ Values = Callable[[dict[str, np.ndarray], str], dict[str, np.ndarray]]
 
 ENGINE = 1e-9
 """Largest relative difference of values from another engine: both round differently in some thousand operations."""
+PACKAGES = {"MuJoCo": ("mujoco", "mjcf"), "Pinocchio": ("pin", "peers")}
+"""Engine: its package, and the extra that has it."""
 POSES = ("position", "rotation")
 CROSS = -torch.tensor(
     np.array([[[(i - j) * (j - k) * (k - i) / 2 for k in range(3)] for j in range(3)] for i in range(3)])
@@ -183,7 +186,7 @@ def references(model: Model, source: str | Path | None) -> tuple[dict[str, Value
             found[engine] = load()
             notes.append(f"values are compared with {engine}")
         except ImportError:
-            notes.append(f"values are not compared with {engine}: it is not installed")
+            notes.append(needs(f"a comparison of values with {engine}", *PACKAGES[engine]))
         except (ValueError, RuntimeError) as error:
             notes.append(f"values are not compared with {engine}: {error}")
     return found, notes

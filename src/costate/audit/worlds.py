@@ -50,7 +50,7 @@ def audit_world(
         float32: Compare float32 with float64, too.
         watch: Display of progress.
     """
-    state = (world.initial_state() if state is None else state).double().reshape(-1, world.nx)[0]
+    state = (world.initial_state(dtype=torch.float64) if state is None else state).double().reshape(-1, world.nx)[0]
     control = (
         torch.zeros(world.nu, dtype=torch.float64) if control is None else control.double().reshape(-1, world.nu)[0]
     )

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
@@ -35,16 +35,22 @@ class Options:
     """Batch sizes."""
     seconds: float = 0.2
     """Time for which each entry of the table is measured [s]."""
+    inertia: Literal["refuse", "keep", "repair"] = "refuse"
+    """Answer to inertias that no body can have."""
 
 
 def run(options: Options) -> None:
     """Print a table per robot."""
-    from costate.robot import load_robot
+    from costate.model import load_model
 
     if not options.batches or min(options.batches) < 1:
         raise ValueError(f"--batches takes sizes of at least 1, not {options.batches}")
-    for name in options.robots:
-        _print(load_robot(name), options)
+    # One that is missing is said before anything heavy is loaded.
+    models = [load_model(name, inertia=options.inertia) for name in options.robots]
+    from costate.robot import Robot
+
+    for model in models:
+        _print(Robot(model), options)
     print(PEERS)
 
 
@@ -72,7 +78,7 @@ def _calls(robot: Robot, name: str, batch: int) -> tuple[Callable[[], Any], Call
     import torch
 
     random = torch.Generator().manual_seed(0)
-    q = robot.random_configuration(batch, generator=random)
+    q = robot.random_configuration(batch, generator=random, dtype=torch.float64)
     v, a = (torch.randn(batch, robot.nv, dtype=torch.float64, generator=random) for _ in range(2))
     values = [{"q": q, "v": v}.get(argument, a) for argument in FUNCTIONS[name]]
     leaves = [x.clone().requires_grad_() for x in values]

@@ -32,7 +32,7 @@ class Options:
     steps: int = 20
     """Length of a world's rollout."""
     inertia: Literal["refuse", "keep", "repair"] = "refuse"
-    """Answer to negative principal moments in a URDF."""
+    """Answer to inertias that no body can have."""
     report: Path | None = None
     """HTML file to write."""
 
@@ -48,11 +48,14 @@ def run(options: Options) -> int:
 
 
 def _of_robot(options: Options) -> Audit:
+    from costate.model import load_model
+
+    model = load_model(options.source, inertia=options.inertia)  # said before anything heavy is loaded if there is none
     from costate.audit.budget import BUDGET, Checks
     from costate.audit.robots import audit_robot
-    from costate.robot import load_robot
+    from costate.robot import Robot
 
-    robot = load_robot(options.source, inertia=options.inertia)
+    robot = Robot(model)
     wanted = Checks(True, options.second_order is not False, options.float32 is not False)
     budget = float("inf") if options.full else BUDGET
     return audit_robot(robot, options.source, options.functions, wanted, budget, watch=watch)

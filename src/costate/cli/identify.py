@@ -35,6 +35,8 @@ class Options:
     """Epochs of Adam."""
     learning_rate: float = 1e-2
     """Learning rate of Adam."""
+    inertia: Literal["refuse", "keep", "repair"] = "refuse"
+    """Answer to inertias that no body can have; where data say nothing, those of the file stay."""
     plots: bool = True
     """Write plots."""
 
@@ -45,16 +47,17 @@ def run(options: Options) -> None:
     from rich.progress import Progress
 
     from costate.identify import identify
+    from costate.robot import load_robot
 
     chosen = asdict(options)
-    for name in ("robot", "log", "out", "plots"):
+    for name in ("robot", "log", "out", "inertia", "plots"):
         del chosen[name]
     with Progress(transient=True) as bar:
         task = bar.add_task(
             options.method.replace("_", "-"), total=options.epochs if options.method == "adam" else None
         )
         result = identify(
-            options.robot,
+            load_robot(options.robot, inertia=options.inertia),
             options.log,
             progress=lambda k, cost: bar.update(task, completed=k + 1, description=f"cost {cost:.6g}"),
             **chosen,

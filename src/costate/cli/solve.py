@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
+from costate.core.display import number
+from costate.core.names import unknown
+
 if TYPE_CHECKING:
+    from costate.optimise.solution import Record
     from costate.report import Report
     from costate.train.solve import Outcome
 
@@ -35,28 +41,77 @@ class Options:
     """Number of motions that the replay shows."""
 
 
-def run(options: Options) -> None:
-    from costate.train.solve import RECIPES, solve
+LISTED: dict[str, tuple[str, str]] = {
+    "throw": ("a 9-DoF arm throws a ball to a target", "gauss_newton, search"),
+    "throw_knots": ("a 9-DoF arm throws a ball to a target", "gauss_newton, search"),
+    "throw_fine": ("a 9-DoF arm throws a ball to a target", "gauss_newton, search"),
+    "golf": ("a linkage hits a ball that comes to rest at a target", "gauss_newton, search"),
+    "racecar": ("find the friction with which a braking car stops at a target", "gauss_newton, search"),
+    "pendulum1": ("n links swing up and balance", "ilqr, search"),
+    "pendulum2": ("n links swing up and balance", "ilqr, search"),
+    "pendulum3": ("n links swing up and balance", "ilqr, search"),
+    "pendulum4": ("n links swing up and balance", "ilqr, search"),
+    "pendulum5": ("n links swing up and balance", "ilqr, search"),
+    "pendulum6": ("n links swing up and balance", "ilqr, search"),
+    "pendulum7": ("n links swing up and balance", "ilqr, search"),
+    "push": ("a finger pushes a box to a pose", "ilqr, gauss_newton, search"),
+    "identify_contact": ("friction, restitution and masses from recorded motion", "gauss_newton, search"),
+    "identify_cart_pole": ("friction, restitution and masses from recorded motion", "gauss_newton, search"),
+    "identify_double_pendulum": ("friction, restitution and masses from recorded motion", "gauss_newton, search"),
+    "reach": ("a Panda reaches a pose among obstacles", "gauss_newton, search"),
+    "insertion_bound": ("the fastest insertions that the arm's motors allow", "direct"),
+    "insertion_bound_moving": ("the fastest insertions that the arm's motors allow", "direct"),
+}
+"""Name of a task -> what is to be done, and the methods that do it: what `costate solve list` says, without loading anything."""
 
+
+def run(options: Options) -> None:
     if options.task == "list":
-        width = max(map(len, RECIPES))
-        for name, row in RECIPES.items():
-            print(f"{name:<{width}}  {row.make().summary} ({', '.join(row.options)})")
+        width = max(map(len, LISTED))
+        for name, (summary, methods) in LISTED.items():
+            print(f"{name:<{width}}  {summary} ({methods})")
         return
+    if options.task not in LISTED:
+        raise ValueError(unknown("task", options.task, LISTED))
     if options.starts < 1:
         raise ValueError(f"--starts is {options.starts}; at least one problem is needed")
+    from costate.train.solve import solve
+
     changes: dict[str, Any] = {} if options.iterations is None else {"iterations": options.iterations}
     numbers = range(options.first, options.first + options.starts)
-    outcome = solve(options.task, numbers, options.method, changes)
+    with _shown(options.task) as tell:
+        outcome = solve(options.task, numbers, options.method, changes | {"callback": lambda r: tell(progress_text(r))})
+        tell("writing the report")
+        page = report(options.task, outcome, options.show)
     print(outcome)
     for name, value in outcome.facts.items():
-        print(f"  {name}: {value if isinstance(value, str) else f'{value:.6g}'}")
-    print(report(options.task, outcome, options.show).save(options.out / f"{options.task}.html"))
+        print(f"  {name}: {value if isinstance(value, str) else number(value, 6)}")
+    print(page.save(options.out / f"{options.task}.html"))
+
+
+@contextmanager
+def _shown(name: str) -> Iterator[Callable[[str], None]]:
+    """Show on a terminal what is being done, and for how long; yields what changes the text."""
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        shown = bar.add_task(f"{name}: compiling", total=None)
+        yield lambda text: bar.update(shown, description=f"{name}: {text}")
+
+
+def progress_text(record: Record) -> str:
+    """Return how far an optimiser is, in words."""
+    loss = record.loss.detach().double().reshape(-1)
+    most = f", worst {number(loss.max())}" if len(loss) > 1 else ""
+    return f"iteration {record.iteration}, loss {number(loss.median())}{most}"
 
 
 def report(name: str, outcome: Outcome, show: int = 3) -> Report:
     """Return a page with numbers, losses over iterations, the motions found, and a table of all problems."""
     from costate.report import Report
+    from costate.report.joints import joints_table
 
     task = outcome.task
     page = Report(f"costate solve {name}", task.summary)
@@ -74,6 +129,8 @@ def report(name: str, outcome: Outcome, show: int = 3) -> Report:
     with page.row():
         _progress(page, outcome, show)
         page.table(_rows(outcome), caption="All problems")
+    if outcome.states.shape[-1] == task.world.nx:
+        joints_table(page, task.world, outcome.states)
     _landscape(page, task)
     return page
 
@@ -100,15 +157,17 @@ def _progress(page: Report, outcome: Outcome, show: int) -> None:
 
 
 def _rows(outcome: Outcome) -> list[dict[str, Any]]:
+    from costate.report.table import Beyond
+
     return [
         {
-            "problem": number,
-            f"error [{outcome.task.unit}]": float(outcome.error[k]),
+            "problem": problem,
+            f"error [{outcome.task.unit}]": Beyond(error) if not outcome.solved[k] else error,
             "solved": "yes" if bool(outcome.solved[k]) else "no",
             "iterations": float(outcome.iterations[k]),
         }
         | {name: float(values[k]) for name, values in outcome.columns.items()}
-        for k, number in enumerate(outcome.numbers)
+        for k, (problem, error) in enumerate(zip(outcome.numbers, outcome.error.tolist(), strict=True))
     ]
 
 

@@ -1,4 +1,4 @@
-"""Limits on what files of unknown origin may ask for. Each can be raised by an environment variable."""
+"""Limits on what files of unknown origin and very large models may ask for. Each can be raised by an environment variable."""
 
 from __future__ import annotations
 
@@ -12,9 +12,12 @@ class Limit:
 
     default: int
     counts: str
+    condition: str = "if you trust the file"
+    """Condition under which it is sound to raise the limit."""
 
 
 LIMITS = {
+    "operations": Limit(3_000_000, "operations of straight-line code", "if you can wait for hours and have the memory"),
     "mimic_chain": Limit(100, "mimic joints that follow each other in a row"),
     "mesh_mb": Limit(2048, "MB of a mesh file"),
     "mesh_unpacked_mb": Limit(256, "MB that a mesh file unpacks to"),
@@ -54,7 +57,7 @@ def exceeded(name: str) -> str:
 
 
 def _raised(name: str) -> str:
-    return f"if you trust the file, set the environment variable {_variable(name)} to a higher number"
+    return f"{LIMITS[name].condition}, set the environment variable {_variable(name)} to a higher number"
 
 
 def _variable(name: str) -> str:

@@ -45,5 +45,6 @@ def _checksum(tensors: Mapping[str, Tensor], note: str) -> str:
     parts = [note.encode()]
     for name, tensor in sorted(tensors.items()):
         parts.append(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-        parts.append(tensor.cpu().reshape(-1).view(torch.uint8).numpy().tobytes())
+        if tensor.numel():  # an empty one may have no strides to be seen as bytes
+            parts.append(tensor.cpu().reshape(-1).view(torch.uint8).numpy().tobytes())
     return checksum(*parts)

@@ -48,22 +48,33 @@ class Camera:
         return x[None, :, None] * right + y[:, None, None] * up + forward
 
 
+MARGIN = 1.1
+"""Width of a picture by that of what it shows."""
+
+
 def framing(low: Array, high: Array, aspect: float, azimuth: float = -55.0, elevation: float = 20.0) -> Camera:
-    """Return a camera that sees the whole of a box.
+    """Return a camera that sees the whole of a box; arguments as in `framing_points`."""
+    ends = np.stack([np.asarray(low, float), np.asarray(high, float)])
+    corners = np.array([[ends[(k >> i) & 1][i] for i in range(3)] for k in range(8)])
+    return framing_points(corners, aspect, azimuth, elevation)
+
+
+def framing_points(points: Array, aspect: float, azimuth: float = -55.0, elevation: float = 20.0) -> Camera:
+    """Return the nearest camera that sees all points (n, 3), but not from nearer than 10 cm.
 
     aspect: width / height of the picture. azimuth, elevation: from where it looks [degrees]; azimuth 0 is from +x, 90 from +y.
+
+    In the axes of the camera, a point is seen if |u - u0| <= slope (w - w0): the largest difference of u - slope w, and the
+    least one of u + slope w, say how far back the camera must be, and where.
     """
     a, e = np.radians([azimuth, elevation])
     back = np.array([np.cos(e) * np.cos(a), np.cos(e) * np.sin(a), np.sin(e)])
-    low, high = np.asarray(low, float), np.asarray(high, float)
-    middle = (low + high) / 2
-    corners = np.array([[low, high][(k >> i) & 1][i] for k in range(8) for i in range(3)]).reshape(8, 3)
-    camera = Camera(middle + back, middle)
-    right, up, forward = camera.axes()
-    slope = np.tan(camera.fov / 2) / 1.1  # a margin around the box
-    d = corners - middle
-    # A corner is inside when its sideways and upward offsets stay below slope * (distance + its own depth).
-    need_up = np.abs(d @ up) / slope - d @ forward
-    need_right = np.abs(d @ right) / (slope * aspect) - d @ forward
-    distance = max(need_up.max(), need_right.max(), 0.1)
-    return Camera(middle + back * distance, middle, camera.fov)
+    camera = Camera(back, np.zeros(3))
+    axes = camera.axes()
+    u, v, w = (np.asarray(points, float) @ axes.T).T
+    slope = np.tan(camera.fov / 2) / MARGIN
+    sides = [((x - s * w).max(), (x + s * w).min(), s) for x, s in ((u, slope * aspect), (v, slope))]
+    middle = [(first + last) / 2 for first, last, _ in sides]
+    nearest = min(*((last - first) / (2 * s) for first, last, s in sides), (w.min() + w.max()) / 2 - 0.1)
+    at = axes.T @ np.array([*middle, nearest])
+    return Camera(at, at - back * ((w.min() + w.max()) / 2 - nearest), camera.fov)

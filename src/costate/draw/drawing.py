@@ -7,6 +7,7 @@ number of links shares a few meshes: viewers move thousands of instances of one 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from costate.collision.kinds import KINDS
+from costate.collision.mesh.rounded import rounded_box, rounded_cylinder, tapered_capsule
 from costate.collision.mesh.triangles import Mesh, unit_box
 from costate.collision.shapes import Part
 from costate.core.arrays import Array, Color
@@ -130,7 +132,7 @@ class _Sketch:
     def add(self, k: int, link: Link, shape: Shape, color: Color) -> None:
         """Add the parts of a shape of link number k; a box with the link's inertia where they cannot be had."""
         try:
-            parts = KINDS[shape.kind].parts(shape)
+            parts = _finished(shape) or KINDS[shape.kind].parts(shape)
             for part in parts:
                 if part.name not in self.meshes:
                     self.meshes[part.name] = part.mesh()
@@ -145,6 +147,26 @@ class _Sketch:
             matrix = np.concatenate([at.rotation, np.reshape(at.translation, (3, 1))], axis=1)
             scale = np.broadcast_to(np.asarray(part.scale, float), 3)
             self.instances.append(Instance(part.name, k, link.name, matrix, scale, color))
+
+
+def _finished(shape: Shape) -> list[Part]:
+    """Return the parts of a shape that has rounded edges or tapers; none for others."""
+    size, edge = tuple(map(float, shape.size)), shape.rounding
+    if shape.kind == "box" and edge:
+        return [_own("rounded box", lambda: rounded_box(shape.size, edge), (*size, edge))]
+    if shape.kind in ("cylinder", "capsule") and (edge or shape.end_radius is not None):
+        r, length = size
+        end = r if shape.end_radius is None else shape.end_radius
+        if shape.kind == "cylinder":
+            return [_own("rounded bar", lambda: rounded_cylinder(r, end, length, edge), (r, end, length, edge))]
+        if shape.end_radius is not None and abs(r - end) < length:
+            return [_own("tapered", lambda: tapered_capsule(r, end, length), (r, end, length))]
+    return []
+
+
+def _own(name: str, mesh: Callable[[], Mesh], sizes: tuple[float, ...]) -> Part:
+    """Return a part with a mesh of its size, which equal ones share."""
+    return Part(" ".join([name, *(f"{x:.6g}" for x in sizes)]), mesh)
 
 
 def inertia_box(link: Link) -> tuple[Transform, Array]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,9 @@ from costate.core.arrays import Array
 from costate.draw.drawing import Drawing, draw_model, model_of
 from costate.model import Model
 from costate.robot import Robot
+
+ALONE = 4.0
+"""Size of a scene by that of what moves in it, above which a camera looks only at what moves."""
 
 
 class Kinematics:
@@ -52,6 +56,10 @@ class Motion:
     q: torch.Tensor | None = None
     """Configurations, shape (frames, samples, nq); None for a motion that was read from a file."""
 
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows."""
+        return import_module("costate.report.notebook").motion_html(self)
+
     @property
     def model(self) -> Model:
         if self.source is None:
@@ -85,20 +93,46 @@ class Motion:
     @cached_property
     def bounds(self) -> tuple[Array, Array]:
         """Lowest and highest corner of what moves or stands around, over all frames [m]."""
-        some = self.links[:: max(1, self.frames // 20)]
-        placed = self.drawing.place(some)
-        # As boxes around each instance: the reach of a mesh along its axes, turned into the world.
-        reach = np.array([self._reach(i) for i in range(len(self.drawing.instances))]).reshape(-1, 3)
-        spread = np.einsum("...nij,nj->...ni", np.abs(placed[..., :3]), reach)
-        low = (placed[..., 3] - spread).reshape(-1, 3)
-        high = (placed[..., 3] + spread).reshape(-1, 3)
-        if not len(low):
-            return np.full(3, -0.5), np.full(3, 0.5)
-        return low.min(0), high.max(0)
+        corners = self._corners(np.arange(len(self.drawing.instances)))
+        return corners.min(0), corners.max(0)
 
-    def _reach(self, instance: int) -> Array:
+    @cached_property
+    def outline(self) -> Array:
+        """Points around everything, over all frames [m], shape (n, 3): a camera that sees them sees all.
+
+        Where things stand around that are much larger than the motion, they are what moves.
+        """
+        corners = self._corners(np.arange(len(self.drawing.instances)))
+        travel = np.ptp(self.links, axis=0).max((0, 2, 3)) if self.frames > 1 else np.zeros(len(self.drawing.links))
+        moving = np.flatnonzero(travel[self.drawing.link_index] > 1e-6)
+        if len(moving):
+            own = self._corners(moving)
+            corners = (
+                own
+                if np.linalg.norm(np.ptp(corners, axis=0)) > ALONE * np.linalg.norm(np.ptp(own, axis=0))
+                else corners
+            )
+        k = np.arange(200) + 0.5  # directions, evenly over the sphere
+        z, turn = 1 - 2 * k / len(k), k * np.pi * (1 + 5**0.5)
+        d = np.stack([np.sqrt(1 - z**2) * np.cos(turn), np.sqrt(1 - z**2) * np.sin(turn), z], -1)
+        return corners[np.unique((corners @ d.T).argmax(0))]
+
+    def _corners(self, instances: np.ndarray) -> Array:
+        """Return the corners of the boxes around instances, in up to 60 frames, the last one included, shape (n, 3)."""
+        if not len(instances):
+            return np.array([np.full(3, -0.5), np.full(3, 0.5)])
+        few = np.unique(np.linspace(0, self.frames - 1, min(self.frames, 60)).round().astype(int))
+        placed = self.drawing.place(self.links[few])[..., instances, :, :]
+        boxes = np.array([self._box(i) for i in instances])  # (n, 8, 3)
+        turned = np.einsum("...nij,nkj->...nki", placed[..., :3], boxes)
+        return (turned + placed[..., None, :, 3]).reshape(-1, 3)
+
+    def _box(self, instance: int) -> Array:
+        """Return the eight corners of the box around an instance, in its own frame."""
         part = self.drawing.instances[instance]
-        return np.abs(self.drawing.meshes[part.mesh].vertices).max(0) * part.scale
+        vertices = self.drawing.meshes[part.mesh].vertices
+        ends = np.stack([vertices.min(0), vertices.max(0)]) * part.scale
+        return np.array([[ends[(k >> i) & 1][i] for i in range(3)] for k in range(8)])
 
 
 def motion_of(
@@ -159,12 +193,13 @@ def _as_batch(states: Any, model: Model) -> torch.Tensor:
 
 
 def side_by_side(motion: Motion, spacing: float | None = None) -> Array:
-    """Return offsets of the samples on a square grid on the ground, centred, shape (samples, 3)."""
+    """Return offsets of the samples, centred, shape (samples, 3): a row of up to three, else a square grid on the ground."""
     low, high = motion.bounds
     size = (high - low)[:2]
     gap = np.full(2, spacing) if spacing is not None else np.maximum(1.15 * size, 0.3 * size.max())
-    columns = int(np.ceil(np.sqrt(motion.samples)))
+    columns = int(np.ceil(np.sqrt(motion.samples))) if motion.samples > 3 else motion.samples
     index = np.arange(motion.samples)
     cell = np.stack([index // columns, index % columns], -1).astype(float)
+    cell = cell if motion.samples > 3 or gap[1] <= gap[0] else cell[:, ::-1]  # a row along the shorter side
     cell -= (cell.max(0)) / 2
     return np.concatenate([cell * gap, np.zeros((motion.samples, 1))], 1)

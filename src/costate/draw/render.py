@@ -1,26 +1,32 @@
 """Pictures and films without a screen: `cs.render(world, states, "clip.mp4")`.
 
-Everything is drawn by `raster.py` and `shading.py` on the processor, so that there is no graphics driver to miss and the
+Everything is drawn on the processor, by loops that are compiled (`compiled`), so that there is no graphics driver to miss and the
 same states give the same picture on every machine.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import sys
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import groupby, repeat
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from costate.collision.mesh.triangles import UNIT
 from costate.core.arrays import Array
 from costate.core.names import unknown
-from costate.draw.camera import Camera, framing
-from costate.draw.marks import TRAIL, Mark, arrow, trail
+from costate.draw.backdrop import THEMES
+from costate.draw.camera import Camera, framing_points
+from costate.draw.marks import Trails, arrow
 from costate.draw.poses import Motion
 from costate.draw.recording import Recording, record
-from costate.draw.shading import THEMES, encoded, picture
-from costate.draw.triangles import Triangles, joined, placed
+from costate.draw.shading import painter
+from costate.draw.triangles import Triangles, joined, triangles_of
 from costate.draw.video import STILLS, writer_for
 
 
@@ -41,6 +47,7 @@ def render(
     gradient: Any = None,
     trails: Sequence[str] = (),
     dt: float | None = None,
+    progress: bool | None = None,
 ) -> Path:
     """Draw a world, a robot or a model into a file; returns its path.
 
@@ -58,6 +65,7 @@ def render(
         gradient: dLoss/dstates, dLoss/dq or dLoss/dcontrols along the motion: arrows that show where the loss falls.
         trails: Links whose path so far is drawn.
         dt: Time between states [s]; None: the world's.
+        progress: Show how far a film is, on the standard error output; None: if that is a terminal.
     """
     recording = record(
         source,
@@ -69,7 +77,17 @@ def render(
         samples=samples,
         spacing=spacing,
     )
-    return render_recording(recording, path, size=size, fps=fps, frame=frame, camera=camera, theme=theme, ground=ground)
+    return render_recording(
+        recording,
+        path,
+        size=size,
+        fps=fps,
+        frame=frame,
+        camera=camera,
+        theme=theme,
+        ground=ground,
+        progress=progress,
+    )
 
 
 def render_recording(
@@ -82,6 +100,7 @@ def render_recording(
     camera: Camera | None = None,
     theme: str = "light",
     ground: bool = True,
+    progress: bool | None = None,
 ) -> Path:
     """Draw a recording into a file; arguments as in `render`."""
     path = Path(path)
@@ -92,8 +111,21 @@ def render_recording(
     still = path.suffix.lower() in STILLS
     chosen = [range(motion.frames)[frame]] if still else _film_frames(motion.times, fps)
     path.parent.mkdir(parents=True, exist_ok=True)
-    write(path, frames(recording, chosen, size, camera or _whole_view(motion, size), theme, ground), fps)
+    drawn = frames(recording, chosen, size, camera or whole_view(motion, size), theme, ground)
+    told = sys.stderr.isatty() if progress is None else progress
+    write(path, _told(drawn, len(chosen), path.name) if told and not still else drawn, fps)
     return path
+
+
+def _told(drawn: Iterator[np.ndarray], count: int, name: str) -> Iterator[np.ndarray]:
+    """Yield frames, and show how many there are already."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        yield from bar.track(drawn, total=count, description=escape(name))
 
 
 def frames(
@@ -104,30 +136,68 @@ def frames(
     theme: str = "light",
     ground: bool = True,
 ) -> Iterator[np.ndarray]:
-    """Yield frames of a recording as RGB bytes (height, width, 3)."""
+    """Yield frames of a recording as RGB bytes (height, width, 3), drawn by as many threads as torch has."""
     motion = recording.motion
     level = motion.drawing.ground
     if level is None:
         level = float(motion.bounds[0][2])
-    for k in chosen:
-        soup = joined([bodies(motion, k), _marks(_trails(recording, k))])
-        arrows = _marks(_arrows(recording, k))
-        yield encoded(picture(soup, camera, size, level if ground else None, THEMES[theme], arrows))
+    paint = painter(camera, size, level if ground else None, THEMES[theme])
+    scene = _Scene(recording)
+    yield from _in_order(lambda k: paint.picture(scene.solid(k), scene.above(k)), chosen, torch.get_num_threads())
+
+
+def _in_order(draw: Callable[[int], np.ndarray], chosen: Sequence[int], threads: int) -> Iterator[np.ndarray]:
+    """Yield the frames chosen, each drawn once for as often as it is repeated; a few are drawn ahead."""
+    steps = [(k, len(list(same))) for k, same in groupby(chosen)]
+    if len(steps) == 1 or threads == 1:
+        for k, times in steps:
+            yield from repeat(draw(k), times)
+        return
+    with ThreadPoolExecutor(threads, "costate-film") as pool:
+        ahead: deque[Future[np.ndarray]] = deque()
+        try:
+            for n, (_, times) in enumerate(steps):
+                while len(ahead) <= threads and n + len(ahead) < len(steps):
+                    ahead.append(pool.submit(draw, steps[n + len(ahead)][0]))
+                yield from repeat(ahead.popleft().result(), times)
+        finally:
+            for future in ahead:
+                future.cancel()
+
+
+class _Scene:
+    """The triangles of a recording, frame by frame."""
+
+    def __init__(self, recording: Recording):
+        self.recording, motion = recording, recording.motion
+        self.bodies = solids(motion)
+        index = [motion.drawing.links.index(link) for link in recording.trails]
+        paths = motion.links[:, :, index, :, 3].reshape(motion.frames, -1, 3)
+        self.trails = Trails(paths, 0.003 * motion.extent) if index else None
+
+    def solid(self, frame: int) -> Triangles:
+        placed = self.bodies.moved(self.recording.motion.instances(frame).reshape(-1, 3, 4))
+        return joined([placed, self.trails.at(frame)]) if self.trails else placed
+
+    def above(self, frame: int) -> Triangles:
+        """Return the arrows, which start inside of links and are drawn over them."""
+        thick = 0.006 * self.recording.motion.extent
+        found = [a for frames in self.recording.arrows.values() for a in frames[frame]]
+        marks = [mark for a in found for mark in arrow(a[:3], a[3:6], (*a[6:], 1.0), thick)]
+        soup = joined([triangles_of(UNIT[m.mesh](), m.scale, m.color) for m in marks])
+        return soup.moved(np.array([m.pose for m in marks])) if marks else soup
+
+
+def solids(motion: Motion) -> Triangles:
+    """Return the triangles of all links of all samples, each instance in its own frame."""
+    meshes = motion.drawing.meshes
+    one = [triangles_of(meshes[part.mesh], part.scale, part.color) for part in motion.drawing.instances]
+    return joined(one * motion.samples)
 
 
 def bodies(motion: Motion, frame: int) -> Triangles:
-    """Return the triangles of all links of all samples."""
-    meshes = motion.drawing.meshes
-    parts = [
-        (part, pose)
-        for sample in motion.instances(frame)
-        for part, pose in zip(motion.drawing.instances, sample, strict=True)
-    ]
-    return joined([placed(meshes[part.mesh], pose, part.scale, part.color) for part, pose in parts])
-
-
-def _marks(marks: Sequence[Mark]) -> Triangles:
-    return joined([placed(UNIT[m.mesh](), m.pose, m.scale, m.color) for m in marks])
+    """Return the triangles of all links of all samples in the world."""
+    return solids(motion).moved(motion.instances(frame).reshape(-1, 3, 4))
 
 
 def _film_frames(times: Array, fps: float) -> list[int]:
@@ -136,23 +206,6 @@ def _film_frames(times: Array, fps: float) -> list[int]:
     return np.searchsorted(times, np.arange(count) / fps - 1e-9).clip(0, len(times) - 1).tolist()
 
 
-def _whole_view(motion: Motion, size: tuple[int, int]) -> Camera:
-    low, high = motion.bounds
-    if motion.drawing.ground is not None:
-        low = np.append(low[:2], min(low[2], motion.drawing.ground))
-    return framing(low, high, size[0] / size[1])
-
-
-def _arrows(recording: Recording, frame: int) -> list[Mark]:
-    thick = 0.006 * recording.motion.extent
-    found = [a for frames in recording.arrows.values() for a in frames[frame]]
-    return [mark for a in found for mark in arrow(a[:3], a[3:6], (*a[6:], 1.0), thick)]
-
-
-def _trails(recording: Recording, frame: int) -> list[Mark]:
-    motion, marks = recording.motion, []
-    for link in recording.trails:
-        path = motion.links[: frame + 1, :, motion.drawing.links.index(link), :, 3]
-        for sample in range(motion.samples):
-            marks += trail(path[:: max(1, len(path) // 200), sample], TRAIL, 0.003 * motion.extent)
-    return marks
+def whole_view(motion: Motion, size: tuple[int, int]) -> Camera:
+    """Return a camera that sees all of a motion in a picture of a size (width, height)."""
+    return framing_points(motion.outline, size[0] / size[1])

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from costate.core.extras import needs
+
 Frames = Iterable[np.ndarray]
 """RGB bytes, each (height, width, 3)."""
 
@@ -22,9 +24,12 @@ def _still(path: Path, frames: Frames, fps: float) -> None:
 def _animation(path: Path, frames: Frames, fps: float) -> None:
     from PIL import Image
 
-    images = [Image.fromarray(f) for f in frames]
-    if path.suffix == ".gif":
-        images = [i.quantize(128, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE) for i in images]
+    def stored(frame: np.ndarray) -> Image.Image:
+        image = Image.fromarray(frame)
+        few = {"method": Image.Quantize.MEDIANCUT, "dither": Image.Dither.NONE}
+        return image.quantize(128, **few) if path.suffix.lower() == ".gif" else image
+
+    images = [stored(frame) for frame in frames]
     images[0].save(path, save_all=True, append_images=images[1:], duration=max(20, round(1000 / fps)), loop=0)
 
 
@@ -45,8 +50,8 @@ def _movie(path: Path, frames: Frames, fps: float) -> None:
             writer.send(np.ascontiguousarray(frame))
     except ImportError as error:
         raise ImportError(
-            f"writing {path.name} needs ffmpeg, which comes with imageio-ffmpeg: pip install 'costate[view]'; "
-            "or ask for a .gif, which needs nothing"
+            needs(f"writing {path.name}", "ffmpeg, which comes with imageio-ffmpeg", "view")
+            + ", or ask for a .gif, which needs nothing"
         ) from error
     finally:
         if writer is not None:

@@ -1,4 +1,8 @@
-"""Exports: trained policies as files that other systems run. `Trainable.exported` gives the network that is written."""
+"""Exports: policies as files that other systems run.
+
+write_onnx(policy, "policy.onnx")           # any module of usual layers, or the network of a task: `Trainable.exported`
+write_c_header(policy, "costate_policy.h")
+"""
 
 from __future__ import annotations
 
@@ -6,9 +10,10 @@ from typing import Any
 
 from costate.export.c_header import write_c_header
 from costate.export.onnx_file import onnx_difference, write_onnx
+from costate.export.policy import as_network
 from costate.train.network import Network
 
-__all__ = ["Network", "network_of", "onnx_difference", "write_c_header", "write_onnx"]
+__all__ = ["Network", "as_network", "network_of", "onnx_difference", "write_c_header", "write_onnx"]
 
 
 def network_of(policy: Any, task: Any) -> Network:

@@ -2,66 +2,150 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from math import prod
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from costate import __version__
-from costate.train.network import Layer, Network
-from costate.train.network.formula import ACTIVATIONS, in_c
+from costate.export.policy import as_network
+from costate.train.network import Graph, Network, Step
+from costate.train.network.primitives import PRIMITIVES
 
 WIDTH = 116
 """Width of a line of numbers."""
 
 
-def write_c_header(network: Network, path: str | Path) -> Path:
-    """Write `costate_policy(in, out)`; returns the path."""
+def write_c_header(policy: Any, path: str | Path) -> Path:
+    """Write `costate_policy(in, out)`; returns the path.
+
+    policy: A network, or any module of usual layers (see `as_network`).
+    """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(c_header(network), encoding="utf-8", errors="replace")
+    path.write_text(c_header(as_network(policy)), encoding="utf-8", errors="replace")
     return path
 
 
 def c_header(n: Network) -> str:
     """Return the text of the header."""
+    code, memory = _Code(n.graph), len(n.memory)
     return TEMPLATE.format(
         version=__version__,
         about=_in_comment(n.about),
         layout=_layout("in", n.inputs) + " *\n" + _layout("out", n.outputs),
+        state=REMEMBERS.format(memory=memory) if memory else "no state",
         inputs=len(n.inputs),
-        widest=n.widest,
         outputs=len(n.outputs),
-        body="\n".join([_scaling(n), *(_layer(k, layer) for k, layer in enumerate(n.layers))]),
+        memory=f", COSTATE_MEMORY = {memory}" if memory else "",
+        declared=f", COSTATE_REAL memory[{memory}]" if memory else "",
+        passed=", memory" if memory else "",
+        begin=BEGIN.format(start=_table("COSTATE_REAL", "start", n.memory), memory=memory) if memory else "",
         scale=_table("COSTATE_REAL", "scale", n.scale),
         offset=_table("COSTATE_REAL", "offset", n.offset),
+        tables="\n".join(code.tables),
+        buffers=f"  COSTATE_REAL {', '.join(f'{name}[{size}]' for name, size in code.buffers)};",
+        body="\n".join([_scaling(n, code), *_recalled(code), *code.statements]),
+        result=code.at(n.graph.outputs[0], "i"),
+        kept="\n".join(_kept(code)),
     )
 
 
-def _scaling(n: Network) -> str:
+def _scaling(n: Network, code: _Code) -> str:
     """Return the code from inputs to the first values."""
-    count = len(n.inputs)
+    count, to = len(n.inputs), code.at(n.graph.inputs[0][0], "i")
     if (z := n.scaling) is None:
-        return f"  for (i = 0; i < {count}; ++i) a[i] = in[i];"
+        return f"  for (i = 0; i < {count}; ++i) {to} = in[i];"
     tops = [f"    if (i == {k} && x > {_number(t)}) x = {_number(t)};\n" for k, t in enumerate(z.top) if t < np.inf]
     return (
         "  {\n    /* Double: in float the rounding of the middle would be magnified by the gain. */\n"
         f"{_table('double', 'middle', z.middle)}\n{_table('double', 'gain', z.gain)}\n"
         f"  for (i = 0; i < {count}; ++i) {{\n    double x = (double)in[i];\n{''.join(tops)}"
-        "    a[i] = (COSTATE_REAL)((x - middle[i]) * gain[i]);\n  }\n  }"
+        f"    {to} = (COSTATE_REAL)((x - middle[i]) * gain[i]);\n  }}\n  }}"
     )
 
 
-def _layer(number: int, layer: Layer) -> str:
-    """Return the code of a layer: from the values a to the values a; b is room for the sums of a linear layer."""
-    if layer.kind in ACTIVATIONS:
-        return f"  for (i = 0; i < n; ++i) a[i] = {in_c(ACTIVATIONS[layer.kind].formula, 'a[i]', layer.number)};"
-    assert layer.weight is not None and layer.bias is not None
-    tables = f"{_table('COSTATE_REAL', 'weight', layer.weight.ravel())}\n{_table('COSTATE_REAL', 'bias', layer.bias)}"
-    if layer.kind == "norm":
-        return f"  {{\n{tables}\n{NORM.format(n=len(layer.bias), epsilon=_number(layer.number))}  }}"
-    rows, columns = layer.weight.shape
-    return f"  {{\n{tables}\n{LINEAR.format(rows=rows, columns=columns)}  }}\n  n = {rows};"
+def _recalled(code: _Code) -> Iterator[str]:
+    """Yield the code that reads the parts of the memory."""
+    place = 0
+    for name, size in code.graph.inputs[1:]:
+        yield f"  for (i = 0; i < {size}; ++i) {code.at(name, 'i')} = memory[{place} + i];"
+        place += size
+
+
+def _kept(code: _Code) -> Iterator[str]:
+    """Yield the code that writes the parts of the next memory."""
+    place = 0
+    for name, (_, size) in zip(code.graph.outputs[1:], code.graph.inputs[1:], strict=True):
+        yield f"  for (i = 0; i < {size}; ++i) memory[{place} + i] = {code.at(name, 'i')};"
+        place += size
+
+
+class _Code:
+    """The statements of a graph, the tables of its constants, and buffers for its values, which they share in turn."""
+
+    def __init__(self, graph: Graph):
+        self.graph = graph
+        many = [name for name, c in graph.constants.items() if c.size > 1]
+        self._tables = {name: f"k{k}" for k, name in enumerate(many)}
+        self.tables = [_table("COSTATE_REAL", self._tables[name], graph.constants[name].ravel()) for name in many]
+        self._root: dict[str, str] = {}
+        for s in graph.steps:
+            if s.kind == "reshape":  # the same numbers, in the same buffer
+                self._root[s.out] = self._root.get(s.inputs[0], s.inputs[0])
+        read = [name for s in graph.steps if s.kind != "reshape" for name in s.inputs]
+        self._left = Counter(self._root.get(name, name) for name in (*read, *graph.outputs))
+        self._sizes: list[int] = []
+        self._free: list[int] = []
+        self._place: dict[str, int] = {}
+        for name, size in graph.inputs:
+            self._reserve(name, size)
+        self.statements = [self._statement(s) for s in graph.steps if s.kind != "reshape"]
+        self.buffers = [(f"b{k}", size) for k, size in enumerate(self._sizes)]
+        """Names and sizes of the buffers."""
+
+    def at(self, name: str, index: str) -> str:
+        """Return the expression of an element of a value or a constant."""
+        name = self._root.get(name, name)
+        if name in self._place:
+            return f"b{self._place[name]}[{index}]"
+        if name in self._tables:
+            return f"{self._tables[name]}[{index}]"
+        return f"(COSTATE_REAL){_number(float(self.graph.constants[name].ravel()[0]))}"
+
+    def _statement(self, s: Step) -> str:
+        shapes = self.graph.shapes
+        # A formula may write where it reads, if what it reads there is not needed any more.
+        early = [n for n in s.inputs if s.kind == "pointwise" and prod(shapes[n]) == prod(s.shape)]
+        for name in early:
+            self._done(name)
+        self._reserve(s.out, prod(s.shape))
+        text = PRIMITIVES[s.kind].c(s, shapes, self.at)
+        for name in s.inputs:
+            if name not in early:
+                self._done(name)
+        return f"  {{\n  {text}\n  }}" if "static const" in text else f"  {text}"
+
+    def _reserve(self, name: str, size: int) -> None:
+        """Give a value a buffer: a free one that is large enough, the largest free one, or a new one."""
+        fitting = sorted(self._free, key=lambda k: (self._sizes[k] < size, abs(self._sizes[k] - size)))
+        if fitting:
+            self._free.remove(fitting[0])
+        else:
+            self._sizes.append(0)
+        place = fitting[0] if fitting else len(self._sizes) - 1
+        self._sizes[place] = max(self._sizes[place], size)
+        self._place[name] = place
+
+    def _done(self, name: str) -> None:
+        """Note that a value was read; after the last time its buffer is free."""
+        name = self._root.get(name, name)
+        self._left[name] -= 1
+        if name in self._place and self._left[name] == 0:
+            self._free.append(self._place[name])
 
 
 def _table(kind: str, name: str, values: np.ndarray) -> str:
@@ -95,31 +179,28 @@ def _numbers(values: np.ndarray) -> str:
     return "\n".join([*lines, line.rstrip(",")])
 
 
-LINEAR = """\
-  for (k = 0; k < {rows}; ++k) {{
-    /* Eight sums side by side: less rounding than one long one, and they fit vector units. */
-    COSTATE_REAL part[8] = {{0}};
-    for (i = 0; i < {columns}; ++i) part[i & 7] += weight[k * {columns} + i] * a[i];
-    b[k] = ((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7])) + bias[k];
-  }}
-  for (i = 0; i < {rows}; ++i) a[i] = b[i];
-"""
+REMEMBERS = """\
+a state of {memory} numbers
+ * in `memory`, which `costate_policy_begin(memory)` sets when an episode begins"""
 
-NORM = """\
-  COSTATE_REAL mean = 0, square = 0;
-  for (i = 0; i < {n}; ++i) mean += a[i] / {n};
-  for (i = 0; i < {n}; ++i) square += (a[i] - mean) * (a[i] - mean) / {n};
-  square = COSTATE_SQRT(square + (COSTATE_REAL){epsilon});
-  for (i = 0; i < {n}; ++i) a[i] = (a[i] - mean) / square * weight[i] + bias[i];
+BEGIN = """\
+static inline void costate_policy_begin(COSTATE_REAL memory[{memory}])
+{{
+{start}
+  int i;
+
+  for (i = 0; i < {memory}; ++i) memory[i] = start[i];
+}}
+
 """
 
 TEMPLATE = """\
-/* A trained policy, written by costate {version}. C99, no allocation, no state; needs <math.h> (-lm).
+/* A trained policy, written by costate {version}. C99, no allocation, {state}; needs <math.h> (-lm).
  *
  * {about}.
  *
  *   float in[{inputs}], out[{outputs}];
- *   costate_policy(in, out);
+ *   costate_policy(in{passed}, out);
  *
 {layout} *
  * Scaling is inside: `in` are measurements, `out` are commands. Define COSTATE_REAL as double before including this file
@@ -133,27 +214,29 @@ TEMPLATE = """\
 #ifndef COSTATE_REAL
 #define COSTATE_REAL float
 #endif
-#define COSTATE_BY_SIZE(name, x) \\
+#define COSTATE_CALL(name, x) \\
   (sizeof(COSTATE_REAL) == sizeof(float) ? (COSTATE_REAL)name##f((float)(x)) : (COSTATE_REAL)name((double)(x)))
-#define COSTATE_TANH(x) COSTATE_BY_SIZE(tanh, x)
-#define COSTATE_EXP(x) COSTATE_BY_SIZE(exp, x)
-#define COSTATE_LOG(x) COSTATE_BY_SIZE(log, x)
-#define COSTATE_SQRT(x) COSTATE_BY_SIZE(sqrt, x)
-#define COSTATE_MAX(x, y) ((x) > (y) ? (x) : (y))
-#define COSTATE_MIN(x, y) ((x) < (y) ? (x) : (y))
+#define COSTATE_CALL2(name, x, y) \\
+  (sizeof(COSTATE_REAL) == sizeof(float) ? (COSTATE_REAL)name##f((float)(x), (float)(y)) \\
+                                         : (COSTATE_REAL)name((double)(x), (double)(y)))
+/* What is not a number stays visible. */
+#define COSTATE_MAX(x, y) ((x) > (y) || (x) != (x) ? (x) : (y))
+#define COSTATE_MIN(x, y) ((x) < (y) || (x) != (x) ? (x) : (y))
 
-enum {{ COSTATE_INPUTS = {inputs}, COSTATE_WIDEST = {widest}, COSTATE_OUTPUTS = {outputs} }};
+enum {{ COSTATE_INPUTS = {inputs}, COSTATE_OUTPUTS = {outputs}{memory} }};
 
-static inline void costate_policy(const COSTATE_REAL in[{inputs}], COSTATE_REAL out[{outputs}])
+{begin}static inline void costate_policy(const COSTATE_REAL in[{inputs}]{declared}, COSTATE_REAL out[{outputs}])
 {{
 {scale}
 {offset}
-  COSTATE_REAL a[{widest}], b[{widest}];
-  int i, k, n = {inputs};
+{tables}
+{buffers}
+  int i, j;
 
-  (void)n;
+  (void)j;
 {body}
-  for (k = 0; k < {outputs}; ++k) out[k] = offset[k] + scale[k] * a[k];
+  for (i = 0; i < {outputs}; ++i) out[i] = offset[i] + scale[i] * {result};
+{kept}
 }}
 
 #endif

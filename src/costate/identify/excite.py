@@ -65,13 +65,13 @@ class _Limits:
 
     @staticmethod
     def of(robot: Robot, options: ExciteOptions, centre: Array | None) -> _Limits:
-        lower, upper = (x.numpy() for x in (robot.lower, robot.upper))
+        lower, upper = robot.model.lower, robot.model.upper
         bounded = np.isfinite(lower) & np.isfinite(upper)
         low, high = np.where(bounded, lower, -FREE_RANGE), np.where(bounded, upper, FREE_RANGE)
         middle = (low + high) / 2 if centre is None else np.asarray(centre, float)
         if ((middle < low) | (middle > high)).any():
             raise ValueError(f"centre {middle} is outside of the robot's limits {low} ... {high}")
-        speed, effort = robot.max_velocity.numpy(), robot.max_effort.numpy()
+        speed, effort = robot.model.max_velocity, robot.model.max_effort
         return _Limits(
             centre=middle,
             reach=options.margin * np.minimum(high - middle, middle - low),

@@ -206,12 +206,12 @@ def _by_adam(
     progress: Progress | None,
 ) -> tuple[Model, Array, list[float], list[float]]:
     if not robot.learnable():
-        robot = Robot(regressor.model)
+        robot = Robot(regressor.model).double()
         for link in regressor.links:
             robot.learn(link, "inertial", PhysicalInertia())
         for joint, term in regressor.joints:
             present = getattr(regressor.model.joint(joint), term)
-            robot.learn(joint, term, Positive(init=[max(present, 1e-3)]))
+            robot.learn(joint, term, Positive(init=torch.tensor([max(present, 1e-3)], dtype=torch.float64)))
     adam = AdamOptions(options.epochs, options.learning_rate)
     losses, held = train(robot, log, train_index, test_index, adam, progress)
     assert log.v is not None and log.a is not None

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from costate.core.arrays import Array
+from costate.core.extras import needs
 
 TIME_NAMES = ("t", "time", "timestamp", "time_s", "stamp")
 PREFIXES: dict[str, tuple[str, ...]] = {
@@ -68,9 +69,7 @@ def _read_parquet(path: Path) -> dict[str, Array]:
     try:
         import pyarrow.parquet as parquet  # pyright: ignore[reportMissingImports]
     except ImportError:
-        raise ImportError(
-            f"{path}: reading Parquet needs pyarrow; pip install 'costate[data]', or convert to CSV"
-        ) from None
+        raise ImportError(needs(f"{path}: reading Parquet", "pyarrow", "data") + ", or convert to CSV") from None
     table = parquet.read_table(path)
     kinds = {field.name: str(field.type) for field in table.schema}
     numbers = {name for name, kind in kinds.items() if kind.startswith(("int", "uint", "float", "double", "half"))}

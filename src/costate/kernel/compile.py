@@ -13,6 +13,7 @@ from __future__ import annotations
 import time
 
 from costate.core.fork import COMPILING
+from costate.core.limits import excess
 from costate.kernel.codegen.driver import Layout, emit_kernel
 from costate.kernel.codegen.names import Names
 from costate.kernel.codegen.stages import WRITERS
@@ -31,6 +32,8 @@ def compile_program(program: Program, layout: Layout, target: Target, dtype: str
     with COMPILING:
         program = optimize(program)
         unit, workspace = lower_program(program, layout, target, dtype)
+    if too_long := excess("operations", unit.n_ops):
+        raise ValueError(f"this function is too long to compile: {too_long}. Loops (scan, map) keep code short")
     images = [object_code(main_text(unit, target), target), *compile_chunks(unit.chunks, target, dtype)]
     work, step_work = unit.work(program)
     imports = tuple(unit.imports())

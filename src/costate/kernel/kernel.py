@@ -11,7 +11,9 @@ import casadi as ca
 import numpy as np
 import torch
 
+from costate.core.eager import eager
 from costate.core.fork import cached_property, lock
+from costate.core.numbers import promoted
 from costate.kernel import torch_op
 from costate.kernel.calls.general import GeneralCall
 from costate.kernel.calls.native import NativeCode
@@ -30,6 +32,7 @@ from costate.kernel.signature import Signature, Spec
 from costate.kernel.symbols import check_symbols, flat_function, identifier, specs_of, with_adjoint
 
 
+@eager
 class Kernel:
     """A compiled function.
 
@@ -37,7 +40,8 @@ class Kernel:
         out = k(x=X, p=P)                                                          # tensors (..., n); out.f, out.e
 
     A CasADi column of n elements is a tensor (..., n), a matrix of r x c is (..., r, c). Leading dimensions are the batch; they
-    broadcast. A number () will do for (1,). Compilation happens on first use, per number type, and is remembered on disk.
+    broadcast. A number () will do for (1,). Number types may differ: they are promoted. Compilation happens on first use, per
+    number type, and is remembered on disk.
 
     Args:
         name: For messages and reports.
@@ -109,10 +113,10 @@ class Kernel:
         return self._result(*self.apply(self.signature.pick(inputs)))
 
     def apply(self, tensors: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
-        """Call the kernel with its inputs in order."""
+        """Call the kernel with its inputs in order, which are promoted to one number type (`costate.core.numbers`)."""
         if torch_op.in_transform() or _wants_gradient(tensors):
-            return torch_op.apply(self, tensors)
-        return self._quick.run(tensors) or self.run(tensors)
+            return torch_op.apply(self, promoted(tensors))
+        return self._quick.run(tensors) or self.run(promoted(tensors))
 
     def run(self, tensors: Sequence[torch.Tensor], batches: torch_op.Batches | None = None) -> list[torch.Tensor]:
         """Evaluate without recording gradients. batches: leading dimensions that outputs are summed to (see `torch_op`)."""

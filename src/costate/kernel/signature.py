@@ -104,14 +104,19 @@ class Signature:
             for s, t in zip(self.inputs, tensors, strict=True)
         ]
 
+    def check_tensors(self, values: Sequence[Any]) -> None:
+        """Raise if one of the values, for the first inputs, is no tensor."""
+        for spec, x in zip(self.inputs, values, strict=False):
+            if not isinstance(x, torch.Tensor):
+                raise TypeError(
+                    f"kernel '{self.name}': input '{spec.name}' is a {type(x).__name__}; expected a torch tensor, or an "
+                    "array or list of numbers"
+                )
+
     def check(self, tensors: Sequence[torch.Tensor]) -> torch.dtype:
         """Raise if a tensor does not fit; returns the number type all share."""
+        self.check_tensors(tensors)
         for spec, t in zip(self.inputs, tensors, strict=True):
-            if not isinstance(t, torch.Tensor):
-                raise TypeError(
-                    f"kernel '{self.name}': input '{spec.name}' is a {type(t).__name__}; expected a torch tensor: pass "
-                    f"torch.as_tensor({spec.name}), or use .numpy(...) for NumPy arrays"
-                )
             if t.device.type != "cpu":
                 raise ValueError(
                     f"kernel '{self.name}': input '{spec.name}' is on {t.device}; kernels run on the CPU: pass {spec.name}.cpu()"

@@ -13,6 +13,7 @@ import torch
 from torch._C._functorch import unwrap_if_dead
 from torch.autograd import forward_ad
 
+from costate.core.eager import eager
 from costate.kernel.transpose import forgets_states, is_vjp, pushed_seeds
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ def in_transform() -> bool:
     return _peek() is not None or forward_ad._current_level >= 0
 
 
+@eager
 class _KernelOp(torch.autograd.Function):
     @staticmethod
     def forward(kernel: Kernel, batches: Batches | None, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:  # type: ignore[override]

@@ -9,7 +9,7 @@ import numpy as np
 
 from costate.core.arrays import Array
 from costate.model.actuation import Actuator, GeneralActuator
-from costate.model.base import WORLD
+from costate.model.base import WORLD, float_in_world, neutral_home
 from costate.model.constraint import Constraint, Rename
 from costate.model.joint import Joint, Mimic
 from costate.model.model import Link, Model
@@ -21,7 +21,8 @@ from costate.model.transform import Transform
 def merge(name: str, parts: Sequence[tuple[str, Model, Transform]], scenery: Sequence[Shape], gravity: Array) -> Model:
     """Return one model of all parts (name, model, pose of its root in the world).
 
-    Links and joints are renamed "part/name"; the root carries the scenery's shapes. Coordinates come part after part.
+    Links and joints are renamed "part/name"; the root carries the scenery's shapes. Coordinates come part after part; those of
+    floating bases are poses in the world, and `home` has them where the parts are placed.
     """
     links = [Link(WORLD, collisions=tuple(scenery), visuals=tuple(scenery))]
     joints: list[Joint] = []
@@ -33,16 +34,16 @@ def merge(name: str, parts: Sequence[tuple[str, Model, Transform]], scenery: Seq
         own_links, own_joints = _renamed(part, model, pose)
         links += own_links
         joints += own_joints
-        home.append(_home(model))
+        home.append(neutral_home(model.joints) if model.home is None else np.asarray(model.home, float))
         link, joint = _renames(part, model, pose)
         constraints += [c.renamed(link, joint) for c in model.constraints]
         tendons += [t.renamed(joint, link) for t in model.tendons]
         actuators += [a.renamed(link, joint) for a in model.actuators]
-    start = np.concatenate([np.zeros(0), *home])
+    placed, start = float_in_world(WORLD, joints, np.concatenate([np.zeros(0), *home]))
     return Model(
         name,
         tuple(links),
-        tuple(joints),
+        placed,
         gravity,
         home=start,
         constraints=tuple(constraints),
@@ -74,7 +75,7 @@ def _renamed(part: str, model: Model, pose: Transform) -> tuple[list[Link], list
 def _renames(part: str, model: Model, pose: Transform) -> tuple[Rename, Rename]:
     """Return the functions that give links, and joints and tendons, the names they have in the whole."""
     root = model.links[0].name
-    moved = not (np.array_equal(pose.rotation, np.eye(3)) and not np.any(pose.translation))
+    moved = not pose.is_identity()
 
     def link(name: str) -> str:
         if name != root or not model.floating_base:
@@ -87,13 +88,3 @@ def _renames(part: str, model: Model, pose: Transform) -> tuple[Rename, Rename]:
         return WORLD
 
     return link, lambda name: f"{part}/{name}"
-
-
-def _home(model: Model) -> Array:
-    if model.home is not None:
-        return np.asarray(model.home, float)
-    home = np.zeros(model.nq)
-    for j, at in zip(model.joints, model.q_index, strict=True):
-        if j.kind in ("floating", "spherical") and not j.mimic:
-            home[at + j.nq - 1] = 1.0  # quaternion xyzw
-    return home

@@ -20,8 +20,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from costate.core.arrays import Array
+from costate.core.constants import Constants, constant, learnable, settle
 from costate.core.names import unknown
 from costate.model.actuation import Actuator, GeneralActuator
 from costate.model.drag import Drag
@@ -40,7 +42,7 @@ EARTH = np.array([0.0, 0.0, -9.81])
 
 
 @dataclass(frozen=True, eq=False)
-class Inertia:
+class Inertia(Constants):
     """Mass distribution of a link."""
 
     mass: float = 0.0
@@ -51,12 +53,18 @@ class Inertia:
     """Rotational inertia about the centre of mass, in the axes of the link frame [kg m^2], shape (3, 3)."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         # A rotated symmetric matrix is symmetric only up to rounding.
         object.__setattr__(self, "matrix", (self.matrix + self.matrix.T) / 2)
 
+    def _instead(self) -> dict[str, str]:
+        return {
+            name: learnable(kind, "LINK") for name, kind in (("mass", "mass"), ("com", "com"), ("matrix", "inertia"))
+        }
+
 
 @dataclass(frozen=True, eq=False)
-class Link:
+class Link(Constants):
     """A rigid body of a robot, with the shapes that are drawn and those that may touch."""
 
     name: str
@@ -67,6 +75,21 @@ class Link:
     """Resistance of a fluid. Worlds have it; functions of a robot alone do not."""
     carried: float = 0.0
     """Part of the weight that something carries (MJCF gravcomp). Worlds have it; functions of a robot alone do not."""
+
+
+@dataclass(frozen=True, eq=False)
+class Keyframe:
+    """A state of a robot that its file names (MJCF key), and controls to start with."""
+
+    name: str
+    q: Array
+    """Configuration, shape (nq,)."""
+    v: Array
+    """Velocities, shape (nv,)."""
+    activations: Array = field(default_factory=lambda: np.zeros(0))
+    """Activations of the actuators that have one, in their order."""
+    controls: Array = field(default_factory=lambda: np.zeros(0))
+    """Controls of the file's actuators."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,8 +121,11 @@ class Model:
     """Pairs of shapes with contact properties of their own."""
     excluded: tuple[tuple[str, str], ...] = ()
     """Pairs of links that do not touch."""
+    keyframes: tuple[Keyframe, ...] = ()
+    """States that the source names."""
 
     def __post_init__(self) -> None:
+        settle(self, {"gravity": "gravity"}, f"the model '{self.name}'")
         _check_tree(self)
 
     def __repr__(self) -> str:
@@ -182,9 +208,9 @@ class Model:
     def floating_base(self) -> bool:
         return bool(self.joints) and self.joints[0].kind == "floating"
 
-    def with_gravity(self, gravity: Array) -> Model:
+    def with_gravity(self, gravity: ArrayLike) -> Model:
         """Return the model under another gravity [m/s^2], shape (3,)."""
-        found = np.asarray(gravity, float)
+        found = np.asarray(constant(gravity, "gravity", "gravity"), float)
         if found.shape != (3,):
             raise ModelError(f"gravity is {gravity}; expected a vector of 3 numbers [m/s^2], such as (0, 0, -9.81)")
         return replace(self, gravity=found)

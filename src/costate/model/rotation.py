@@ -58,6 +58,22 @@ def from_wxyz(quaternion: ArrayLike) -> Array:
     )
 
 
+def to_xyzw(R: Array) -> Array:
+    """Return the unit quaternion x, y, z, w of a rotation matrix, its largest component positive, shape (4,)."""
+    squares = np.array([1 + 2 * R[k, k] - R.trace() for k in range(3)] + [1 + R.trace()])  # 4 x^2, 4 y^2, 4 z^2, 4 w^2
+    products = np.array(
+        [
+            [0.0, R[0, 1] + R[1, 0], R[0, 2] + R[2, 0], R[2, 1] - R[1, 2]],
+            [0.0, 0.0, R[1, 2] + R[2, 1], R[0, 2] - R[2, 0]],
+            [0.0, 0.0, 0.0, R[1, 0] - R[0, 1]],
+            [0.0, 0.0, 0.0, 0.0],
+        ]
+    )
+    outer = products + products.T + np.diag(squares)  # 4 x x^T; any row is the quaternion but for its length
+    largest = outer[np.argmax(squares)]
+    return largest / np.linalg.norm(largest)
+
+
 def about_axis(axis: ArrayLike, angle: float) -> Array:
     """Return the rotation by an angle [rad] about a unit axis (Rodrigues)."""
     x, y, z = np.asarray(axis, float)

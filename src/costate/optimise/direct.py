@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from costate.core.names import unknown
+from costate.core.numbers import promoted
 from costate.optimise.cost import Cost
 from costate.optimise.feedback import control_box
 from costate.optimise.solution import OptimiserOptions, Run, Solution
@@ -80,6 +81,7 @@ def direct(
         limits: Pairs (term, times): a function of a point of the motion (see `Cost`) that returns a column, none of whose entries
             may be positive at the given times, some of 0 ... T. The point has no control, but the further input "time" [s].
     """
+    state0, controls0 = promoted([state0, controls0], world.dtype)
     _check(world, state0, controls0)
     sizes = {name: value.shape[-1] for name, value in (inputs or {}).items()}
     program = Direct(world, cost, controls0.shape[0], options, limits, sizes)
@@ -124,6 +126,7 @@ class Direct:
     ) -> Solution:
         """Solve the problem for one start; arguments as for `direct`."""
         options, program = self._options, self._program
+        state0, controls0 = promoted([state0, controls0], self._world.dtype)
         seconds = options.duration or program.steps * self._world.dt
         durations = [seconds * n / program.steps for n in program.phases]
         bounds = options.duration_bounds if options.minimum_time else (durations, durations)

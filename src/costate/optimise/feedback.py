@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import casadi as ca
@@ -13,7 +14,6 @@ from costate.kernel import Kernel, ProgramBuilder
 from costate.kernel.ir.program import DYNAMIC, Program
 from costate.physics.integrate import difference, integrate
 from costate.sim import Torque, World
-from costate.sim.inputs import Params
 from costate.sim.setup import Setup
 from costate.sim.step import step_program
 
@@ -38,7 +38,7 @@ class Feedback:
     part leaves (1 - part) of them.
     """
 
-    def __init__(self, world: World, params: Params = None):
+    def __init__(self, world: World, params: Mapping[str, Tensor] | None = None):
         self._world, self._params = world, params
         if world._inputs.depend_on_state():
             raise ValueError(
@@ -80,7 +80,7 @@ class Feedback:
         """Return [A B] (..., ndx, ndx + nu) of all steps."""
         return torch.cat(self._world.linearize(states[..., :-1, :], controls, self.per_step()), -1)
 
-    def per_step(self) -> Params:
+    def per_step(self) -> dict[str, Tensor]:
         """Return the parameters with a dimension for the steps: those of a sample are the same in all of its steps."""
         return {k: p.unsqueeze(-2) if p.dim() > 1 else p for k, p in (self._params or {}).items()}
 

@@ -25,6 +25,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from costate.core.numbers import as_tensor, promoted
 from costate.optimise.cost import Cost
 from costate.optimise.feedback import Feedback, control_box
 from costate.optimise.riccati import riccati_kernel
@@ -68,7 +69,7 @@ def ilqr(
 
     The x of the solution are the controls (T, ..., nu). Its extra holds "states" (T + 1, ..., nx); "gains" (T, ..., nu, ndx) for
     the feedback u = u_t + K_t (x - x_t), with the difference in the tangent space; and "gap", the largest entry of any gap that is
-    left, (...).
+    left, (...). It computes in float64, and returns the number type of what it is given.
 
     Args:
         state0: Initial state, (nx,) for one problem or (B, nx) for B problems solved side by side.
@@ -78,12 +79,15 @@ def ilqr(
         inputs: Inputs of the cost, name -> (n,), (B, n) or (T + 1, B, n); for one problem (n,) or (T + 1, n).
         params: Parameters of the world (see World.step).
     """
-    one = state0.dim() == 1
-    _check(world, state0, controls0, states0)
-    state, u = (state0[None], controls0[:, None]) if one else (state0, controls0)
-    guess = None if states0 is None else states0[:, None] if one else states0
+    state0, controls0, *guesses = promoted([state0, controls0, *([] if states0 is None else [states0])], world.dtype)
+    one, kind = state0.dim() == 1, state0.dtype
+    _check(world, state0, controls0, guesses[0] if guesses else None)
+    state, u, *guesses = (x.double() for x in (state0, controls0, *guesses))
+    if one:
+        state, u, *guesses = state[None], u[:, None], *(x[:, None] for x in guesses)
     with torch.no_grad(), Run("ilqr", options) as run:
-        motion = Motions(world, cost, state, u, guess, _placed(inputs or {}, one), params, options)
+        given = {k: as_tensor(p) for k, p in (params or {}).items()}
+        motion = Motions(world, cost, state, u, next(iter(guesses), None), _placed(inputs or {}, one), given, options)
         run.evaluations += 1
         ended = run.note(_shaped(motion.cost, one))
         while not ended and len(run.history) <= options.iterations:
@@ -92,7 +96,7 @@ def ilqr(
             ended = run.note(_shaped(motion.cost, one), _shaped(motion.solved, one), **detail)
             if not ended and bool((motion.solved | motion.failed | run.met(motion.cost)).all()):
                 run.reason, ended = "no step lowers the cost any more", True
-        return motion.solution(run, one)
+        return motion.solution(run, one, kind)
 
 
 class Motions:
@@ -208,11 +212,11 @@ class Motions:
     def gap_size(self) -> Tensor:
         return self.gap.abs().amax((1, 2))
 
-    def solution(self, run: Run, one: bool) -> Solution:
+    def solution(self, run: Run, one: bool, kind: torch.dtype) -> Solution:
         n, m = self._world.ndx, self._world.nu
         K_T = self.u.new_zeros(*self.u.shape[:2], n * m) if self.K_T is None else self.K_T
         gains = K_T.unflatten(-1, (n, m)).mT
-        x, states, gains = (_shaped(t.movedim(1, 0), one, 1) for t in (self.u, self.x, gains))
+        x, states, gains = (_shaped(t.movedim(1, 0), one, 1).to(kind) for t in (self.u, self.x, gains))
         extra = {"states": states, "gains": gains, "gap": _shaped(self.gap_size(), one)}
         return run.solution(x, _shaped(self.cost, one), _shaped(self.solved, one), **extra)
 

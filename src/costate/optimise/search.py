@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from costate.core.extras import needs
 from costate.core.names import unknown
 from costate.optimise.solution import OptimiserOptions, Run, Solution
 from costate.optimise.unknowns import Unknowns
@@ -106,7 +107,7 @@ class CMA:
         try:
             import cma
         except ImportError:
-            raise ImportError("CMA-ES needs the package cma: pip install 'costate[optimise]'") from None
+            raise ImportError(needs("CMA-ES", "the package cma", "optimise")) from None
         own: dict[str, Any] = {
             "seed": options.seed + 1,
             "verbose": -9,

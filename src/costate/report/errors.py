@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from costate.core.display import number
 from costate.report.report import Report
 
 WIDEST = 12.0
@@ -25,8 +26,11 @@ def error_histogram(report: Report, error: np.ndarray, unit: str, allowed: float
         width = allowed / (20 if top <= 2 * allowed else 4)
         count, middle = _counted(error, width * np.arange(np.ceil(top / width) + 1))
         good = middle < allowed
-        series = {f"within {allowed:g} {unit}": np.where(good, count, np.nan), "beyond": np.where(good, np.nan, count)}
-    last = f"{unit} (the last bar: {middle[-1] - width / 2:.3g} and more)"
+        series = {
+            f"within {number(allowed)} {unit}": np.where(good, count, np.nan),
+            "beyond": np.where(good, np.nan, count),
+        }
+    last = f"{unit} (the last bar: {number(middle[-1] - width / 2)} and more)"
     report.plot(series, middle, title=title, x_label=last, y_label="episodes", bars=True)
 
 

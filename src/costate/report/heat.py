@@ -9,6 +9,7 @@ from html import escape
 
 import numpy as np
 
+from costate.core.display import number
 from costate.draw.marks import ramp
 
 COLUMNS = 600
@@ -43,7 +44,7 @@ def strips_html(values: np.ndarray, names: Sequence[str]) -> str:
         image = f'<img src="{strip_source(row / (top or 1.0))}" alt="">'
         rows.append(
             f'<tr><td>{escape(name)}</td><td class="wide"><div class="strip">{image}<div class="now"></div></div></td>'
-            f"<td>&#177;{top:.3g}</td></tr>"
+            f"<td>&#177;{number(top)}</td></tr>"
         )
     return f'<div class="strips"><table>{"".join(rows)}</table></div>'
 

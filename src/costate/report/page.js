@@ -12,7 +12,7 @@
   dark.addEventListener("change", () => apply(dark.matches ? "dark" : "light"));
   apply(dark.matches ? "dark" : "light");
 
-  const number = (x) => (x === 0 ? "0" : Math.abs(x) >= 1e4 || Math.abs(x) < 1e-3 ? x.toExponential(2) : x.toPrecision(4));
+  const number = (x) => (x === 0 ? "0" : Math.abs(x) >= 1e7 || Math.abs(x) < 1e-4 ? x.toExponential(2) : String(Number(x.toPrecision(4))));
 
   document.querySelectorAll("figure.plot").forEach((figure) => {
     const data = JSON.parse(figure.querySelector("script").textContent), svg = figure.querySelector("svg");

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from costate.core.display import number
 from costate.report.inline import inline_json
 
 WIDTH, HEIGHT = 640, 300
@@ -143,12 +144,12 @@ def _axes(plot: Plot, xs: tuple[float, float], ys: tuple[float, float], to_x: An
     bottom, right = HEIGHT - BOTTOM, WIDTH - RIGHT
     for t in ticks(*xs):
         parts.append(f'<line class="grid" x1="{to_x(t):.1f}" x2="{to_x(t):.1f}" y1="{TOP}" y2="{bottom}"/>')
-        parts.append(f'<text x="{to_x(t):.1f}" y="{bottom + 15}" text-anchor="middle">{t:.6g}</text>')
+        parts.append(f'<text x="{to_x(t):.1f}" y="{bottom + 15}" text-anchor="middle">{number(t, 6)}</text>')
     every = max(1, round((ys[1] - ys[0]) / 6))
     values = [10.0**k for k in range(int(ys[0]), int(ys[1]) + 1, every)] if plot.log_y else ticks(*ys)
     for t in values:
         parts.append(f'<line class="grid" x1="{LEFT}" x2="{right}" y1="{to_y(t):.1f}" y2="{to_y(t):.1f}"/>')
-        parts.append(f'<text x="{LEFT - 6}" y="{to_y(t) + 4:.1f}" text-anchor="end">{t:.4g}</text>')
+        parts.append(f'<text x="{LEFT - 6}" y="{to_y(t) + 4:.1f}" text-anchor="end">{number(t, 4)}</text>')
     parts.append(f'<path class="frame" d="M{LEFT} {TOP}V{bottom}H{right}"/>')
     parts.append(f'<text x="{(LEFT + right) / 2}" y="{HEIGHT - 6}" text-anchor="middle">{escape(plot.x_label)}</text>')
     middle = (TOP + bottom) / 2

@@ -190,22 +190,27 @@
     }
 
     home() {
-      const [low, high] = this.seen = this.data.box || [this.data.low, this.data.high];
-      this.target = add(low, high, 1).map((x) => x / 2);
+      const { box, outline } = this.data;
+      this.seen = box ? [0, 1, 2, 3, 4, 5, 6, 7].map((k) => [0, 1, 2].map((i) => box[(k >> i) & 1][i]))
+        : Array.from({ length: outline.length / 3 }, (_, k) => outline.slice(3 * k, 3 * k + 3));
       this.size = Math.hypot(...sub(this.data.high, this.data.low)) || 1;
       this.azimuth = -55 * Math.PI / 180; this.elevation = 0.35; this.distance = 0;  // 0: fitted when drawn
     }
 
-    /** Distance at which the box is just seen. */
+    /** Go as near as all points are still seen, and look at the middle of them: see framing_points in camera.py. */
     fit(aspect) {
       const e = this.direction(), f = e.map((x) => -x), r = unit(cross(f, [0, 0, 1])), u = cross(r, f);
-      const slope = Math.tan(FOV / 2) / 1.12;
-      let need = 0.1;
-      for (let k = 0; k < 8; k++) {
-        const d = [0, 1, 2].map((i) => ((k >> i) & 1 ? this.seen[1] : this.seen[0])[i] - this.target[i]);
-        need = Math.max(need, Math.abs(dot(d, u)) / slope - dot(d, f), Math.abs(dot(d, r)) / (slope * aspect) - dot(d, f));
-      }
-      return need;
+      const slope = Math.tan(FOV / 2) / 1.1, depths = this.seen.map((p) => dot(p, f));
+      const middle = (Math.min(...depths) + Math.max(...depths)) / 2;
+      let nearest = middle - 0.1;
+      const [x, y] = [[r, slope * aspect], [u, slope]].map(([axis, s]) => {
+        const first = Math.max(...this.seen.map((p, k) => dot(p, axis) - s * depths[k]));
+        const last = Math.min(...this.seen.map((p, k) => dot(p, axis) + s * depths[k]));
+        nearest = Math.min(nearest, (last - first) / (2 * s));
+        return (first + last) / 2;
+      });
+      this.target = add(add(add([0, 0, 0], r, x), u, y), f, middle);
+      return middle - nearest;
     }
 
     direction() {

@@ -97,6 +97,7 @@ def _data(motion: Motion, arrows: list[np.ndarray], trails: tuple[str, ...]) -> 
         "ground": ground,
         "low": _rounded(np.append(low[:2], min(float(low[2]), ground))),
         "high": _rounded(high),
+        "outline": _rounded(motion.outline),
     }
 
 

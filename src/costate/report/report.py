@@ -16,7 +16,7 @@ import numpy as np
 from costate import __version__
 from costate.report.heat import heat_html
 from costate.report.plot import Plot, plot_html
-from costate.report.table import cell, table_html
+from costate.report.table import cell, mark, table_html
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -41,7 +41,7 @@ class Report:
 
     def facts(self, facts: Mapping[str, Any]) -> None:
         """Add the few numbers that matter, in large type."""
-        tiles = (f"<div><b>{escape(cell(v))}</b><span>{escape(k)}</span></div>" for k, v in facts.items())
+        tiles = (f"<div>{_bold(v)}<span>{escape(k)}</span></div>" for k, v in facts.items())
         self._blocks.append(f'<div class="facts">{"".join(tiles)}</div>')
 
     def table(
@@ -149,6 +149,12 @@ class Report:
 <footer>costate {__version__}</footer></main><script>{code}</script></body></html>
 """
 
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the page in a frame of its own."""
+        from costate.report.notebook import report_html
+
+        return report_html(self)
+
     def save(self, path: str | Path) -> Path:
         """Write the page, whole or not at all; returns its path."""
         from costate.core.files import write_atomically
@@ -158,6 +164,11 @@ class Report:
         page = self.html()
         write_atomically(path, lambda temporary: temporary.write_text(page, encoding="utf-8", errors="replace"))
         return path
+
+
+def _bold(value: Any) -> str:
+    kind = f' class="{mark(value)}"' if mark(value) else ""
+    return f"<b{kind}>{escape(cell(value))}</b>"
 
 
 def _image(picture: str | Path | np.ndarray) -> tuple[bytes, str]:

@@ -13,11 +13,14 @@ import numpy as np
 import torch
 
 from costate.collision.mesh.triangles import UNIT
+from costate.core.display import number
 from costate.draw.drawing import Instance
 from costate.draw.recording import Recording, record
 from costate.report.errors import error_histogram
+from costate.report.joints import joints_table
 from costate.report.replay import SPEEDS
 from costate.report.report import Report
+from costate.report.table import beyond
 from costate.report.training import duration, large, set_fields, training_section
 from costate.train.evaluate import Evaluation, at_least_one, evaluate_policy
 from costate.train.registry import loaded
@@ -106,15 +109,15 @@ class RunReport:
 
     def subtitle(self) -> str:
         """Return the line under the title."""
-        return f"{self.task.summary}, {self.task.steps * self.task.world.dt:g} s per episode"
+        return f"{self.task.summary}, {number(self.task.steps * self.task.world.dt)} s per episode"
 
-    def headline(self) -> dict[str, str]:
+    def headline(self) -> dict[str, Any]:
         """Return the few numbers that matter."""
         m, checkpoint, unit = self.metrics, self.source.checkpoint(), self.task.unit
         return {
             f"success, {m['episodes']:,} new episodes": percent(m["success"]),
-            "mean error": f"{m['error_mean']:.3g} {unit}",
-            "error of 95 % is below": f"{m['error_95']:.3g} {unit}",
+            "mean error": self.marked("error_mean", f"{number(m['error_mean'])} {unit}", m),
+            "error of 95 % is below": self.marked("error_95", f"{number(m['error_95'])} {unit}", m),
             "training time": duration(checkpoint.seconds),
             "simulated control steps": large(checkpoint.control_steps),
         }
@@ -130,7 +133,7 @@ class RunReport:
             for name, each in self.shown.items():
                 recording = with_points(record(world, each.states, trails=links), each.marks)
                 outcome = "success" if self.found.verdict.success[each.number] else "failure"
-                error = f"{self.error[each.number]:.2g} {task.unit}"
+                error = f"{number(self.error[each.number])} {task.unit}"
                 caption = f"{name.capitalize()} of {len(self.error):,} episodes: {error}, {outcome}"
                 report.recording(recording, caption, speed=speed, play=True, box=task.box())
 
@@ -139,7 +142,10 @@ class RunReport:
         report.section("Evaluation")
         task, columns = self.task, {"measured": self.metrics}
         columns |= {name: m for name in task.variants if (m := self.source.found(f"evaluation_{name}")) is not None}
-        texts = [task.rows(m) for m in columns.values()]
+        texts = [
+            {name: self.marked(self.metric_of(name), text, m) for name, text in task.rows(m).items()}
+            for m in columns.values()
+        ]
         limits = self.limits()
         rows = [
             [name, *(text[name] for text in texts), *([limits.get(name, "")] if limits else [])] for name in texts[0]
@@ -153,8 +159,27 @@ class RunReport:
         """Return the limits of a success, by row of the table."""
         return {}
 
+    def bounds(self) -> dict[str, float]:
+        """Return the largest value that is allowed, by name of a metric: what is above it is marked."""
+        allowed = getattr(self.task, "tolerance", None)
+        return {} if allowed is None else dict.fromkeys(("error_mean", "error_95", "error_worst"), allowed)
+
+    def metric_of(self, row: str) -> str:
+        """Return the name of the metric behind a row of the table."""
+        return {"error: mean": "error_mean", "error: 95 % below": "error_95", "error: worst": "error_worst"}.get(
+            row, row
+        )
+
+    def marked(self, metric: str, text: str, metrics: dict[str, Any]) -> Any:
+        """Return the text of a metric, marked if the metric is beyond what is allowed."""
+        limit = self.bounds().get(metric)
+        return text if limit is None else beyond(metrics[metric], limit, text)
+
     def more(self, report: Report) -> None:
-        """Add what only this task has to tell."""
+        """Add what only this task has to tell; else, how the joints moved beside their limits."""
+        states = torch.cat([part.states for part in self.found.parts], 1)
+        told = f"Joints over all {states.shape[1]:,} episodes [rad, rad/s; m, m/s]"
+        joints_table(report, self.task.world, states, told)
 
     def origin(self, report: Report) -> None:
         """Tell where it comes from."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from costate.core.display import number
 from costate.report.report import Report
 from costate.train.progress import terms_of
 from costate.train.run import Run
@@ -55,14 +56,14 @@ def set_fields(options: Any) -> str:
     """Return the fields of a dataclass that are not their default, as text."""
     default = asdict(type(options)())
     changed = {name: value for name, value in asdict(options).items() if value != default[name]}
-    texts = {name: f"{value:g}" if isinstance(value, float) else str(value) for name, value in changed.items()}
+    texts = {name: number(value, 6) if isinstance(value, float) else str(value) for name, value in changed.items()}
     return ", ".join(f"{name.replace('_', ' ')} {text}" for name, text in texts.items())
 
 
 def duration(seconds: float) -> str:
     """Return a time as it is said: 48 s, 1 min 30 s, 12 min, 2 h 5 min."""
     if seconds < 59.5:
-        return f"{seconds:.2g} s"
+        return f"{number(seconds, 2)} s"
     if seconds < 600:
         minutes, rest = divmod(round(seconds), 60)
         return f"{minutes} min {rest} s"
@@ -72,4 +73,4 @@ def duration(seconds: float) -> str:
 
 def large(count: int) -> str:
     """Return a large number as it is said."""
-    return f"{count / 1e6:.3g} M" if count >= 1e6 else f"{count:,}"
+    return f"{number(count / 1e6)} M" if count >= 1e6 else f"{count:,}"

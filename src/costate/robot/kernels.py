@@ -13,6 +13,7 @@ from costate.model import Model
 from costate.physics import FUNCTIONS, Parameters, build, build_vjp
 from costate.physics.params import Key
 from costate.robot.folding import fold
+from costate.robot.large_mass_matrix import is_large, large_mass_matrix
 
 if TYPE_CHECKING:
     from costate.robot.learnable import Learnable
@@ -50,6 +51,8 @@ def _compile(
     options: dict[str, Any],
     shape_outputs: Outputs | None = None,
 ) -> Kernel:
+    if name == "mass_matrix" and is_large(model):
+        return large_mass_matrix(model, params, symbols)
     inputs, outputs = build(model, params, name, **options)
     if shape_outputs is not None:
         outputs = shape_outputs(outputs)

@@ -127,8 +127,11 @@ class Learnables(nn.Module):
         """Return all entries."""
         return list(self._entries.values())
 
-    def add(self, name: str | None, parameter: str, module: nn.Module) -> Learnable:
-        """Replace a parameter of a link or joint by a module's output."""
+    def add(self, name: str | None, parameter: str, module: nn.Module, dtype: torch.dtype | None = None) -> Learnable:
+        """Replace a parameter of a link or joint by a module's output.
+
+        dtype: number type of what is made here, the start of a module without one; None: torch's default.
+        """
         owner = self._owner(name, parameter)
         if not isinstance(module, nn.Module):
             what = f"the class {module.__name__} itself" if isinstance(module, type) else f"{module!r}"
@@ -143,7 +146,9 @@ class Learnables(nn.Module):
         if isinstance(module, Parametrisation) and module.raw is None:
             constants = [self._constant(key) for key in entry.keys]
             try:
-                module.set(constants[0] if len(constants) == 1 else tuple(constants))
+                module.set(
+                    constants[0] if len(constants) == 1 else tuple(constants), dtype or torch.get_default_dtype()
+                )
             except ValueError as error:
                 raise ValueError(f"{entry}: {error}") from None
         self._check(entry)
@@ -195,7 +200,7 @@ class Learnables(nn.Module):
                 if spec.name not in found:
                     found.update(next(e for e in self._entries.values() if spec.name in e.inputs).values(q, v))
                 x = found[spec.name]
-            values.append(x if x.dtype is q.dtype else x.to(q.dtype))
+            values.append(x)
         return values
 
     def model(self) -> Model:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import casadi as ca
 from torch import Tensor
 
+from costate.core.numbers import promoted
 from costate.kernel import Kernel
 from costate.physics.algebra import quaternion
 
@@ -28,6 +29,7 @@ class Pose(NamedTuple):
     @staticmethod
     def of(position: Tensor, quaternion: Tensor) -> Pose:
         """Return the pose of a position (..., 3) and a unit quaternion xyzw (..., 4)."""
+        position, quaternion = promoted([position, quaternion])
         return Pose(position, _to_rotation().apply([quaternion])[0])
 
 

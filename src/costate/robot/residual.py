@@ -36,13 +36,13 @@ class JointFriction(nn.Module):
         Ripple is for robots whose q and v have the same length.
         """
         super().__init__()
-        slopes = torch.logspace(-0.3, 1.7, hidden, dtype=torch.float64).expand(nv, hidden) / speed
-        self.register_buffer("scale", torch.as_tensor(scale, dtype=torch.float64).expand(nv).clone())
+        slopes = torch.logspace(-0.3, 1.7, hidden).expand(nv, hidden) / speed
+        self.register_buffer("scale", torch.as_tensor(scale, dtype=slopes.dtype).expand(nv).clone())
         self.slope = nn.Parameter(slopes.clone())
-        self.shift = nn.Parameter(torch.zeros(nv, hidden, dtype=torch.float64))
-        self.weight = nn.Parameter(torch.zeros(nv, hidden, dtype=torch.float64))
-        self.viscous = nn.Parameter(torch.zeros(nv, dtype=torch.float64))
-        self.ripple = nn.Parameter(torch.zeros(nv, 2 * harmonics, dtype=torch.float64))
+        self.shift = nn.Parameter(torch.zeros(nv, hidden))
+        self.weight = nn.Parameter(torch.zeros(nv, hidden))
+        self.viscous = nn.Parameter(torch.zeros(nv))
+        self.ripple = nn.Parameter(torch.zeros(nv, 2 * harmonics))
 
     def forward(self, q: Tensor, v: Tensor) -> Tensor:
         x = v.to(self.weight.dtype)
@@ -51,7 +51,7 @@ class JointFriction(nn.Module):
         if n := self.ripple.shape[-1] // 2:
             angle = q.to(x.dtype)[..., None] * torch.arange(1, n + 1, dtype=x.dtype)
             torque = torque + (self.ripple * torch.cat([angle.sin(), angle.cos()], -1)).sum(-1)
-        return (self.scale * torque).to(v.dtype)
+        return self.scale.to(x.dtype) * torque
 
 
 class TorqueNetwork(nn.Module):
@@ -66,14 +66,14 @@ class TorqueNetwork(nn.Module):
         """
         super().__init__()
         self.speed = float(speed)
-        self.register_buffer("scale", torch.as_tensor(scale, dtype=torch.float64).expand(nv).clone())
-        self.net = mlp(2 * nq + nv, hidden, nv).double()
+        self.net = mlp(2 * nq + nv, hidden, nv)
+        self.register_buffer("scale", torch.as_tensor(scale, dtype=torch.get_default_dtype()).expand(nv).clone())
         nn.init.zeros_(self.net[-1].weight)  # type: ignore[arg-type]
         nn.init.zeros_(self.net[-1].bias)  # type: ignore[arg-type]
 
     def forward(self, q: Tensor, v: Tensor) -> Tensor:
-        x = torch.cat([torch.sin(q), torch.cos(q), v / self.speed], -1)
-        return (self.scale * self.net(x.to(self.net[0].weight.dtype))).to(q.dtype)  # type: ignore[arg-type]
+        torque = self.net(torch.cat([torch.sin(q), torch.cos(q), v / self.speed], -1).to(self.net[0].weight.dtype))  # type: ignore[arg-type]
+        return self.scale.to(torque.dtype) * torque
 
 
 def mlp(n_in: int, hidden: Sequence[int], n_out: int) -> nn.Sequential:
@@ -120,4 +120,4 @@ class Residuals(nn.ModuleList):
                 )
             total = out if total is None else total + out
         assert total is not None
-        return total.to(q.dtype)
+        return total

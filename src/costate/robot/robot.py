@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
-from costate.core.names import did_you_mean
+from costate.core.eager import eager
+from costate.core.guesses import LOAD_ROBOT, ROBOT
+from costate.core.names import did_you_mean, missing, with_suggestions
+from costate.core.numbers import KINDS, alike, checked_dtype, promoted
 from costate.kernel import Kernel
 from costate.model import Model, load_model, write_urdf
 from costate.physics import FUNCTIONS
 from costate.physics.integrate import neutral
+from costate.robot.described import described
 from costate.robot.identified import impossible_links
 from costate.robot.kernels import folded_kernel, robot_kernel
 from costate.robot.learnable import Learnable, Learnables
@@ -24,6 +28,8 @@ from costate.robot.pose import Pose
 from costate.robot.residual import Residuals
 
 
+@eager
+@with_suggestions(LOAD_ROBOT)
 def load_robot(
     source: str | Path,
     floating_base: bool | None = None,
@@ -38,29 +44,22 @@ def load_robot(
         floating_base: True lets the base move freely, False fixes it; None: as the file or the built-in robot says.
         gravity: Gravity in world axes [m/s^2], instead of the model's own.
         package_dirs: Folders in which meshes named package://... are looked for.
-        inertia: What to do with negative principal moments in a URDF: "refuse" the file, "keep" them, or "repair" all inertias
-            that no body can have.
+        inertia: What to do with negative principal moments: "refuse" the file, "keep" them, or "repair" all inertias that no
+            body can have. MuJoCo, which reads MJCF, keeps none of them.
     """
     model = load_model(source, floating_base=floating_base, package_dirs=package_dirs, inertia=inertia)
-    return Robot(model if gravity is None else model.with_gravity(np.asarray(gravity, float)))
+    return Robot(model if gravity is None else model.with_gravity(gravity))
 
 
+@eager
 class Robot(nn.Module):
     """A robot whose kinematics and dynamics are functions of tensors.
 
-    Every function takes any number of leading batch dimensions, float64 or float32, and is differentiable in every argument.
-    Functions are compiled when they are first called, and found on disk from then on. docs/conventions.md describes the layout
-    of q and v, frames and units.
+    Every function takes any number of leading batch dimensions and any number types, which are promoted as torch promotes them,
+    and is differentiable in every argument. Tensors that the robot makes itself are of torch's default type, or of the one that
+    `robot.double()`, `.float()` or `.to(dtype)` has moved it to. Functions are compiled when they are first called, and found on
+    disk from then on. docs/conventions.md describes number types, the layout of q and v, frames and units.
     """
-
-    lower: Tensor
-    """Lower position limits [rad or m], -inf where there is none, shape (nv,)."""
-    upper: Tensor
-    """Upper position limits, likewise."""
-    max_velocity: Tensor
-    """Largest speeds [rad/s or m/s], shape (nv,)."""
-    max_effort: Tensor
-    """Largest torques or forces [N m or N], shape (nv,)."""
 
     def __init__(self, model: Model):
         super().__init__()
@@ -70,9 +69,10 @@ class Robot(nn.Module):
         self.model = model
         self.learnt = Learnables(model)
         self.residuals = Residuals()
+        # Also where Python looks first: every call of a function asks for them.
+        self.__dict__.update(learnt=self.learnt, residuals=self.residuals)
         self._kernels: dict[Any, Kernel] = {}
-        for name in ("lower", "upper", "max_velocity", "max_effort"):
-            self.register_buffer(name, torch.tensor(getattr(model, name), dtype=torch.float64), persistent=False)
+        self._moved: torch.dtype | None = None
 
     # --- structure ------------------------------------------------------------------------------------------------
 
@@ -99,16 +99,64 @@ class Robot(nn.Module):
     def link_names(self) -> list[str]:
         return [link.name for link in self.model.links]
 
-    def neutral(self, *batch: int, dtype: torch.dtype = torch.float64) -> Tensor:
-        """Return the configuration with all joints at zero and identity orientations, shape (*batch, nq)."""
-        return torch.as_tensor(neutral(self.model), dtype=dtype).expand(*batch, self.nq).clone()
+    @property
+    def lower(self) -> Tensor:
+        """Lower position limits [rad or m], -inf where there is none, shape (nv,)."""
+        return torch.tensor(self.model.lower, dtype=self.dtype)
 
-    def random_configuration(self, *batch: int, generator: torch.Generator | None = None) -> Tensor:
-        """Return random configurations, uniform within limits (within +-pi where there are none), shape (*batch, nq)."""
+    @property
+    def upper(self) -> Tensor:
+        """Upper position limits, likewise."""
+        return torch.tensor(self.model.upper, dtype=self.dtype)
+
+    @property
+    def max_velocity(self) -> Tensor:
+        """Largest speeds [rad/s or m/s], shape (nv,)."""
+        return torch.tensor(self.model.max_velocity, dtype=self.dtype)
+
+    @property
+    def max_effort(self) -> Tensor:
+        """Largest torques or forces [N m or N], shape (nv,)."""
+        return torch.tensor(self.model.max_effort, dtype=self.dtype)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Number type of the tensors that the robot makes: torch's default type, unless the robot was moved to another."""
+        return torch.get_default_dtype() if self._moved is None else self._moved
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Robot:
+        """Move the learnable parameters, and note the number type if this is `double`, `float` or `to(dtype)`."""
+        kinds = {fn(torch.zeros((), dtype=kind)).dtype for kind in KINDS}
+        if len(kinds) == 1:
+            (kind,) = kinds
+            self._moved = checked_dtype(kind)
+        return super()._apply(fn, recurse)
+
+    def neutral(self, *batch: int, dtype: torch.dtype | None = None) -> Tensor:
+        """Return the configuration with all joints at zero and identity orientations, shape (*batch, nq)."""
+        return torch.as_tensor(neutral(self.model), dtype=dtype or self.dtype).expand(*batch, self.nq).clone()
+
+    def random_configuration(
+        self,
+        *batch: int,
+        generator: torch.Generator | None = None,
+        seed: int | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> Tensor:
+        """Return random configurations, uniform within limits (within +-pi where there are none), shape (*batch, nq).
+
+        seed: makes them the same in every call; `generator` takes them from a sequence of random numbers.
+        """
+        if seed is not None:
+            if generator is not None:
+                raise ValueError("random_configuration was given seed and generator; give one of them")
+            generator = torch.Generator().manual_seed(seed)
+        # Always drawn in float64: the same numbers in every type, but for their rounding.
         u = torch.rand(*batch, self.nv, dtype=torch.float64, generator=generator)
-        low = torch.where(self.lower.isinf(), torch.full_like(self.lower, -torch.pi), self.lower)
-        high = torch.where(self.upper.isinf(), torch.full_like(self.upper, torch.pi), self.upper)
-        return self.integrate(self.neutral(*batch), (low + u * (high - low)).to(torch.float64))
+        low, high = (torch.tensor(x) for x in (self.model.lower, self.model.upper))
+        low, high = torch.where(low.isinf(), -torch.pi, low), torch.where(high.isinf(), torch.pi, high)
+        q = self.integrate(self.neutral(*batch, dtype=torch.float64), low + u * (high - low))
+        return q.to(dtype or self.dtype)
 
     # --- kinematics -----------------------------------------------------------------------------------------------
 
@@ -143,8 +191,13 @@ class Robot(nn.Module):
         """Return the Jacobian of the centre of mass (..., 3, nv)."""
         return self._columns(self._call("com_jacobian", [q])[0])
 
-    def inverse_kinematics(self, pose: Pose, link: str, q0: Tensor | None = None, **options: Any) -> Tensor:
-        """Return configurations (..., nq) that bring a link to a pose; see `costate.robot.inverse_kinematics`."""
+    def inverse_kinematics(
+        self, pose: Pose | Tensor | Sequence[float], link: str, q0: Tensor | None = None, **options: Any
+    ) -> Tensor:
+        """Return configurations (..., nq) within limits that bring a link to a pose, or to a position (..., 3) in any orientation.
+
+        options: fields of `costate.robot.inverse_kinematics.InverseKinematicsOptions`.
+        """
         from costate.robot.inverse_kinematics import inverse_kinematics
 
         return inverse_kinematics(self, pose, self._known(link), q0, **options)
@@ -160,6 +213,7 @@ class Robot(nn.Module):
 
         wrenches: link -> (..., 6), the force [N] at the link's origin and the torque [N m], world axes.
         """
+        q, v, a = promoted([q, v, a], self.dtype)
         tau = self._call("inverse_dynamics", [q, v, a], wrenches)[0]
         return tau + self.residuals.torque(self.nv, q, v, a) if self.residuals else tau
 
@@ -168,11 +222,13 @@ class Robot(nn.Module):
     ) -> Tensor:
         """Return the joint accelerations (..., nv) under joint torques tau."""
         if self.residuals:
+            q, v, tau = promoted([q, v, tau], self.dtype)
             tau = tau - self.residuals.torque(self.nv, q, v, None)
         return self._call("forward_dynamics", [q, v, tau], wrenches)[0]
 
     def bias_forces(self, q: Tensor, v: Tensor) -> Tensor:
         """Return Coriolis, centrifugal, gravity and passive forces h(q, v) (..., nv): tau at zero acceleration."""
+        q, v = promoted([q, v], self.dtype)
         h = self._call("bias_forces", [q, v], None)[0]
         return h + self.residuals.torque(self.nv, q, v, torch.zeros_like(v)) if self.residuals else h
 
@@ -200,8 +256,8 @@ class Robot(nn.Module):
 
     def integrate(self, q: Tensor, v: Tensor, dt: float | Tensor = 1.0) -> Tensor:
         """Return the configuration reached by velocity v (held in the moving frame) during dt [s], (..., nq)."""
-        dt = torch.as_tensor(dt, dtype=q.dtype if isinstance(q, Tensor) else None)
-        return self._call("integrate", [q, v, dt.reshape(*dt.shape, 1)])[0]
+        q, v, seconds = promoted([q, v, dt], self.dtype)
+        return self._call("integrate", [q, v, seconds.unsqueeze(-1)])[0]
 
     def difference(self, q0: Tensor, q1: Tensor) -> Tensor:
         """Return the velocity (..., nv) that leads from q0 to q1 in one second."""
@@ -223,7 +279,7 @@ class Robot(nn.Module):
                 by these names, and returns the parameter's shape, with leading batch dimensions if it differs per sample.
                 Functions without v in their arguments run it at v = 0. Default: Unconstrained.
         """
-        return self.learnt.add(name, parameter, Unconstrained() if module is None else module).module
+        return self.learnt.add(name, parameter, Unconstrained() if module is None else module, self.dtype).module
 
     def unlearn(self, name: str | None, parameter: str) -> None:
         """Go back to the model's own value."""
@@ -304,6 +360,9 @@ class Robot(nn.Module):
                 folded_kernel(self.model, function, entries, **options) if entries else self.kernel(function, **options)
             )
             kernel = self._kernels[key] = made
+        if not alike(inputs):
+            inputs = promoted(inputs, self.dtype)
+            kernel.signature.check_tensors(inputs)
         wanted = kernel.signature.inputs[len(inputs) :]
         if not wanted:
             return kernel.apply(inputs)
@@ -325,5 +384,15 @@ class Robot(nn.Module):
             raise ValueError(f"robot '{self.name}' has no link '{link}'; {hint}")
         return link
 
-    def extra_repr(self) -> str:
-        return f"{self.name}: {self.nq} coordinates, {self.nv} velocities, {len(self.link_names)} links"
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            raise missing(self, name, ROBOT) from None
+
+    def __repr__(self) -> str:
+        return described(self)
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows."""
+        return import_module("costate.report.notebook").robot_html(self)

@@ -9,7 +9,7 @@ from costate.sim.forces.general import General
 from costate.sim.forces.muscle import Muscle
 from costate.sim.longest_substep import longest_substep
 from costate.sim.scene import shapes
-from costate.sim.scene.scene import Body, Static
+from costate.sim.scene.parts import Body, Static
 from costate.sim.world import Contacts, SimulationError, World
 
 __all__ = [

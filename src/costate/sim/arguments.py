@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -10,9 +11,12 @@ import numpy as np
 import torch
 
 from costate.collision.shapes import Solid
+from costate.core.constants import constant
 from costate.core.names import unknown
+from costate.core.numbers import promoted
 from costate.model import Model, Shape, Transform
 from costate.model.model import EARTH
+from costate.model.transform import Placement, as_transform
 from costate.robot import Robot
 from costate.sim.integrate.table import INTEGRATORS
 
@@ -36,20 +40,35 @@ def check_parts(parts: Any, kind: type, name: str) -> None:
             raise TypeError(f"{name} has {_given(part)} in it; expected a cs.{kind.__name__}{hint}")
 
 
-def check_poses(poses: Mapping[str, Any], robots: Iterable[str]) -> None:
-    known = list(robots)
-    for name, pose in poses.items():
-        if name not in known:
-            raise ValueError(f"poses names '{name}'; robots are {', '.join(known) or 'none'}")
-        if not isinstance(pose, Transform):
-            raise TypeError(
-                f"the pose of '{name}' is {_given(pose)}; expected a transform: "
-                "cs.model.Transform(translation=np.array([x, y, z]))"
+Poses = Mapping[str, Placement] | Sequence[Placement]
+"""Poses of robots by name, or one for each in their order."""
+
+
+def robot_poses(poses: Poses, robots: Mapping[str, Robot]) -> dict[str, Transform]:
+    """Return name of a robot -> pose of its root."""
+    if not isinstance(poses, Mapping):
+        if len(poses) != len(robots) or any(isinstance(p, Real) for p in poses):
+            raise ValueError(
+                f"poses is {poses!r}; expected robot -> pose, or a list of {len(robots)}: one for each robot"
             )
+        poses = dict(zip(robots, poses, strict=True))
+    found = {}
+    for name, pose in poses.items():
+        if name not in robots:
+            raise ValueError(f"poses names '{name}'; robots are {', '.join(robots) or 'none'}")
+        floats = robots[name].model.floating_base
+        instead = into_state(name) if floats else f"translation:{name}/base"
+        found[name] = as_transform(pose, f"the pose of '{name}'", instead)
+    return found
+
+
+def into_state(name: str) -> str:
+    """Return what to do with a pose that requires a gradient, where the pose is part of the state."""
+    return f"write it into the state, state[..., world.coordinates('{name}')[0]], whose first 7 numbers are a pose in the world"
 
 
 def check_gravity(gravity: Any) -> np.ndarray:
-    found = np.asarray(gravity, float)
+    found = np.asarray(constant(gravity, "gravity", "gravity"), float)
     if found.shape != (3,):
         raise ValueError(f"gravity is {gravity!r}; expected a vector of 3 numbers [m/s^2], such as (0, 0, -9.81)")
     return found
@@ -72,16 +91,17 @@ def check_actuators(actuators: Any) -> None:
             raise TypeError(f"actuators has the class {one.__name__}; make one of it: {one.__name__}()")
 
 
-def check_tensor(name: str, value: Any) -> None:
-    if not isinstance(value, torch.Tensor):
-        hint = f": pass torch.as_tensor({name})" if isinstance(value, np.ndarray | list | tuple) else ""
-        raise TypeError(f"{name} is {_given(value)}; expected a torch tensor{hint}")
+def as_numbers(given: Mapping[str, Any], default: torch.dtype) -> list[torch.Tensor]:
+    """Return values as tensors of one number type, name -> tensor, array or list. default: the type where no value has one."""
+    found = promoted(list(given.values()), default)
+    for name, value in zip(given, found, strict=True):
+        if not isinstance(value, torch.Tensor):
+            raise TypeError(f"{name} is {_given(value)}; expected a torch tensor, or an array or list of numbers")
+    return found
 
 
-def check_controls(state: Any, controls: Any, nu: int) -> None:
+def check_controls(state: torch.Tensor, controls: torch.Tensor, nu: int) -> None:
     """Raise an error unless controls fit a roll-out from these states."""
-    check_tensor("state", state)
-    check_tensor("controls", controls)
     if controls.dim() < 2 or controls.shape[-1] != nu:
         raise ValueError(f"controls have shape {tuple(controls.shape)}; expected (T, ..., {nu})")
     batch = state.shape[:-1]
@@ -90,6 +110,27 @@ def check_controls(state: Any, controls: Any, nu: int) -> None:
             f"controls have shape {tuple(controls.shape)} for a batch of {batch[0]} states; time comes first, (T, {batch[0]}, "
             f"{nu}): pass controls.movedim(0, 1) if they are (batch, T, nu)"
         )
+
+
+def whole_steps(steps: Any) -> int:
+    """Return a number of steps; raise an error unless it is a whole number that is not negative."""
+    if not isinstance(steps, Integral) or isinstance(steps, bool):
+        raise TypeError(f"steps is {steps!r}; expected a whole number")
+    if steps < 0:
+        raise ValueError(f"steps is {steps}; expected a number of steps that is not negative")
+    return int(steps)
+
+
+def of_state_and_time(policy: Callable[..., Any]) -> Callable[[Any, int], Any]:
+    """Return a policy as a function of the state and the number of the step, which it may do without."""
+    called = policy.forward if isinstance(policy, torch.nn.Module) else policy
+    try:
+        taken = inspect.signature(called).parameters.values()
+    except (TypeError, ValueError):  # built in: nothing is known about it
+        return policy
+    places = [p for p in taken if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.VAR_POSITIONAL)]
+    alone = len(places) == 1 and places[0].kind is not places[0].VAR_POSITIONAL
+    return (lambda state, t: policy(state)) if alone else policy
 
 
 def named_robots(robots: Sequence[Robot] | Mapping[str, Robot]) -> dict[str, Robot]:

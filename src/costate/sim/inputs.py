@@ -10,11 +10,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from costate.core.names import did_you_mean, listed
+from costate.core.numbers import as_tensor, number_type
 from costate.robot import Robot
 from costate.robot.learnable import Learnable, input_name
 from costate.sim.setup import Setup
 
-Params = Mapping[str, Tensor] | None
+Params = Mapping[str, Tensor | float] | None
 Wrenches = Mapping[str, Tensor] | None
 
 
@@ -34,7 +36,7 @@ class Inputs:
         learnt = tuple(p for p in self.learnt() if p not in self.setup.parameters)
         if not learnt and not wrenches:
             return self.setup
-        pushed = tuple(self._link(name) for name in wrenches or ())
+        pushed = tuple(self.link(name) for name in wrenches or ())
         return replace(self.setup, parameters=self.setup.parameters + learnt, wrenches=pushed)
 
     def learnt(self) -> dict[str, tuple[str, Learnable]]:
@@ -59,23 +61,21 @@ class Inputs:
         return any(entry.wants for _, entry in self.learnt().values())
 
     def values(self, state: Tensor, params: Params, coordinates) -> list[Tensor]:
-        """Return the values of all parameters, in the order of the setup: those given, those learnt, defaults. coordinates: where
-        a robot's q and v are in a state."""
+        """Return the values of all parameters, in the order of the setup: those given, those learnt, defaults. They are of the
+        number type that state and values are promoted to. coordinates: where a robot's q and v are in a state."""
         given = dict(params or {})
         learnt = self.learnt()
         names = (*self.setup.parameters, *(p for p in learnt if p not in self.setup.parameters))
         found = self._run_modules({n: e for n, e in learnt.items() if n not in given}, state, coordinates)
-        values = []
-        for name in names:
-            value = given.pop(name) if name in given else found.get(name)
-            values.append(self._tensor(name, value, state.dtype))
+        told = {name: given.pop(name) if name in given else found.get(name) for name in names}
         if given:
             have = ", ".join(names) or "none"
             raise ValueError(
                 f"parameter {', '.join(given)} is not an input of this world (inputs: {have}): name it in "
                 "World(parameters=[...])"
             )
-        return values
+        kind = number_type([state, *told.values()])
+        return [self._tensor(name, value, kind) for name, value in told.items()]
 
     def _run_modules(
         self, wanted: Mapping[str, tuple[str, Learnable]], state: Tensor, coordinates
@@ -93,7 +93,10 @@ class Inputs:
         default = self._default(name)
         if value is None:
             return torch.tensor(default, dtype=dtype)
-        value = torch.as_tensor(value).to(dtype)
+        value = as_tensor(value)
+        if not isinstance(value, Tensor):
+            raise TypeError(f"parameter '{name}' is {value!r}; expected numbers, default {np.array2string(default)}")
+        value = value.to(dtype)
         n = default.size
         if n == 1 and (value.dim() == 0 or value.shape[-1] != 1):
             return value.unsqueeze(-1)
@@ -106,14 +109,15 @@ class Inputs:
             )
         return value
 
-    def pushes(self, wrenches: Wrenches, dtype: torch.dtype) -> list[Tensor]:
-        return [torch.as_tensor(w).to(dtype) for w in (wrenches or {}).values()]
-
-    def _link(self, name: str) -> str:
-        """Return the full name of a link; a body also goes by its own name."""
+    def link(self, name: str) -> str:
+        """Return the full name of a link; a body also goes by its own name, and a link by its own where no other has it."""
         links = [link.name for link in self.setup.scene.model.links[1:]]
-        if name in links:
-            return name
-        if f"{name}/body" in links:
-            return f"{name}/body"
-        raise ValueError(f"no link '{name}' to push; links are {', '.join(links)}")
+        for full in (name, f"{name}/body"):
+            if full in links:
+                return full
+        own = [link for link in links if link.partition("/")[2] == name]
+        if len(own) == 1:
+            return own[0]
+        short = [link.partition("/")[2] for link in links]
+        hint = f"links of that name are {', '.join(own)}" if own else did_you_mean(str(name), [*links, *short])
+        raise ValueError(f"the world has no link '{name}'; {hint or f'links are {listed(links)}'}")

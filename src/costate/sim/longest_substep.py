@@ -8,6 +8,7 @@ from torch import Tensor
 
 from costate.kernel import Kernel, ProgramBuilder
 from costate.physics.dynamics.crba import crba
+from costate.sim.arguments import as_numbers
 from costate.sim.inputs import Params
 from costate.sim.setup import Setup, Symbols
 from costate.sim.step import given_inputs
@@ -20,6 +21,7 @@ def longest_substep(world: World, state: Tensor, params: Params = None) -> Tenso
     nothing touches. Forces that are much larger later, as in an impact, ask for shorter ones.
     """
     rates = world._kernel("rates", world._inputs.setup_for(None), _rate_kernel)
+    (state,) = as_numbers({"state": state}, world.dtype)
     values = world._inputs.values(state, params, world.coordinates)
     M, K, C = rates.apply([state, *values])
     L = torch.linalg.cholesky(M)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
+from costate.core.names import listed
 from costate.kernel import Kernel, ProgramBuilder
 from costate.physics.dynamics.energy import kinetic_energy, potential_energy
+from costate.physics.kinematics import link_poses
 from costate.sim.contact.detect import Contact
+from costate.sim.files.parts import Parts
 from costate.sim.forces.equality import equations
 from costate.sim.forces.tendons import tendon_energy
 from costate.sim.setup import Setup, Symbols
@@ -50,6 +54,31 @@ def described(setup: Setup, contacts: list[Contact]) -> str:
         f"  {len(kinds)} constraint rows: {counts}\n"
         f"  {setup.substeps} substeps of {1e3 * setup.dt:g} ms, {setup.integrator}, {setup.contact.name}"
     )
+
+
+def summary(setup: Setup, robots: Iterable[str], parts: Parts) -> str:
+    """Return what a world holds, in a line or a few."""
+    kinds = {
+        "robots": list(robots),
+        "bodies": [b.name for b in parts.bodies],
+        "scenery": [s.name for s in parts.scenery],
+    }
+    held = [f"{kind}: {listed(names)}" for kind, names in kinds.items() if names]
+    acts = f", na={setup.na}" if setup.na else ""
+    steps = f"{setup.substeps} substeps of " if setup.substeps > 1 else ""
+    held += [
+        f"nq={setup.nq}, nv={setup.nv}, nu={setup.nu}{acts}",
+        f"{len(setup.scene.pairs)} pairs may touch",
+        f"{setup.contact.name}, {setup.integrator}, dt = {steps}{setup.dt:g} s",
+    ]
+    return f"World({'; '.join(held)})"
+
+
+def pose_kernel(setup: Setup, link: str) -> Kernel:
+    """Build (state, parameters) -> position [m] and rotation of a link in the world."""
+    s = Symbols(setup)
+    R, p = link_poses(setup.scene.model, s.params, s.q, [link])[link]
+    return Kernel("world.link_pose", {"state": s.x, **s.given}, {"position": p, "rotation": R})
 
 
 def energy_kernel(setup: Setup) -> Kernel:

@@ -17,6 +17,8 @@ from casadi import SX
 from torch import Tensor
 
 from costate.collision.shapes import FAR
+from costate.core.constants import Constants
+from costate.core.eager import eager
 from costate.kernel import Kernel, ProgramBuilder
 from costate.model import Model
 from costate.model.merge import WORLD
@@ -62,7 +64,8 @@ class Noise:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sensor:
+@eager
+class Sensor(Constants):
     """Something that is measured."""
 
     noise: Noise = field(default_factory=Noise)
@@ -187,7 +190,7 @@ class ContactForce(Sensor):
         if not any(signs):
             raise ValueError(f"nothing can touch '{link}' in this world")
         forces = found.normals * found.forces.unsqueeze(-1) + found.friction
-        return (forces * torch.tensor(signs, dtype=state.dtype).unsqueeze(-1)).sum(-2)
+        return (forces * torch.tensor(signs, dtype=forces.dtype).unsqueeze(-1)).sum(-2)
 
 
 @dataclass(frozen=True)
@@ -209,7 +212,7 @@ class Touch(Sensor):
         counts = [float(any(name in felt for name in pair)) for pair in found.shapes]
         if not any(counts):
             raise ValueError(f"nothing can touch {', '.join(self.shapes) or link} in this world")
-        return (found.forces * torch.tensor(counts, dtype=state.dtype)).sum(-1, keepdim=True)
+        return (found.forces * torch.tensor(counts, dtype=found.forces.dtype)).sum(-1, keepdim=True)
 
 
 @dataclass(frozen=True)
@@ -231,6 +234,7 @@ class RangeFinder(Sensor):
     """Shapes, links, bodies or scenery that rays pass through."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not 0 < self.limit <= FAR:
             raise ValueError(f"RangeFinder: limit must be positive and at most {FAR:g} m, not {self.limit}")
         if not self.directions or not all(np.linalg.norm(d) > 0 for d in self.directions):

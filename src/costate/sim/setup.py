@@ -21,6 +21,7 @@ from costate.physics import Parameters
 from costate.physics.algebra.quaternion import exp, to_rotation
 from costate.physics.params import KINDS, Key
 from costate.physics.tree import Tree
+from costate.sim.arguments import into_state
 from costate.sim.contact.detect import Contact, Detection
 from costate.sim.forces.actuators import Actuator, is_zero
 from costate.sim.forces.configuration import Configuration
@@ -162,6 +163,8 @@ class Setup:
         if kind in SHAPE_PARAMETERS and collider is not None:
             return _of_shape(collider, kind, self.contact)
         if kind in KINDS and (owner or kind == "gravity"):
+            if kind in ("rotation", "translation"):
+                self._check_movable(parameter, owner)
             try:
                 return Parameters.of(self.scene.model).number((kind, owner)).ravel()
             except KeyError as error:
@@ -173,6 +176,12 @@ class Setup:
             f"'{PREFIX}limit', or a physical one such as 'mass:LINK', 'damping:JOINT' ({', '.join(KINDS)})"
         )
 
+    def _check_movable(self, parameter: str, joint: str) -> None:
+        """Raise an error if a joint is a floating one of the world, whose pose is part of the state."""
+        model = self.scene.model
+        if any(j.name == joint and j.kind == "floating" and j.parent == model.links[0].name for j in model.joints):
+            raise ValueError(f"parameter '{parameter}': the joint floats: {into_state(joint.split('/')[0])}")
+
     def collider(self, name: str) -> Collider | None:
         """Return the shape of that name; a body's only shape also goes by the name of the body."""
         for c in self.scene.colliders:
@@ -180,6 +189,12 @@ class Setup:
                 return c
         own = [c for c in self.scene.colliders if c.owner == name]
         return own[0] if len(own) == 1 else None
+
+
+def moved_shapes(parameters: Sequence[str]) -> set[str]:
+    """Return the names of shapes that parameters move or resize."""
+    parts = [p.partition(":") for p in parameters]
+    return {owner for kind, _, owner in parts if kind in ("size", "position", "orientation")}
 
 
 def _of_shape(c: Collider, kind: str, contact: ContactModel) -> np.ndarray:

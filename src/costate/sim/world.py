@@ -5,25 +5,37 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from costate.core.constants import constant
+from costate.core.eager import eager
 from costate.core.fork import cached_property
+from costate.core.guesses import MAKE_WORLD, WORLD
+from costate.core.names import did_you_mean, missing, with_suggestions
+from costate.core.numbers import Typed, promoted
 from costate.kernel import Kernel
-from costate.model import ModelWarning, Transform
+from costate.model import ModelWarning
 from costate.model.constraint import Constraint
 from costate.model.tendon import Tendon
 from costate.physics.integrate import neutral
-from costate.robot import Robot
+from costate.robot import Pose, Robot
 from costate.sim.arguments import (
+    Poses,
+    as_numbers,
     check_actuators,
     check_controls,
     check_options,
     check_robots,
-    check_tensor,
     named_robots,
+    of_state_and_time,
+    robot_poses,
+    whole_steps,
     world_gravity,
 )
 from costate.sim.contact.builtin import DEFAULT, contact_model
@@ -31,21 +43,26 @@ from costate.sim.contact.detect import Contact
 from costate.sim.contact.model import ContactModel
 from costate.sim.contacts import Contacts
 from costate.sim.divergence import SimulationError, check_states
+from costate.sim.files.keyframes import keyframe_control, keyframe_names, keyframe_state
+from costate.sim.files.parts import Parts, self_collisions
 from costate.sim.forces.drives import Actuators, drives, shares, with_rotors
 from costate.sim.forces.equality import resolve
 from costate.sim.forces.tendons import resolve_tendons
 from costate.sim.inputs import Inputs, Params, Wrenches
 from costate.sim.linearize import linearization_kernel
-from costate.sim.looking import contact_kernel, described, energy_kernel, gap_kernel
+from costate.sim.looking import contact_kernel, described, energy_kernel, gap_kernel, pose_kernel, summary
 from costate.sim.rollout import check_checkpoint, rollout_kernel, step_kernel, stretches
-from costate.sim.scene.scene import Body, Collide, Static, make_scene
-from costate.sim.setup import Setup, Symbols
+from costate.sim.scene.parts import Body, Static
+from costate.sim.scene.scene import Collide, make_scene
+from costate.sim.scene.unused import unused
+from costate.sim.setup import Setup, Symbols, moved_shapes
 
 Policy = Callable[[Tensor, int], Tensor]
 """A policy maps (state (..., nx), number of the step) -> control (..., nu)."""
 
 
-class World:
+@eager
+class World(Typed):
     """A simulated world.
 
         ground = cs.Static("ground", cs.shapes.plane())
@@ -57,7 +74,7 @@ class World:
     call on.
 
     Args:
-        robots: Robots, or name -> robot. Fixed-base robots stand at `poses`.
+        robots: Robots, or name -> robot. They stand at `poses`, or start there if they float.
         bodies: Free rigid bodies.
         scenery: Static geometry: shapes that do not move.
         actuators: One for all joints, or name of a joint ("robot/joint", or "joint"), tendon, robot or body -> actuator; joints
@@ -68,7 +85,8 @@ class World:
         substeps: Physics steps per control step.
         dt: Control step [s]; None: with Newton the timestep of the robots' MJCF times the substeps, else 0.01.
         gravity: [m/s^2]; None: that of the robots, else (0, 0, -9.81).
-        poses: Robot name -> pose of its root.
+        poses: Robot name -> pose of the frame in which its file places it, in any form of docs/placing.md: (x, y, z), (position,
+            rpy), ... Or a list of poses in the order of the robots.
         self_collision: True, or names of robots whose own links may touch.
         collide: Rule (link, link) -> whether they may touch, or the pairs of names that may, and no others.
         constraints: Weld, Connect, Couple, Distance: equality constraints, in addition to those of the robots' files.
@@ -77,6 +95,7 @@ class World:
         check: Raise an error when a state is not finite or diverges.
     """
 
+    @with_suggestions(MAKE_WORLD)
     def __init__(
         self,
         robots: Sequence[Robot] | Mapping[str, Robot] = (),
@@ -88,7 +107,7 @@ class World:
         substeps: int = 1,
         dt: float | None = None,
         gravity: Sequence[float] | None = None,
-        poses: Mapping[str, Transform] | None = None,
+        poses: Poses | None = None,
         self_collision: bool | Iterable[str] = False,
         collide: Collide | None = None,
         parameters: Sequence[str] = (),
@@ -98,23 +117,30 @@ class World:
     ):
         check_robots(robots)
         check_actuators(actuators)
+        dt, substeps = constant(dt, "dt"), constant(substeps, "substeps")
         named = named_robots(robots)
         model = contact_model(contact)
         files = [r.model.physics for r in named.values() if r.model.physics is not None]
         if dt is None:
-            told = model.default_timestep(files)
-            dt = 0.01 if told is None else substeps * told
+            step = model.default_timestep(files)
+            dt = 0.01 if step is None else substeps * step
         integrator = integrator or model.default_integrator(files) or "semi_implicit"
         check_options(integrator, substeps, dt)
         model.check(integrator)
-        scene = make_scene(named, poses or {}, bodies, scenery, world_gravity(named, gravity), self_collision, collide)
-        for note in model.notes(scene):
+        own, at = self_collisions(self_collision), robot_poses(poses or {}, named)
+        scene = make_scene(
+            named, at, bodies, scenery, world_gravity(named, gravity), own, collide, moved_shapes(parameters)
+        )
+        told = bool(scenery) or collide is not None or not model.acts
+        for note in (*model.notes(scene), *unused(scene, named, not told, actuators is None)):
             warnings.warn(note, ModelWarning, stacklevel=2)
+        chosen = collide is not None
+        self._parts = Parts(bodies, scenery, actuators, at, own, chosen, constraints, tendons)
         self.dt, self.check = dt, check
         cables = resolve_tendons(scene.model, (*scene.model.tendons, *tendons))
-        own = tuple(drives(scene.model, named, cables, actuators))
-        scene = replace(scene, model=with_rotors(scene.model, own))
-        self.setup = Setup(scene, own, model, integrator, dt / substeps, substeps, tuple(parameters))
+        driven = tuple(drives(scene.model, named, cables, actuators))
+        scene = replace(scene, model=with_rotors(scene.model, driven))
+        self.setup = Setup(scene, driven, model, integrator, dt / substeps, substeps, tuple(parameters))
         ties = resolve(scene.model, (*scene.model.constraints, *constraints), cables)
         limits = shares(scene.model, cables, actuators)
         self.setup = replace(self.setup, constraints=ties, tendons=cables, shares=limits)
@@ -133,6 +159,11 @@ class World:
     def __setstate__(self, state: dict[str, Any]) -> None:
         robots = state.pop("robots")
         self.__dict__.update(state, _inputs=Inputs(state["setup"], robots), _kernels={})
+
+    if not TYPE_CHECKING:  # a type checker would take any name for an attribute
+
+        def __getattr__(self, name: str) -> Any:
+            raise missing(self, name, WORLD)
 
     # --- structure ------------------------------------------------------------------------------------------------
 
@@ -194,15 +225,55 @@ class World:
         q, v = model.q_index[own[0]], self.nq + model.v_index[own[0]]
         return slice(q, q + nq), slice(v, v + nv)
 
-    def initial_state(self, batch: int | Sequence[int] | None = None, dtype: torch.dtype = torch.float64) -> Tensor:
-        """Return a state with robots at home, bodies at their poses, all at rest and not activated, shape (*batch, nx)."""
+    def initial_state(
+        self,
+        batch: int | Sequence[int] | None = None,
+        dtype: torch.dtype | None = None,
+        keyframe: str | None = None,
+    ) -> Tensor:
+        """Return a state with robots at home and bodies at their poses, all at rest and not activated, shape (*batch, nx).
+
+        The coordinates of floating bodies and robots are their poses in the world. keyframe: one of `keyframes`, which the robots
+        take instead.
+        """
+        dtype = dtype or self.dtype
         model = self.setup.scene.model
         q = neutral(model) if model.home is None else model.home
-        state = torch.cat([torch.tensor(q, dtype=dtype), torch.zeros(self.nv + self.na, dtype=dtype)])
+        start = np.concatenate([q, np.zeros(self.nv + self.na)])
+        if keyframe is not None:
+            start = keyframe_state(self.setup, self._inputs.robots, self._parts.poses, keyframe, start)
+        state = torch.tensor(start, dtype=dtype)
         if isinstance(batch, float):
             raise TypeError(f"batch is {batch}; expected a whole number, or several")
         shape = () if batch is None else (batch,) if isinstance(batch, int) else tuple(batch)
         return state.expand(*shape, self.nx).clone()
+
+    @property
+    def keyframes(self) -> list[str]:
+        """Return the names of the states that the robots' files list: initial_state(keyframe=NAME)."""
+        return keyframe_names(self._inputs.robots)
+
+    def keyframe_control(self, keyframe: str, dtype: torch.dtype | None = None) -> Tensor:
+        """Return the controls (nu,) that go with a keyframe, for worlds with the files' actuators."""
+        found = keyframe_control(self.setup, self._inputs.robots, keyframe)
+        return torch.tensor(found, dtype=dtype or self.dtype)
+
+    def __repr__(self) -> str:
+        return summary(self.setup, self._inputs.robots, self._parts)
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows."""
+        return import_module("costate.report.notebook").world_html(self)
+
+    def save(self, path: str | Path) -> None:
+        """Write the world to a file, world.json, or into a folder, without any code: cs.load_world(path) reads it back.
+
+        Robots, bodies, shapes, actuators, contact model, options and the pairs that may touch are kept, mesh files copied next to
+        it. A class of your own cannot be written, nor a learnable parameter: an error says so.
+        """
+        from costate.sim.files.save import save_world
+
+        save_world(self, Path(path))
 
     # --- motion ---------------------------------------------------------------------------------------------------
 
@@ -222,14 +293,14 @@ class World:
     def rollout(
         self,
         state: Tensor,
-        controls: Tensor | Policy,
+        controls: Tensor | Policy | None = None,
         steps: int | None = None,
         params: Params = None,
         wrenches: Wrenches = None,
         checkpoint: int = 1,
     ) -> Tensor:
-        """Return states (T + 1, ..., nx) under controls (T, ..., nu), or under a policy called as policy(state, t) for `steps`
-        steps.
+        """Return states (T + 1, ..., nx) under controls (T, ..., nu), or for `steps` steps: under a policy called as
+        policy(state, t), or policy(state) if it takes one argument, or without any under controls of zero.
 
         With given controls only the states are kept for the backward pass; it recomputes each step.
 
@@ -241,7 +312,19 @@ class World:
         if callable(controls):
             if steps is None:
                 raise ValueError("a rollout under a policy needs steps=")
-            return self._closed_loop(state, controls, steps, params, wrenches, checkpoint)
+            policy = of_state_and_time(controls)
+            return self._closed_loop(state, policy, whole_steps(steps), params, wrenches, checkpoint)
+        if controls is None:
+            if steps is None:
+                raise ValueError(
+                    "a rollout needs controls (T, ..., nu), a policy, or steps= to go on under zero controls"
+                )
+            controls = torch.zeros(whole_steps(steps), self.nu, dtype=as_numbers({"state": state}, self.dtype)[0].dtype)
+        if isinstance(controls, int):
+            raise TypeError(
+                f"controls is an int; expected (T, ..., {self.nu}), or steps={controls} for controls of zero"
+            )
+        state, controls = as_numbers({"state": state, "controls": controls}, self.dtype)
         check_controls(state, controls, self.nu)
         length = controls.shape[0]
         if steps not in (None, length):
@@ -252,13 +335,14 @@ class World:
 
     def _closed_loop(self, state, policy: Policy, steps: int, params, wrenches, every: int) -> Tensor:
         check_checkpoint(every, steps)
+        (state,) = as_numbers({"state": state}, self.dtype)
         states = [state]
         for t in range(steps):
             now = {link: w[t] for link, w in (wrenches or {}).items()}
             state = self._numbered_step(state, policy(state, t), params, now, t + 1)
             if (t + 1) % every == 0:
                 states.append(state)
-        return torch.stack(torch.broadcast_tensors(*states))
+        return torch.stack(torch.broadcast_tensors(*promoted(states)))
 
     def _numbered_step(self, state, control, params, wrenches, number: int) -> Tensor:
         (after,) = self._call("step", step_kernel, state, control, params, wrenches)
@@ -271,7 +355,7 @@ class World:
         check_checkpoint(every, steps)
         setup = self._inputs.setup_for(wrenches)
         kernel = self._kernel(("rollout", every), setup, lambda s: rollout_kernel(s, every)).sized(steps // every)
-        pushes = self._inputs.pushes(wrenches, state.dtype)
+        state, controls, *pushes = as_numbers({"state": state, "controls": controls, **_named(wrenches)}, self.dtype)
         for link, w in zip(setup.wrenches, pushes, strict=True):
             if w.dim() < 2 or w.shape[0] != steps or w.shape[-1] != 6:
                 raise ValueError(f"wrenches of '{link}' have shape {tuple(w.shape)}; expected ({steps}, ..., 6)")
@@ -289,7 +373,7 @@ class World:
         after = self.step(state, control, params, wrenches)
         setup = self._inputs.setup_for(wrenches)
         kernel = self._kernel("linearize", setup, linearization_kernel)
-        zero = torch.zeros(self.ndx + self.nu, dtype=state.dtype)
+        zero = torch.zeros(self.ndx + self.nu, dtype=after.dtype)
         inputs = [*self._arguments(state, control, params, wrenches), after, zero]
         names = [s.name for s in kernel.signature.inputs]
         J = kernel.jacobian("change", "delta")(**dict(zip(names, inputs, strict=True)))
@@ -300,8 +384,27 @@ class World:
     def energy(self, state: Tensor, params: Params = None) -> Tensor:
         """Return kinetic and potential energy [J], shape (...)."""
         kernel = self._kernel("energy", self._inputs.setup_for(None), energy_kernel)
+        (state,) = as_numbers({"state": state}, self.dtype)
         values = self._inputs.values(state, params, self.coordinates)
         return kernel.apply([state, *values])[0].squeeze(-1)
+
+    def link_pose(self, state: Tensor, link: str, params: Params = None) -> Pose:
+        """Return the pose of a link in the world: position (..., 3) [m], rotation (..., 3, 3), quaternion (..., 4) x, y, z, w.
+
+        link: "robot/link", "link" if no other robot has one of that name, or the name of a body.
+        """
+        name = self._inputs.link(link)
+        kernel = self._kernel(("link_pose", name), self._inputs.setup_for(None), lambda s: pose_kernel(s, name))
+        (state,) = as_numbers({"state": state}, self.dtype)
+        return Pose(*kernel.apply([state, *self._inputs.values(state, params, self.coordinates)]))
+
+    def body_pose(self, state: Tensor, body: str, params: Params = None) -> Pose:
+        """Return the pose of a free body in the world, as `link_pose` does."""
+        bodies = [name.removesuffix("/body") for name in self.link_names if name.endswith("/body")]
+        if body not in bodies:
+            hint = did_you_mean(body, bodies) or f"bodies are {', '.join(bodies) or 'none'}"
+            raise ValueError(f"the world has no body '{body}'; {hint}; for a link of a robot use world.link_pose")
+        return self.link_pose(state, body, params)
 
     def contacts(
         self, state: Tensor, control: Tensor | None = None, params: Params = None, wrenches: Wrenches = None
@@ -317,6 +420,7 @@ class World:
         """Return distances of all contact points [m], negative where shapes overlap, (..., n); differentiable, also when apart."""
         self._some_contacts()
         kernel = self._kernel("gaps", self._inputs.setup_for(None), gap_kernel)
+        (state,) = as_numbers({"state": state}, self.dtype)
         return kernel.apply([state, *self._inputs.values(state, params, self.coordinates)])[0]
 
     def report(self) -> str:
@@ -325,6 +429,9 @@ class World:
         return f"{described(self.setup, self._contacts)}\n{step.report()}"
 
     # --- inputs ---------------------------------------------------------------------------------------------------
+
+    def _modules_inside(self) -> Iterable[Robot]:
+        return self._inputs.robots.values()
 
     @cached_property
     def _contacts(self) -> list[Contact]:
@@ -347,10 +454,14 @@ class World:
         return kernel.apply(self._arguments(state, control, params, wrenches))
 
     def _arguments(self, state, control, params, wrenches) -> list[Tensor]:
-        check_tensor("state", state)
-        u = torch.zeros(self.nu, dtype=state.dtype) if control is None else control
-        values = self._inputs.values(state, params, self.coordinates)
-        return [state, u, *values, *self._inputs.pushes(wrenches, state.dtype)]
+        told = {"state": state} if control is None else {"state": state, "control": control}
+        state, *others = as_numbers(told | _named(wrenches), self.dtype)
+        u = torch.zeros(self.nu, dtype=state.dtype) if control is None else others.pop(0)
+        return [state, u, *self._inputs.values(state, params, self.coordinates), *others]
+
+
+def _named(wrenches: Wrenches) -> dict[str, Tensor]:
+    return {f"the wrench of '{link}'": w for link, w in (wrenches or {}).items()}
 
 
 __all__ = ["Contacts", "SimulationError", "World"]

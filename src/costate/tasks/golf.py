@@ -108,7 +108,7 @@ class Golf(Solvable):
     @cached_property
     def world(self) -> World:
         return World(
-            robots={"linkage": Robot(linkage()), "ball": Robot(rolling_ball())},
+            robots={"linkage": Robot(linkage()).double(), "ball": Robot(rolling_ball()).double()},
             scenery=[
                 Static("ground", plane(), friction=GRASS),
                 Static("target", cylinder(0.05, 0.01, (*self.goal, 0.0), color=TARGET)),

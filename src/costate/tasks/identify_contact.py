@@ -80,7 +80,7 @@ def _bouncing() -> World:
     joints = [joint("x", "prismatic", "ground", "rail", axis=X), joint("z", "prismatic", "rail", "body", axis=Z)]
     model = robot("body", [link("ground"), link("rail"), body], joints, "a block that does not turn", (0, size / 2))
     return World(
-        robots=[Robot(model)],
+        robots=[Robot(model).double()],
         scenery=[Static("ground", plane())],
         actuators={"body/x": Torque()},
         contact=PGS(sweeps=10),
@@ -109,14 +109,14 @@ def cart_pole() -> Model:
 def _cart_pole() -> World:
     names = ["mass:cart_pole/cart", "mass:cart_pole/pole", "damping:cart_pole/slide", "damping:cart_pole/hinge"]
     force = {"cart_pole/slide": Torque()}
-    return World([Robot(cart_pole())], actuators=force, contact=None, parameters=names, dt=0.01, substeps=2)
+    return World([Robot(cart_pole()).double()], actuators=force, contact=None, parameters=names, dt=0.01, substeps=2)
 
 
 def _double_pendulum() -> World:
     model = load_model("pendulum2")
     joints = tuple(replace(j, damping=0.2) if j.nv else j for j in model.joints)
     names = [f"{kind}_{k}" for kind in ("mass:pendulum2/link", "damping:pendulum2/joint") for k in (1, 2)]
-    return World([Robot(replace(model, joints=joints))], contact=None, parameters=names, dt=0.01, substeps=2)
+    return World([Robot(replace(model, joints=joints)).double()], contact=None, parameters=names, dt=0.01, substeps=2)
 
 
 def _push(t: Tensor) -> Tensor:

@@ -50,7 +50,7 @@ class Pendulum(Solvable):
 
     @cached_property
     def robot(self) -> Robot:
-        return load_robot(f"pendulum{self.links}")
+        return load_robot(f"pendulum{self.links}").double()
 
     @cached_property
     def world(self) -> World:
@@ -106,7 +106,10 @@ class Pendulum(Solvable):
         """Return a guess: the chain straightens while its first joint turns by half a turn, (T + 1, B, nx)."""
         n, moving = self.links, self.steps + 1 - self.balance
         part = torch.cat(
-            [(1 - torch.linspace(0, torch.pi, moving).double().cos()) / 2, torch.ones(self.balance).double()]
+            [
+                (1 - torch.linspace(0, torch.pi, moving, dtype=torch.float64).cos()) / 2,
+                torch.ones(self.balance, dtype=torch.float64),
+            ]
         )
         start, goal = state0[:, :n], torch.zeros_like(state0[:, :n])
         goal[:, 0] = torch.pi

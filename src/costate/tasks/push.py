@@ -83,7 +83,7 @@ class Push(Solvable):
     @cached_property
     def world(self) -> World:
         return World(
-            robots={"finger": Robot(finger())},
+            robots={"finger": Robot(finger()).double()},
             bodies=[footed_box()],
             scenery=[Static("table", plane(), friction=0.4), *self.marks],
             actuators={"finger": VelocityServo(gain=200.0)},

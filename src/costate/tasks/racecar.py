@@ -45,7 +45,7 @@ class Racecar(Solvable):
 
     @cached_property
     def robot(self) -> Robot:
-        return load_robot("racecar")
+        return load_robot("racecar").double()
 
     @cached_property
     def world(self) -> World:

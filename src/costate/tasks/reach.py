@@ -76,7 +76,7 @@ class Reach(Solvable):
 
     @cached_property
     def robot(self) -> Robot:
-        return load_robot("panda")
+        return load_robot("panda").double()
 
     @cached_property
     def world(self) -> World:

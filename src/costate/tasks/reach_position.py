@@ -75,7 +75,7 @@ class ReachPosition(Trainable):
     @cached_property
     def arm(self) -> Robot:
         """Arm alone."""
-        return load_robot("ur5")
+        return load_robot("ur5").double()
 
     @cached_property
     def world(self) -> World:

@@ -66,7 +66,7 @@ class Throw(Solvable):
         joints = [replace(j, mimic=None) for j in model.joints]
         joints = [replace(j, armature=0.05, damping=0.5) if j.kind == "revolute" else j for j in joints]
         home = np.array([0, -pi / 4, 0, -3 * pi / 4, 0, pi / 2, pi / 4, HELD, HELD])
-        return Robot(replace(model, joints=tuple(joints), home=home))
+        return Robot(replace(model, joints=tuple(joints), home=home)).double()
 
     @cached_property
     def world(self) -> World:

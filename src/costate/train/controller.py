@@ -23,14 +23,20 @@ class Controller:
 
     def __init__(self, network: Network, note: dict[str, Any], features: tuple[np.ndarray, np.ndarray] | None = None):
         self.network, self.note = network, note
+        self._memory = network.memory
         self._features = features
         self._horizon = int(note["horizon"]) if "horizon" in note else 0
 
+    def begin(self) -> None:
+        """Begin an episode: a controller with memory forgets the one before."""
+        self._memory = self.network.memory
+
     def __call__(self, observation: Any) -> Any:
-        """Return the command for an observation."""
+        """Return the command for an observation. A controller with memory remembers it until `begin()`."""
         if type(observation) is not np.ndarray:
-            return _like(observation, self.network(_array(observation)))
-        return self.network(observation)
+            return _like(observation, self(_array(observation)))
+        command, self._memory = self.network.step(observation, self._memory)
+        return command
 
     def action(self, state: Any, step: int) -> Any:
         """Return the command for a state (..., nx), `step` control steps after the start.
@@ -47,7 +53,7 @@ class Controller:
         observation += self._features[1]
         if self._horizon:
             observation[..., -1] += min(step / self._horizon, 1.0)
-        return self.network(observation)
+        return self(observation)
 
 
 def load_policy(run: str | Path) -> Controller:
@@ -65,9 +71,9 @@ def load_policy(run: str | Path) -> Controller:
     try:
         tensors, _ = read_tensors(folder / POLICY)
         note = read_json(folder / NOTE)
-        if "layers" not in note:
+        if "graph" not in note and "layers" not in note:
             raise ValueError(
-                f"it names no layers; `costate train --resume {folder}` writes it anew if it is an older one"
+                f"it has no network; `costate train --resume {folder}` writes it anew if it is an older one"
             )
         features = None
         if "observation.matrix" in tensors:

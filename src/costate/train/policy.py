@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from costate.train.episode import Controller
 
@@ -15,7 +16,7 @@ class Policy(nn.Sequential):
 
     def __init__(self, inputs: int, outputs: int, hidden: int = 64, generator: torch.Generator | None = None):
         sizes = (inputs, hidden, hidden, outputs)
-        linear = [nn.Linear(n, m) for n, m in pairwise(sizes)]
+        linear = [nn.Linear(n, m, dtype=torch.float32) for n, m in pairwise(sizes)]
         super().__init__(*(layer for each in linear for layer in (each, nn.Tanh())))
         with torch.no_grad():
             for each in linear:
@@ -28,10 +29,26 @@ class Policy(nn.Sequential):
 def acting(policy: nn.Module, training: bool = False) -> Controller:
     """Return the function that acts in one roll-out.
 
-    A policy with memory has a method `begin()` that returns a function which remembers; a policy that is faster with its weights
-    prepared once has `unrolled()`, which training uses; any other policy acts itself.
+    A policy with memory has a method `memory()` that returns the tensors (n,) an episode begins with; its forward takes them behind
+    the observation and returns the action and the next ones. Or it has `begin()`, which returns a function that remembers (but
+    cannot be exported). A policy that is faster with its weights prepared once has `unrolled()`, which training uses. Any other
+    policy acts itself.
     """
     for name in ("unrolled", "begin") if training else ("begin",):
         if hasattr(policy, name):
             return getattr(policy, name)()
-    return policy
+    return remembering(policy) if hasattr(policy, "memory") else policy
+
+
+def remembering(policy: Any) -> Controller:
+    """Return a policy with memory as a function of observations alone, from the start of an episode."""
+    kept: list[Tensor] = []
+
+    def act(observation: Tensor) -> Tensor:
+        start = (
+            [m.to(observation.dtype).expand(*observation.shape[:-1], -1) for m in policy.memory()] if not kept else []
+        )
+        action, *kept[:] = policy(observation, *(kept or start))
+        return action
+
+    return act

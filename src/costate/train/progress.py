@@ -8,6 +8,7 @@ from itertools import takewhile
 from types import TracebackType
 from typing import Any
 
+from costate.core.extras import needs
 from costate.train.run import Run
 
 LINE_EVERY = 2.0
@@ -98,7 +99,7 @@ class Board:
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError:
-            print("no TensorBoard logs: the package tensorboard is not installed")
+            print(f"no TensorBoard logs: {needs('writing them', 'tensorboard', 'log')}")
             self.writer = None
             return
         # Rows after the checkpoint, of a training that was interrupted, are hidden: they come again.

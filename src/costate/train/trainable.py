@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from costate.core.display import number
 from costate.core.fork import cached_property
 from costate.train.episode import Episodes, Metrics, Stepper, Trajectory, Verdict, summarise
 from costate.train.network import Names, Network
@@ -103,7 +104,7 @@ class Trainable(Task):
     # --- training -------------------------------------------------------------------------------------------------
 
     def policy(self, training: Any, generator: torch.Generator | None = None) -> nn.Module:
-        """Return an untrained policy: any module; see `costate.train.network` for the layers that can be exported."""
+        """Return an untrained policy: any module of usual layers; see `costate.train.policy.acting` for memory."""
         return Policy(len(self.inputs), len(self.outputs), training.hidden, generator)
 
     def plan(self, training: Any, number: int) -> Iteration:
@@ -143,6 +144,14 @@ class Trainable(Task):
         terms = self.loss(trajectory, self.plan(self.training, self.training.iterations))
         return -torch.stack(list(terms.values())).sum(0)
 
+    def over(self, state: Tensor, step: int, episodes: Any) -> Tensor | None:
+        """Return which episodes are over before their last step, bool (B,), of states after `step` steps; None: none ever is."""
+        return None
+
+    stationary: ClassVar[bool] = False
+    """True: `observe`, `disturb` and `over` take the number of the step as a tensor (B,) or ignore it, and `reward` needs the last
+    step alone: environments then keep no more than that, compute episodes of any age together, and end them by truncation."""
+
     # --- judging --------------------------------------------------------------------------------------------------
 
     variants: ClassVar[Mapping[str, Variant]] = {}
@@ -161,8 +170,8 @@ class Trainable(Task):
         """Return the rows of a table about metrics (`Metrics.as_dict`), as text."""
         known = {"error_mean": "error: mean", "error_95": "error: 95 % below", "error_worst": "error: worst"}
         rows = {"success": percent(metrics["success"])}
-        rows |= {label: f"{metrics[name]:.3g} {self.unit}" for name, label in known.items()}
-        return rows | {name: f"{metrics[name]:.4g}" for name in metrics if name.endswith("]")}
+        rows |= {label: f"{number(metrics[name])} {self.unit}" for name, label in known.items()}
+        return rows | {name: number(metrics[name], 4) for name in metrics if name.endswith("]")}
 
     def cases(self) -> Cases:
         """Return the cases of `costate robustness`."""

@@ -59,7 +59,7 @@ class Live:
         on_step: Called after every step.
         """
         self.server, self.world, self.policy, self.on_step = server, world, policy, on_step
-        self.start = world.initial_state() if state is None else state.detach().clone()
+        self.start = world.initial_state(dtype=torch.float64) if state is None else state.detach().clone()
         self.state, self.step_number = self.start.clone(), 0
         self.running, self.frames_sent = True, 0
         self.speed = 1.0
@@ -70,10 +70,10 @@ class Live:
         self._size = motion.extent
         self.layers = Layers(server, "/scene", motion.drawing, motion.links[0], motion.model, motion.extent)
         self.hand = Hand(server, world, self.layers, motion.extent)
-        low, high = motion.bounds
+        low, _ = motion.bounds
         ground = float(low[2]) if motion.drawing.ground is None else motion.drawing.ground
         add_ground(server, ground, motion.extent, dark)
-        look(server, np.append(low[:2], min(low[2], ground)), high)
+        look(server, motion.outline)
         self.options: dict[str, Any] = {}
         self._page(options or {})
 

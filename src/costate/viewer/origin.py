@@ -11,6 +11,8 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlsplit
 
+from costate.viewer.title import titled
+
 LOCAL = frozenset({"127.0.0.1", "localhost", "::1"})
 TOLD = "COSTATE_VIEW_HOSTS"
 """Environment variable with other names under which the page may be opened, separated by commas: those of a proxy."""
@@ -50,8 +52,8 @@ def _name(address: str) -> str | None:
 
 
 @contextmanager
-def only_from_here(port: int) -> Iterator[None]:
-    """Check the headers of every request to the server that is started inside of this context on a port.
+def only_from_here(port: int, title: str) -> Iterator[None]:
+    """Check the headers of every request to the server that is started inside of this context on a port, and title its page.
 
     The library of the page starts its server without such a check and takes none: it is added on the way.
     """
@@ -63,7 +65,7 @@ def only_from_here(port: int) -> Iterator[None]:
         if at != port:  # somebody else's, on another thread
             return original(handler, host, at, **options)
         found.append(at)
-        options |= {"process_request": _checked(options.get("process_request")), "max_size": LARGEST}
+        options |= {"process_request": _checked(options.get("process_request"), title), "max_size": LARGEST}
         return original(_quiet(handler), host, at, **options)
 
     with _one_at_a_time:
@@ -76,7 +78,7 @@ def only_from_here(port: int) -> Iterator[None]:
         _log.warning("this version of viser starts its server in another way: Host and Origin are not checked")
 
 
-def _checked(answer: Callable[[Any, Any], Any] | None) -> Callable[[Any, Any], Any]:
+def _checked(answer: Callable[[Any, Any], Any] | None, title: str) -> Callable[[Any, Any], Any]:
     """Return an answer to requests that refuses foreign ones."""
     told = told_hosts()
 
@@ -84,7 +86,7 @@ def _checked(answer: Callable[[Any, Any], Any] | None) -> Callable[[Any, Any], A
         why = refusal(request.headers.get_all("Host"), request.headers.get_all("Origin"), told)
         if why is not None:
             return connection.respond(HTTPStatus.FORBIDDEN, why + "\n")
-        return None if answer is None else answer(connection, request)
+        return None if answer is None else titled(answer(connection, request), title)
 
     return checked
 

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from costate.core.display import number
 from costate.train.controller import load_policy
 from costate.train.episode import Trajectory
 from costate.viewer.live import Live
@@ -149,7 +150,7 @@ class Play:
     def rows(self) -> dict[str, str]:
         """Return the rows of the read-out."""
         return {
-            "last error": f"**{self.last_error:.3g} {self.task.unit}**" if self.tried else "",
+            "last error": f"**{number(self.last_error)} {self.task.unit}**" if self.tried else "",
             "success": f"**{self.succeeded} of {self.tried}**",
             "time per action": f"{1e6 * float(np.median(self.action_times)):.0f} µs",
         }

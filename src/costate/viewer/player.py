@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from costate.core.arrays import Array as Floats
+from costate.core.display import number
 from costate.draw.marks import TRAIL, ramp
 from costate.draw.recording import Curves, Recording
 from costate.viewer.layers import Layers
@@ -36,10 +37,10 @@ class Player:
         motion = self.motion
         self.layers = Layers(server, "/scene", motion.drawing, motion.links[0], motion.source, motion.extent)
         self._marks = _Marks(server, recording)
-        low, high = motion.bounds
+        low, _ = motion.bounds
         ground = float(low[2]) if motion.drawing.ground is None else motion.drawing.ground
         add_ground(server, ground, motion.extent, dark)
-        look(server, np.append(low[:2], min(low[2], ground)), high)
+        look(server, motion.outline)
         self._controls()
         self._curves()
         self._heat = _Heat(server, recording.heat, float(motion.times[-1])) if recording.heat else None
@@ -206,7 +207,7 @@ class _Heat:
         self._strip[self.ROW - 1 :: self.ROW] = 255
         with server.gui.add_folder("gradient"):
             self._image = server.gui.add_image(self._at(0.0), format="png")
-            lines = [f"{as_written(n)}: &plusmn;{s:.3g}" for n, s in zip(heat.names, scale, strict=True)]
+            lines = [f"{as_written(n)}: &plusmn;{number(s)}" for n, s in zip(heat.names, scale, strict=True)]
             server.gui.add_markdown("from top to bottom, blue below zero, red above:  \n" + "  \n".join(lines))
 
     def _at(self, now: float) -> np.ndarray:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from costate.core.arrays import Array as Floats
+from costate.core.display import number
 from costate.draw.drawing import model_of
 from costate.draw.poses import Kinematics, Motion, motion_of
 from costate.model import Model
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
 
 BEYOND = {"revolute": np.pi, "continuous": np.pi, "prismatic": 1.0}
 """Range of a slider where a joint has no limits [rad or m]."""
+
+
+FRONT = -15.0
+"""Direction from which a row of robots is seen [degrees]."""
 
 
 class Robots:
@@ -38,7 +43,9 @@ class Robots:
         low = np.min([motion.bounds[0] + at for motion, at in zip(motions, offsets, strict=True)], 0)
         high = np.max([motion.bounds[1] + at for motion, at in zip(motions, offsets, strict=True)], 0)
         add_ground(server, float(min(low[2], 0.0)), float(np.linalg.norm(high - low)), dark)
-        look(server, low, high)
+        # Several stand in a row along y, and are seen from the front.
+        points = np.concatenate([motion.outline + at for motion, at in zip(motions, offsets, strict=True)])
+        look(server, points, FRONT if len(models) > 1 else -55.0)
 
 
 def _start(model: Model) -> Floats:
@@ -74,10 +81,10 @@ class _Shown:
         self._kinematics = Kinematics(model)
         self.layers = Layers(server, path, motion.drawing, self._links(), model, motion.extent)
         with server.gui.add_folder(model.name, expand_by_default=True):
-            about = f"{len(model.links)} links, {model.nv} degrees of freedom, {model.total_mass:.3g} kg"
+            about = f"{len(model.links)} links, {model.nv} degrees of freedom, {number(model.total_mass)} kg"
             server.gui.add_markdown(about)
-            self._sliders(server, expand=not several)
-            with server.gui.add_folder("show"):
+            self._sliders(server)
+            with server.gui.add_folder("show", expand_by_default=not several):
                 self.layers.check_boxes()
 
     def _links(self) -> Floats:
@@ -85,8 +92,8 @@ class _Shown:
         links[..., 3] += self.at
         return links
 
-    def _sliders(self, server: viser.ViserServer, expand: bool) -> None:
-        with server.gui.add_folder("joints", expand_by_default=expand):
+    def _sliders(self, server: viser.ViserServer) -> None:
+        with server.gui.add_folder("joints"):
             sliders = [
                 (self._slider(server, j, k), k) for j, k in zip(self.model.joints, self.model.q_index, strict=True)
             ]
@@ -110,7 +117,9 @@ class _Shown:
             return None
         unit = "m" if joint.kind == "prismatic" else "rad"
         value = float(np.clip(self.q[k], low, high))
-        hint = f"{joint.kind}, {low:.4g} to {high:.4g} {unit}" + ("" if np.isfinite(joint.lower[0]) else ", no limits")
+        hint = f"{joint.kind}, {number(low, 4)} to {number(high, 4)} {unit}" + (
+            "" if np.isfinite(joint.lower[0]) else ", no limits"
+        )
         step = (high - low) / 1000
         slider = server.gui.add_slider(joint.name, low, high, step, value, hint=hint)
 

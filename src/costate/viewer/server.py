@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from costate.core.arrays import Array as Floats
-from costate.draw.camera import framing
-from costate.draw.shading import SUN
+from costate.core.extras import needs
+from costate.draw.camera import framing_points
+from costate.draw.shadow import SUN
 from costate.viewer.limits import bound
 from costate.viewer.origin import only_from_here
 
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
 
 HOST = "127.0.0.1"
 PORT = 8080
+PANEL = 0.35
+"""Width of the panel, by the height of a window."""
+ROOM = 0.25
+"""Distance that the camera steps back, as a part of the least one: robots move."""
 TRIES = 100
 """Number of ports after a taken one that are tried."""
 
@@ -40,13 +45,13 @@ def free_port(port: int = PORT) -> int:
 
 
 def start(port: int = PORT, label: str = "costate", dark: bool = False) -> viser.ViserServer:
-    """Return a server with an empty, lit scene."""
+    """Return a server with an empty, lit scene. label: title of the page and of its panel."""
     try:
         import viser
     except ImportError as error:
-        raise ImportError("the viewer needs viser: pip install 'costate[view]'") from error
+        raise ImportError(needs("the viewer", "viser", "view")) from error
     port = free_port(port)
-    with redirect_stdout(io.StringIO()), only_from_here(port):  # its own greeting
+    with redirect_stdout(io.StringIO()), only_from_here(port, label):  # its own greeting
         server = viser.ViserServer(host=HOST, port=port, label=label, verbose=False)
     bound(server)
     server.gui.configure_theme(dark_mode=dark, show_logo=False, show_share_button=False, brand_color=(42, 99, 184))
@@ -91,9 +96,13 @@ def add_ground(server: viser.ViserServer, height: float, extent: float, dark: bo
     )
 
 
-def look(server: viser.ViserServer, low: Floats, high: Floats) -> None:
-    """Set the camera of new tabs: they see the whole box."""
-    camera = framing(low, high, 1.3)
-    server.initial_camera.position = tuple(map(float, camera.position))  # pyright: ignore[reportAttributeAccessIssue]
-    server.initial_camera.look_at = tuple(map(float, camera.target))  # pyright: ignore[reportAttributeAccessIssue]
-    server.initial_camera.fov = float(camera.fov) * 1.25
+def look(server: viser.ViserServer, points: Floats, azimuth: float = -55.0) -> None:
+    """Set the camera of new tabs: they see all points (n, 3), beside the panel, which covers the right of the page."""
+    camera = framing_points(points, 1.0, azimuth)
+    far = camera.position + ROOM * (camera.position - camera.target)
+    right, _, _ = camera.axes()
+    distance = float(np.linalg.norm(far - camera.target))
+    aside = PANEL * distance * np.tan(camera.fov / 2) * right
+    server.initial_camera.position = tuple(map(float, far + aside))  # pyright: ignore[reportAttributeAccessIssue]
+    server.initial_camera.look_at = tuple(map(float, camera.target + aside))  # pyright: ignore[reportAttributeAccessIssue]
+    server.initial_camera.fov = float(camera.fov)

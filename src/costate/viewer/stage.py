@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from costate.core.arrays import Array as Floats
+from costate.draw.color import linear
 from costate.draw.drawing import Drawing
-from costate.draw.shading import linear
 
 if TYPE_CHECKING:
     import viser

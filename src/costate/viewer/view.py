@@ -10,6 +10,9 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import torch
+
+from costate.draw.drawing import model_of
 from costate.draw.recording import Recording, load_recording, record
 from costate.viewer.live import Live
 from costate.viewer.player import Player
@@ -80,7 +83,7 @@ def view(
 
     Args:
         source: A world, a robot, a model, several of them, a recording, or the folder of one.
-        states: (T, nx), (T, B, nx): what is played; configurations (nq) alone will do.
+        states: (T, nx), (T, B, nx): what is played; configurations (nq) alone will do. (nx,): where a world starts that runs.
         policy: (state, step) -> control: the world runs under it, in real time. live=True: without one.
         controls: (T, nu) or (T, B, nu): plotted beside the scene.
         gradient: dLoss/dstates (T, [B,] nx), dLoss/dq (T, [B,] nq) or dLoss/dcontrols (T - 1, [B,] nu): arrows that show where the
@@ -93,28 +96,23 @@ def view(
         port: The next free one is taken, and said, if it is not free.
         block: Wait until interrupted; None: unless Python is interactive.
     """
+    runs = live or policy is not None
+    more = {"controls": controls, "gradient": gradient, "contacts": contacts, "energy": energy, "trails": tuple(trails)}
+    if runs:
+        states = _start(source, states, more)
+    elif options is not None or on_step is not None:
+        raise ValueError("options= and on_step= belong to a world that runs: give policy=, or live=True")
     recording = _recording(source)
     content: Robots | Player | Live
-    if recording is None and states is not None:
-        recording = record(
-            source,
-            states,
-            controls=controls,
-            gradient=gradient,
-            gradient_names=gradient_names,
-            contacts=contacts,
-            energy=energy,
-            trails=trails,
-            dt=dt,
-            samples=samples,
-            spacing=spacing,
-        )
-    server = start(port, dark=dark)
+    if recording is None and states is not None and not runs:
+        placed = {"dt": dt, "samples": samples, "spacing": spacing}
+        recording = record(source, states, gradient_names=gradient_names, **more, **placed)
+    server = start(port, _label(source, recording, runs), dark)
     try:
         if recording is not None:
             content = Player(server, recording, dark)
-        elif policy is not None or live:
-            content = Live(server, source, policy, options=options, on_step=on_step, dark=dark)
+        elif runs:
+            content = Live(server, source, policy, state=states, options=options, on_step=on_step, dark=dark)
         else:
             content = Robots(server, source if isinstance(source, list | tuple) else [source], dark)
     except BaseException:
@@ -125,6 +123,39 @@ def view(
     if block or (block is None and not hasattr(sys, "ps1") and "IPython" not in sys.modules):
         page.wait()
     return page
+
+
+def _label(source: Any, recording: Recording | None, runs: bool) -> str:
+    """Return the title of the page: what it shows."""
+    if runs or recording is not None:
+        return "costate live" if runs else "costate replay"
+    names = [model_of(each).name for each in (source if isinstance(source, list | tuple) else [source])]
+    return f"costate: {', '.join(names[:3])}{', ...' * (len(names) > 3)}"
+
+
+def _start(world: Any, state: Any, more: Mapping[str, Any]) -> torch.Tensor | None:
+    """Return the state from which a world starts to run; what a running world cannot show is refused."""
+    if not hasattr(world, "step"):
+        raise ValueError(
+            f"policy= and live=True run a world; {type(world).__name__} given: make one, cs.World(robots=[...])"
+        )
+    of_a_motion = [name for name, value in more.items() if _is_given(value)]
+    if of_a_motion:
+        raise ValueError(
+            f"{', '.join(of_a_motion)}: belongs to a motion that is played, not to a world that runs (live, policy)"
+        )
+    if state is None:
+        return None
+    x = torch.as_tensor(state)
+    if x.shape != (world.nx,):
+        raise ValueError(
+            f"a world runs from one state ({world.nx},); {tuple(x.shape)} given: leave out live and policy to play a motion"
+        )
+    return x
+
+
+def _is_given(value: Any) -> bool:
+    return not (value is None or value is False or (isinstance(value, tuple) and not value))
 
 
 def _recording(source: Any) -> Recording | None:

@@ -217,5 +217,5 @@ def test_mujoco_is_imported_only_when_needed() -> None:
 
 def test_missing_mujoco_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mujoco", None)
-    with pytest.raises(ModelError, match=r"pip install costate\[mjcf\]"):
+    with pytest.raises(ModelError, match=r"needs mujoco: .*\[mjcf\]"):
         read_mjcf(ASSETS / "ant.xml")

@@ -108,7 +108,7 @@ def test_sound_inertias_stay_as_they_are_to_the_last_bit(load) -> None:
 
 
 def test_an_unknown_answer_is_refused(load) -> None:
-    with pytest.raises(ValueError, match="'mend' is unknown; expected one of 'refuse', 'keep', 'repair'"):
+    with pytest.raises(ValueError, match="'mend': use one of refuse, keep, repair"):
         load(arm(link("tip", 1.0, 1, 0, 0, 1, 0, 1)), inertia="mend")
 
 

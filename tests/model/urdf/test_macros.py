@@ -48,7 +48,7 @@ def test_what_xacro_returns_is_read(path: Path, monkeypatch: pytest.MonkeyPatch)
 
 def test_without_xacro_the_message_says_so(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "xacro", None)
-    with pytest.raises(ModelError, match=r"arm\.urdf\.xacro: .*not installed: pip install xacro"):
+    with pytest.raises(ModelError, match=r"arm\.urdf\.xacro: .*needs the package xacro: .*\[xacro\]"):
         load_model(path)
 
 

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from tests.model.strategies import random_models
 
 from costate.model import Joint, Link, Model, Shape, Transform, builtin_names, load_model, read_urdf, write_urdf
+from costate.model.base import with_floating_base
 
 # Rotations pass through roll, pitch and yaw: a few roundings. All other numbers are written exactly.
 ROTATION = 4e-16 * 4
@@ -69,7 +70,12 @@ def test_random_trees_survive(model: Model, tmp_path: Path) -> None:
     write_urdf(model, path)
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # nothing is left open in a file of ours
-        assert_order_free_same(model, read_urdf(path))
+        again = read_urdf(path)
+    started = with_floating_base(model, None)  # a pose of a floating base is where it starts
+    assert_order_free_same(started, again)
+    if model.floating_base:
+        assert started.home is not None and again.home is not None
+        np.testing.assert_allclose(again.home[:7], started.home[:7], rtol=0, atol=ROTATION)
 
 
 def assert_order_free_same(a: Model, b: Model) -> None:

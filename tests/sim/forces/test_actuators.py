@@ -42,7 +42,7 @@ def test_a_dc_motor_follows_its_curve():
     expected = free / gear * (1 - (1 + dt / time) ** -torch.arange(51, dtype=D))
     assert (speeds - expected).abs().max() < 1e-10
     check_gradients(lambda x, u: world.step(x, u), (torch.tensor([0.2, 3.0], dtype=D), torch.tensor([0.4], dtype=D)))
-    single = world.step(world.initial_state((2, 3), torch.float32), torch.full((2, 3, 1), 0.5))
+    single = world.step(world.initial_state((2, 3), torch.float32), torch.full((2, 3, 1), 0.5).float())
     assert single.shape == (2, 3, 2) and single.dtype == torch.float32
 
 

@@ -177,7 +177,7 @@ def test_a_servo_on_a_tendon():
     weak = hoist(actuators={"rope": cs.VelocityServo(limit=0.5)}, dt=1e-3)
     after = weak.step(weak.initial_state(), torch.tensor([100.0], dtype=D))
     assert float(after[3]) == pytest.approx(-0.2 * 0.5 / INERTIA * 1e-3, rel=1e-9)
-    batch = weak.step(weak.initial_state((2, 3), torch.float32), torch.ones(2, 3, 1))
+    batch = weak.step(weak.initial_state((2, 3), torch.float32), torch.ones(2, 3, 1).float())
     assert batch.shape == (2, 3, 4) and batch.dtype == torch.float32
 
 

@@ -102,6 +102,7 @@ def test_robots_of_gymnasium(name: str) -> None:
     check_steps(twin, 40, 1.0)
 
 
+@pytest.mark.filterwarnings("ignore:robot. its file")
 def test_choices(tmp_path: Path) -> None:
     path = tmp_path / "robot.xml"
     path.write_text(MJCF.format(integrator="implicit"))

@@ -93,6 +93,7 @@ def test_steps_are_mujocos(robot):
     assert (np.abs(ours - y) / np.abs(y - x).max(1, keepdims=True)).max() < AGREES
 
 
+@pytest.mark.filterwarnings("ignore:robot. its file")
 def test_other_models_keep_to_the_lists(robot):
     world = cs.World({"robot": robot}, self_collision=True)
     assert pairs_of(world) == EXPECTED

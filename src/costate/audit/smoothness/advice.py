@@ -1,49 +1,64 @@
-"""Advice on a rollout: what explodes, vanishes or stands out, why, and what to do about it."""
+"""Advice on a rollout: what explodes, grows, vanishes or stands out, why, and what to do about it."""
 
 from __future__ import annotations
 
 from math import log
 
+from costate.audit.smoothness.causes import STEEP
+from costate.audit.smoothness.events import SWITCHES
 from costate.audit.smoothness.report import Smoothness
 
 EXPLODES, VANISHES = 1e6, 1e-6
 """Sensitivities of the final state beyond which a gradient is of no use."""
 USEFUL = 1e3
 """Factor by which a gradient may grow or shrink along a horizon that is recommended."""
-STEEP = 100.0
-"""Growth in a single step that is worth a word."""
 FEW, MOST = 3, 0.5
 """Number of steps, and share of the growth that they make together if they are to blame."""
-NOTHING = "Nothing stands out: gradients neither explode nor vanish, no step multiplies them, and switches are few."
 
 
 def advise(found: Smoothness, dt: float) -> list[str]:
     """Return findings in words. dt: length of a step [s]."""
     words = []
-    if float(found.sensitivity.max()) > EXPLODES:
-        words.append(_explodes(found, dt))
+    if float(found.sensitivity.max()) > USEFUL:
+        words.append(_grows(found, dt))
     elif float(found.growth.max()) > STEEP:
         words.append(_steep(found))
     if float(found.sensitivity[0]) < VANISHES:
         words.append(_vanishes(found))
     words += [cause.what for cause in found.causes]
-    return words or [NOTHING]
+    return words or [_nothing(found)]
 
 
-def _explodes(found: Smoothness, dt: float) -> str:
+def _nothing(found: Smoothness) -> str:
+    switches = sum(e.kind in SWITCHES for e in found.events)
+    return (
+        f"Nothing stands out: of no state does the final one feel more than {float(found.sensitivity.max()):.2g}, and of the first "
+        f"one {float(found.sensitivity[0]):.2g}; no step multiplies a disturbance by more than {float(found.growth.max()):.2g}; "
+        f"switches of contact: {switches}."
+    )
+
+
+def _grows(found: Smoothness, dt: float) -> str:
     start = int(found.sensitivity.argmax())
     rate, largest = found.rate(start), float(found.sensitivity[start])
+    says = "explodes" if largest > EXPLODES else "grows"
+    first = f"The gradient {says}: the final state changes {largest:.2g} times as much as state {start}"
+    if rate <= 1 or start == len(found.growth) - 1:
+        return f"{first}, by the last step. {_blame(found, dt)}"
     horizon = max(int(log(USEFUL) / log(rate)), 1)
     return (
-        f"The gradient explodes: the final state changes {largest:.2g} times as much as state {start}, a factor of {rate:.3g} per "
-        f"step. {_blame(found, dt)} Use a horizon of at most {horizon} steps, which keeps it below {USEFUL:.0e}, or multiple "
-        "shooting (cs.optimise.ilqr), feedback in the loop, or softer contact."
+        f"{first}, a factor of {rate:.3g} per step. {_blame(found, dt)} A horizon of at most {horizon} steps keeps it below "
+        f"{USEFUL:.0e}; so does feedback in the loop. Multiple shooting (cs.optimise.ilqr) copes with more."
     )
 
 
 def _blame(found: Smoothness, dt: float) -> str:
-    """Say whether single steps make the growth, or the motion as a whole: then it is unstable or chaotic."""
+    """Say what makes the growth: a step that is too long, single steps, or the motion as a whole, unstable or chaotic."""
     logs = found.stretch.clamp(min=1e-300).log()
+    unstable = sorted({t for c in found.causes for t in c.unstable})
+    if unstable and float(logs[unstable].sum()) > MOST * float(logs.sum()):
+        kinds = ", ".join(c.kind for c in found.causes if c.unstable)
+        return f"The step is too long for the contact ({kinds}): mend that first, as said below."
     eventful = {t for e in found.events for t in (e.step - 1, e.step, e.step + 1) if 0 <= t < len(logs)}
     ranked = logs.argsort(descending=True).tolist()
     for steps in (ranked[:FEW], [t for t in ranked if t in eventful]):
@@ -57,20 +72,27 @@ def _blame(found: Smoothness, dt: float) -> str:
 
 
 def _at(found: Smoothness, t: int) -> str:
-    near = [e.what for e in found.events if abs(e.step - t) <= 1]
-    near += [f"{c.kind}" for c in found.causes if abs(c.step - t) <= 1]
-    return f"times {float(found.stretch[t]):.2g}: " + ("; ".join(dict.fromkeys(near)) or "no switch there")
+    return f"times {float(found.stretch[t]):.2g}: {_near(found, t) or 'no switch there'}"
+
+
+def _near(found: Smoothness, t: int) -> str:
+    """Return the events and causes of a step and its neighbours."""
+    near = [e.what for e in found.events if abs(e.step - t) <= 1] + [
+        c.kind for c in found.causes if abs(c.step - t) <= 1
+    ]
+    things = list(dict.fromkeys(near))
+    return "; ".join(things[:FEW]) + f"; and {len(things) - FEW} more" * (len(things) > FEW)
 
 
 def _steep(found: Smoothness) -> str:
+    """Say which step has a large derivative, although the final state does not."""
     t = int(found.growth.argmax())
-    near = [e.what for e in found.events if abs(e.step - t) <= 1]
-    near += [c.kind for c in found.causes if abs(c.step - t) <= 1]
-    why = f" ({'; '.join(dict.fromkeys(near))})" if near else ""
+    near = _near(found, t)
     return (
-        f"Step {t} multiplies some disturbance by {float(found.growth[t]):.2g}{why}: there a small change of a position is a large "
-        f"change of a velocity. Of state {t} the final state feels {float(found.sensitivity[t]):.2g}, of the first one "
-        f"{float(found.sensitivity[0]):.2g}. If that is too large to optimise with, use softer contact or shorter steps."
+        f"Step {t} multiplies some disturbance by {float(found.growth[t]):.2g}{f' ({near})' if near else ''}: there a small change "
+        f"of a position is a large change of a velocity. It does not last: of state {t} the final state feels "
+        f"{float(found.sensitivity[t]):.2g}, of the first one {float(found.sensitivity[0]):.2g}, so gradients of the whole "
+        "roll-out are of use. Those of this step alone are steep; softer contact or more damping makes them less so."
     )
 
 

@@ -30,6 +30,10 @@ GRAZES = 0.1
 """Speed of approach of a grazing impact, as a fraction of the relative speed."""
 BOUNCES = 4
 """Number of impacts of two shapes from which on ever shorter intervals between them are noted."""
+GAP = 1e-7
+"""Gap below which hard contact touches [m]."""
+STEEP = 100.0
+"""Growth in a single step that is worth a word."""
 SHARE = 0.1
 """Share of the steps in which an actuator is saturated that is worth a word."""
 
@@ -76,8 +80,10 @@ def _friction_slope(motion: Motion, events: Sequence[Event]) -> Iterator[Cause]:
         yield Cause(
             "friction slope", t,
             f"Smooth friction is too steep for the step: where {motion.name(k)} sticks, a substep multiplies a sliding speed by "
-            f"{1 - float(number[t, k]):.3g} (worst in step {t}; in {int((number > FRICTION).any(-1).sum())} steps), and gradients "
-            f"grow likewise. Use {ceil(times)} times as many substeps, or friction_speed={times * speed:.2g}; or cs.Newton().",
+            f"{1 - float(number[t, k]):.3g} (worst in step {t}), and gradients likewise. Such steps: "
+            f"{int((number > FRICTION).any(-1).sum())} of {len(number)}. Use {ceil(times)} times as many substeps, or "
+            f"friction_speed={times * speed:.2g}; or cs.Newton().",
+            unstable=_steps(number > FRICTION),
         )  # fmt: skip
 
 
@@ -100,6 +106,7 @@ def _stiff_contact(motion: Motion, events: Sequence[Event]) -> Iterator[Cause]:
             f"Contact is stiff for a substep of {1e3 * dt:.3g} ms: that of {motion.name(k)} {says} (stiffness times step squared "
             f"by mass is {size:.2g}; {STIFFNESS:g} is unstable). Use {many} times as many substeps, or a stiffness lower by "
             f"a factor of {many**2}.",
+            unstable=_steps(number > STIFFNESS),
         )  # fmt: skip
 
 
@@ -118,6 +125,26 @@ def _grazing(motion: Motion, events: Sequence[Event]) -> Iterator[Cause]:
             f"{motion.name(k)} grazes in step {t}: it approaches with {100 * share:.2g} % of its speed. Where and whether it "
             "strikes depends on small changes, so gradients are large and hold for very small changes only. Choose another "
             "start, or average over disturbed ones.",
+        )  # fmt: skip
+
+
+def _soft_landing(motion: Motion, events: Sequence[Event]) -> Iterator[Cause]:
+    """Find shapes that touch again in a step, slower than gravity makes them in it: as those do that rest on each other, but for a
+    gap as small as rounding."""
+    if not motion.has_contacts or not motion.world.setup.contact.hard:
+        return
+    gaps = motion.world.gaps(motion.x[:-1], motion.params)
+    soft = motion.touching & (gaps > GAP) & (motion.approach < 9.81 * motion.world.dt)
+    lands = soft & (motion.growth > STEEP)[:, None]
+    if bool(lands.any()):
+        t = int((motion.growth * lands.any(-1)).argmax())
+        k = int(lands[t].nonzero()[0])
+        yield Cause(
+            "soft landing", t,
+            f"{motion.name(k)} lands softly in step {t}, from a gap of {1e3 * float(gaps[t, k]):.2g} mm (such landings: "
+            f"{int(lands.any(-1).sum())} of {len(lands)} steps). The slower it comes, the more the time of landing depends on its "
+            "height: derivatives of such a step are large, and hold for changes as small as the gap. The steps after it forget "
+            "most of them. For smooth linearisations (world.linearize) use cs.Newton() or cs.Compliant().",
         )  # fmt: skip
 
 
@@ -162,7 +189,7 @@ def _saturated(motion: Motion, events: Sequence[Event]) -> Iterator[Cause]:
             yield Cause(
                 "saturation", int(dead.nonzero()[0]),
                 f"The actuator of {joint} is saturated in {int(dead.sum())} of {len(dead)} steps, where its control has no "
-                "gradient. Use smaller controls, a larger limit, or a penalty on controls beyond the limit.",
+                "gradient of its own. Use smaller controls, a larger limit, or a penalty on controls beyond the limit.",
             )  # fmt: skip
 
 
@@ -182,6 +209,11 @@ def _switching(motion: Motion, events: Sequence[Event]) -> Iterator[Cause]:
     )  # fmt: skip
 
 
+def _steps(found: Tensor) -> tuple[int, ...]:
+    """Return the steps in which something is found at any contact point."""
+    return tuple(found.any(-1).nonzero().flatten().tolist())
+
+
 def _worst(number: Tensor) -> tuple[int, int]:
     """Return the step and the contact point at which a number is largest."""
     at = int(torch.where(number.isfinite(), number, 0.0).argmax())
@@ -193,6 +225,7 @@ CAUSES: dict[str, Finder] = {
     "friction slope": _friction_slope,
     "stiff contact": _stiff_contact,
     "grazing impact": _grazing,
+    "soft landing": _soft_landing,
     "bouncing": _zeno,
     "many impacts": _exhausted,
     "saturation": _saturated,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import log
+
 import torch
 from torch import Tensor
 
@@ -12,6 +14,9 @@ from costate.audit.smoothness.motion import Motion
 from costate.audit.smoothness.report import Smoothness
 from costate.sim import World
 from costate.sim.inputs import Params
+
+LARGEST = 1e300
+"""Sensitivity above which only this much is reported."""
 
 
 def diagnose(
@@ -41,32 +46,60 @@ def diagnose(
     x = (states if states.dim() == 2 else states[:, sample]).detach().double()
     u = torch.zeros(len(x) - 1, world.nu, dtype=x.dtype) if controls is None else controls.detach().double()
     u = u if u.dim() == 2 else u[:, sample]
+    _check_finite("state", x)
     A, B = world.linearize(x[:-1], u, params)
-    chain = [torch.eye(world.ndx, dtype=x.dtype)]
-    for t in reversed(range(len(A))):
-        chain.append(chain[-1] @ A[t])
-    to_final = torch.stack(chain[::-1])  # (T + 1, 2nv, 2nv)
-    by_control = to_final[1:] @ B
+    _check_finite("the derivative of step", torch.cat([A, B], -1))
     motion = Motion(world, x, u, params, A, B)
+    to_final, logs = _products(A)
+    by_control = to_final[1:] @ B
+    sensitivity, control = _norm(to_final, logs), _norm(by_control, logs[1:])
     events = find_events(motion, slip_speed, limit_margin)
     zeros, causes = find_zeros(motion, by_control), find_causes(motion, events)
-    growths = _norm(A), _stretch(A, to_final[0]), _norm(by_control)
-    found = Smoothness(events, _norm(to_final), *growths, zeros, causes, [])
+    stretch = _stretch(A, to_final, int(sensitivity.argmax()))
+    found = Smoothness(events, sensitivity, motion.growth, stretch, control, zeros, causes, [])
     found.advice.extend(advise(found, world.dt))
     return found
 
 
-def _norm(M: Tensor) -> Tensor:
-    return torch.linalg.matrix_norm(M, 2) if M.numel() else torch.zeros(0)
+def _check_finite(what: str, values: Tensor) -> None:
+    """Raise if a number of a step, (T, ...), is not finite."""
+    lost = (~values.isfinite()).flatten(1).any(-1).nonzero()
+    if len(lost):
+        t = int(lost[0])
+        raise ValueError(
+            f"{what} {t} is not finite, so nothing can be said about what follows. Examine the motion before it "
+            f"(states[:{max(t, 1)}]), and reduce dt, raise substeps, or soften gains and contact"
+        )
 
 
-def _stretch(A: Tensor, total: Tensor) -> Tensor:
-    """Return the growth in every step of the direction that grows most in all of them. A: (T, 2nv, 2nv); total: their product."""
-    if not total.numel():
-        return torch.zeros(len(A), dtype=A.dtype)
-    along, sizes = torch.linalg.svd(total).Vh[0], []
-    for step in A:
-        along = step @ along
-        sizes.append(along.norm())
-        along = along / sizes[-1].clamp(min=1e-300)
-    return torch.stack(sizes)
+def _products(A: Tensor) -> tuple[Tensor, Tensor]:
+    """Return d x_T / d x_t for every t, each divided by a factor so that none overflows, (T + 1, ndx, ndx); and the logarithms of
+    these factors, (T + 1,)."""
+    chain, logs = [torch.eye(A.shape[-1], dtype=A.dtype)], [0.0]
+    for step in A.flip(0):
+        product = chain[-1] @ step
+        size = float(product.abs().max()) if product.numel() else 0.0
+        scale = size if size > 1e100 else 1.0
+        chain.append(product / scale)
+        logs.append(logs[-1] + log(scale))
+    return torch.stack(chain[::-1]), torch.tensor(logs[::-1], dtype=A.dtype)
+
+
+def _norm(M: Tensor, logs: Tensor) -> Tensor:
+    """Return the largest singular values of matrices, given without the factors whose logarithms are `logs`; at most 1e300."""
+    if not M.numel():
+        return torch.zeros(0 if not M.shape[-1] else len(M), dtype=M.dtype)
+    return (torch.linalg.matrix_norm(M, 2).log() + logs).clamp(max=log(LARGEST)).exp()
+
+
+def _stretch(A: Tensor, to_final: Tensor, start: int) -> Tensor:
+    """Return the growth in every step from `start` on of the disturbance that grows most until the end; 1 before."""
+    sizes = torch.ones(len(A), dtype=A.dtype)
+    if not A.numel() or start == len(A):
+        return sizes
+    along = torch.linalg.svd(to_final[start]).Vh[0]
+    for t in range(start, len(A)):
+        along = A[t] @ along
+        sizes[t] = along.norm()
+        along = along / sizes[t].clamp(min=1e-300)
+    return sizes

@@ -10,6 +10,9 @@ from torch import Tensor
 from costate.audit.smoothness.motion import Motion
 from costate.audit.smoothness.report import Event
 from costate.audit.zeros import APART, CLAMPED
+from costate.sim.forces.actuators import Servo
+from costate.sim.forces.lengths import Sum
+from costate.sim.setup import Drive
 
 WORDS = {"touches": "touches", "leaves": "leaves", "slips": "slips on", "sticks": "sticks to"}
 SWITCHES = tuple(WORDS)
@@ -52,8 +55,17 @@ def _limit_events(motion: Motion, margin: float) -> list[Event]:
 
 def saturated(motion: Motion) -> dict[str, Tensor]:
     """Return the steps in which an actuator that has a limit does not follow its control, by its joint: (T,) each."""
-    drives = zip(motion.world.actuated, motion.world.setup.drives, strict=True)
-    return {joint: (motion.B[..., k] == 0).all(-1) for k, (joint, d) in enumerate(drives) if d.limit < inf}
+    drives = enumerate(zip(motion.world.actuated, motion.world.setup.drives, strict=True))
+    return {joint: _dead(motion, k, d) for k, (joint, d) in drives if d.limit < inf}
+
+
+def _dead(motion: Motion, k: int, d: Drive) -> Tensor:
+    """Return the steps in which an actuator is at its limit, (T,)."""
+    dead = (motion.B[..., k] == 0).all(-1)
+    if isinstance(d.actuator, Servo) and isinstance(d.length, Sum) and len(d.length.terms) == 1:
+        # What it would do without its limit is part of what other servos expect: its control may move these a little.
+        dead = dead | (motion.torques[:, d.v].abs() >= (1 - 1e-9) * d.limit * abs(d.length.terms[0][2]))
+    return dead
 
 
 def _saturation(motion: Motion) -> list[Event]:

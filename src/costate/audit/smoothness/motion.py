@@ -15,7 +15,10 @@ from costate.robot import Robot
 from costate.sim import World
 from costate.sim.contact.rows import relative_jacobian
 from costate.sim.contacts import Contacts
+from costate.sim.forces.actuators import Servo
+from costate.sim.forces.lengths import Sum
 from costate.sim.inputs import Params
+from costate.sim.integrate.free import free_motion
 from costate.sim.rollout import given_inputs
 from costate.sim.setup import Setup, Symbols
 
@@ -34,9 +37,9 @@ class Motion:
     """Controls, (T, nu)."""
     params: Params
     A: Tensor
-    """Derivatives of steps by their states in the tangent space, (T, 2nv, 2nv)."""
+    """Derivatives of steps by their states in the tangent space, (T, ndx, ndx)."""
     B: Tensor
-    """Derivatives of steps by their controls, (T, 2nv, nu)."""
+    """Derivatives of steps by their controls, (T, ndx, nu)."""
 
     @property
     def has_contacts(self) -> bool:
@@ -102,12 +105,39 @@ class Motion:
         J = torch.zeros(len(self.u), *pattern.shape, dtype=self.x.dtype)
         J[:, rows, columns] = self._before[2]
         J = J.unflatten(1, (-1, 3))  # (T, n, 3, nv)
-        M = Robot(self.world.setup.scene.model).mass_matrix(self.x[:-1, : self.world.nq])
-        W = J @ torch.linalg.solve(M[:, None], J.mT)
+        W = J @ torch.linalg.solve(self._inertia[:, None], J.mT)
         n = self.contacts.normals.unsqueeze(-1)
         along = (n.mT @ W @ n)[..., 0, 0]
         P = torch.eye(3, dtype=self.x.dtype) - n @ n.mT
         return along, torch.linalg.eigvalsh(P @ W @ P)[..., -1]
+
+    @cached_property
+    def _inertia(self) -> Tensor:
+        """Mass matrices that contact forces act on, with what servos and an implicit integrator add, (T, nv, nv)."""
+        setup, dt = self.world.setup, self.world.setup.dt
+        M = Robot(setup.scene.model).mass_matrix(self.x[:-1, : self.world.nq])
+        for k, d in enumerate(setup.drives):
+            if isinstance(d.actuator, Servo) and isinstance(d.length, Sum):
+                J = torch.zeros(self.world.nv, dtype=M.dtype)
+                J[[iv for _, iv, _ in d.length.terms]] = torch.tensor([c for *_, c in d.length.terms], dtype=M.dtype)
+                acts = self.B[..., k].any(-1)[:, None, None]  # at its limit it adds nothing
+                M = M + acts * dt * (d.damping + dt * d.stiffness) * torch.outer(J, J)
+        if setup.method.implicit:
+            for j, at in zip(setup.scene.model.joints, setup.scene.model.v_index, strict=True):
+                own = range(at, at + (0 if j.mimic else j.nv))
+                M[:, own, own] += dt * j.damping + dt**2 * j.stiffness
+        return M
+
+    @cached_property
+    def torques(self) -> Tensor:
+        """Generalised forces of all actuators in the first substep of every step, (T, nv)."""
+        given = self.world._inputs.values(self.x, self.params, self.world.coordinates)
+        return _torques(self.world._inputs.setup_for(None)).apply([self.x[:-1], self.u, *given])[0]
+
+    @cached_property
+    def growth(self) -> Tensor:
+        """Largest singular values of the derivatives of steps by their states, (T,)."""
+        return torch.linalg.matrix_norm(self.A, 2) if self.A.numel() else torch.zeros(len(self.u), dtype=self.x.dtype)
 
     def name(self, k: int) -> str:
         """Return the shapes of a contact point, in words."""
@@ -129,3 +159,13 @@ def _frames(setup: Setup) -> tuple[Kernel, ca.Sparsity]:
     for name, y in zip(("velocities", "friction", "jacobian"), outputs, strict=True):
         b.output(name, y)
     return b.kernel(), J.sparsity()
+
+
+def _torques(setup: Setup) -> Kernel:
+    """Build the kernel that gives the generalised forces of all actuators at a state and a control, (nv,)."""
+    s = Symbols(setup)
+    b = ProgramBuilder("audit.torques")
+    args = [b.input("state", setup.nx), b.input("control", setup.nu), *given_inputs(b, setup)]
+    (torque,) = s.call(b, "torques", [ca.densify(free_motion(s, s.q, s.v, s.u).torque)], args)
+    b.output("torque", torque)
+    return b.kernel()

@@ -32,6 +32,8 @@ class Cause:
     step: int
     """Step at which it is worst."""
     what: str
+    unstable: tuple[int, ...] = ()
+    """Steps in which it makes a disturbance grow all by itself."""
 
 
 @dataclass(frozen=True)
@@ -40,11 +42,12 @@ class Smoothness:
 
     events: list[Event]
     sensitivity: Tensor
-    """Largest singular value of d x_T / d x_t in the tangent space, (T + 1,)."""
+    """Largest singular value of d x_T / d x_t in the tangent space, (T + 1,); at most 1e300."""
     growth: Tensor
     """Largest singular value of d x_{t+1} / d x_t, (T,)."""
     stretch: Tensor
-    """Growth in each step of the disturbance of the first state that the final state feels most, (T,)."""
+    """Growth in each step of the disturbance that the final state feels most, (T,): that of the state with the largest sensitivity.
+    1 before that state."""
     control: Tensor
     """Largest singular value of d x_T / d u_t, (T,)."""
     zeros: list[str]

@@ -9,6 +9,8 @@ from typing import Annotated, Any
 
 import tyro
 
+from costate.cli.runs.folder import open_run
+
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
@@ -25,12 +27,11 @@ class Options:
 def chosen(arguments: Sequence[str]) -> Options | None:
     """Return the default options for the run that the arguments name: with the variants and disturbances of its task."""
     from costate.cli.runs.train import variant_flag
-    from costate.train.run import Run
 
     named = [a for a in arguments if not a.startswith("-") and (Path(a) / "run.json").is_file()]
     if not named:
         return None
-    task = Run.open(named[0]).kind
+    task = open_run(Path(named[0])).kind
     made: list[Any] = [variant_flag(k, f"{v.about} Written to evaluation_{k}.json.") for k, v in task.variants.items()]
     if task.disturbances is not None:
         made.append(("disturbances", type(task.disturbances), field(default=task.disturbances)))
@@ -38,14 +39,13 @@ def chosen(arguments: Sequence[str]) -> Options | None:
 
 
 def run(options: Options) -> None:
+    folder = open_run(options.run)
     import torch
     from rich.progress import Progress
 
     from costate.train.evaluate import evaluate
-    from costate.train.run import Run
 
     torch.set_num_threads(options.threads)
-    folder = Run.open(options.run)
     variants = [name for name in folder.kind.variants if getattr(options, name)]
     if len(variants) > 1:
         raise ValueError(f"choose one of {', '.join(f'--{name}' for name in variants)}")

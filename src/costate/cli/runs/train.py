@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, make_dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +15,13 @@ if TYPE_CHECKING:
     from costate.train.run import Run
     from costate.train.trainable import Trainable
     from costate.train.trainer import Watch
+
+
+LISTED = {
+    "insertion": "a UR5 puts a bottle into a socket",
+    "reach": "a UR5 brings its tool to a random position",
+}
+"""Tasks and what is to be learnt: what `costate train list` says, without loading anything."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,11 +39,17 @@ class Options:
 
 def chosen(arguments: Sequence[str]) -> Options | None:
     """Return the default options of the task that the arguments name; None if they name none."""
-    from costate.train.registry import TASKS, find_task
-
-    named = [a for a in arguments if a in TASKS or a.endswith(".py") or ".py:" in a]
+    named = [a for a in arguments if a in LISTED or a.endswith(".py") or ".py:" in a]
     named += [a for a in arguments[:1] if not a.startswith("-") and a != "list"]
-    return options_of(find_task(named[0]), named[0]) if named else None
+    if not named:
+        return None
+    if named[0] not in LISTED and ".py" not in named[0]:  # said before anything heavy is loaded
+        near = get_close_matches(named[0], LISTED, n=1)
+        names = f"the tasks are {', '.join(LISTED)}, or a file of your own: my_task.py"
+        raise ValueError(f"unknown task {named[0]!r}; {f'did you mean {near[0]!r}?' if near else names}")
+    from costate.train.registry import find_task
+
+    return options_of(find_task(named[0]), named[0])
 
 
 def options_of(kind: type[Trainable], name: str) -> Options:
@@ -54,12 +68,12 @@ def variant_flag(name: str, about: str) -> tuple[str, Any, bool]:
 
 
 def run(options: Options) -> None:
-    from costate.train.registry import find_task
-    from costate.train.trainer import train
-
     if options.what == "list" and options.resume is None:
         _list()
         return
+    from costate.train.registry import find_task
+    from costate.train.trainer import train
+
     kind = None if options.what == "list" else find_task(options.what)
     folder = _opened(options, kind) if options.resume else _created(options, kind)
     print(f"run folder {folder.path}", flush=True)
@@ -74,11 +88,9 @@ def run(options: Options) -> None:
 
 
 def _list() -> None:
-    from costate.train.registry import TASKS, find_task
-
-    width = max(map(len, TASKS))
-    for name in TASKS:
-        print(f"{name:<{width}}  {find_task(name).summary}")
+    width = max(map(len, LISTED))
+    for name, summary in LISTED.items():
+        print(f"{name:<{width}}  {summary}")
     print(f"{'FILE.py':<{width}}  a task of your own (docs/own_task.md)")
 
 

@@ -8,6 +8,8 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
+from costate.cli.runs.folder import open_run
+
 
 @dataclass(frozen=True)
 class RunOptions:
@@ -58,11 +60,11 @@ class TransferOptions(RunOptions):
 
 
 def export(options: ExportOptions) -> None:
-    from costate.export import onnx_difference, write_c_header, write_onnx
-
     if not (options.onnx or options.header):
         raise ValueError("nothing to export: leave out --no-onnx or --no-header")
-    found = _open(options.run)
+    found = open_run(options.run)
+    from costate.export import onnx_difference, write_c_header, write_onnx
+
     network, out = found.task.exported(found.policy), options.out or options.run
     if options.onnx:
         path = write_onnx(network, out / "policy.onnx", options.precision)
@@ -77,12 +79,12 @@ def export(options: ExportOptions) -> None:
 
 
 def play(options: PlayOptions) -> None:
+    if not 1 <= len(options.run) <= 2:
+        raise ValueError(f"name one run folder, not {len(options.run)}")
+    folder = open_run(options.run[-1])
     from costate.train.registry import loaded
     from costate.viewer.play import open_play
 
-    if not 1 <= len(options.run) <= 2:
-        raise ValueError(f"name one run folder, not {len(options.run)}")
-    folder = _open(options.run[-1])
     _offered(folder, folder.task.play, "no live page")
     print("compiling the world", flush=True)
     page, _ = open_play(loaded(folder.task.play), folder, options.port, options.dark, options.seed)
@@ -91,9 +93,9 @@ def play(options: PlayOptions) -> None:
 
 
 def robustness(options: RobustnessOptions) -> None:
+    folder = open_run(options.run)
     from costate.train.robustness import robustness
 
-    folder = _open(options.run)
     width = max(map(len, folder.task.cases()), default=0)
     begun = []
 
@@ -108,17 +110,11 @@ def robustness(options: RobustnessOptions) -> None:
 
 
 def transfer(options: TransferOptions) -> None:
+    folder = open_run(options.run)
     from costate.train.registry import loaded
 
-    folder = _open(options.run)
     _offered(folder, folder.task.transfer, "no other engine to try a policy in")
     loaded(folder.task.transfer)(folder, options.episodes, options.seed, options.mjcf)
-
-
-def _open(path: Path) -> Any:
-    from costate.train.run import Run
-
-    return Run.open(path)
 
 
 def _offered(folder: Any, what: Any, lacks: str) -> None:

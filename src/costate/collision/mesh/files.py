@@ -20,6 +20,7 @@ from costate.collision.mesh.triangles import Mesh, creased
 from costate.collision.mesh.unpacked import check_mesh_file
 from costate.core.arrays import Array
 from costate.core.confined import RefusedError, run_confined
+from costate.core.extras import needs
 from costate.core.files import checksum, seal, unseal, write_private
 from costate.core.reach import problem
 from costate.kernel.machine.cache import cache_path
@@ -51,7 +52,7 @@ def load_triangles(path: Path) -> tuple[Array, NDArray[np.int64]]:
     try:
         import trimesh
     except ImportError as error:
-        raise ImportError(f"reading the mesh {path.name} needs trimesh: pip install 'costate[mesh]'") from error
+        raise ImportError(needs(f"reading the mesh {path.name}", "trimesh", "mesh")) from error
     check_mesh_file(path)
     check_declared(path)
     mesh = _read_here(path) if path.suffix.lower() in _HERE else _read_apart(path)
@@ -238,7 +239,7 @@ def _decompose(vertices: Array, faces: NDArray[np.int64], threshold: float, part
     try:
         import coacd
     except ImportError as error:
-        raise ImportError("convex decomposition needs coacd: pip install 'costate[decompose]'") from error
+        raise ImportError(needs("convex decomposition", "coacd", "decompose")) from error
     coacd.set_log_level("error")
     found = coacd.run_coacd(
         coacd.Mesh(vertices, faces.astype(np.int32)), threshold=threshold, max_convex_hull=parts, seed=0

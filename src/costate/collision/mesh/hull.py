@@ -15,6 +15,7 @@ from costate.collision.shapes import rays
 from costate.collision.shapes.convex import SNAP, Convex, Flats
 from costate.collision.shapes.solid import Points as Balls
 from costate.collision.shapes.solid import length
+from costate.core.extras import needs
 
 Points = NDArray[np.float64]
 
@@ -195,7 +196,7 @@ def _convex_hull(points: Points):
     try:
         from scipy.spatial import ConvexHull, QhullError
     except ImportError as error:
-        raise ImportError("convex hulls need scipy: pip install 'costate[mesh]'") from error
+        raise ImportError(needs("a convex hull", "scipy", "mesh")) from error
     try:
         return ConvexHull(points)
     except (QhullError, ValueError) as error:

@@ -70,7 +70,7 @@ def joined(meshes: Sequence[Mesh]) -> Mesh:
 
 
 @cache
-def unit_sphere(rings: int = 18, segments: int = 32) -> Mesh:
+def unit_sphere(rings: int = 20, segments: int = 40) -> Mesh:
     """Return a ball of radius 1."""
     down, turn = np.linspace(0, np.pi, rings + 1), np.linspace(0, 2 * np.pi, segments + 1)
     t, p = np.meshgrid(down, turn, indexing="ij")
@@ -84,13 +84,23 @@ def unit_sphere(rings: int = 18, segments: int = 32) -> Mesh:
 
 
 @cache
-def unit_cylinder(segments: int = 32) -> Mesh:
+def unit_cap() -> Mesh:
+    """Return the upper half of a ball of radius 1, open below."""
+    ball = unit_sphere()
+    keep = ball.vertices[:, 2] > -1e-6
+    number = np.cumsum(keep) - 1
+    faces = ball.faces[keep[ball.faces].all(1)]
+    return Mesh(ball.vertices[keep], ball.normals[keep], number[faces])
+
+
+@cache
+def unit_cylinder(segments: int = 40) -> Mesh:
     """Return a cylinder of radius 1 and length 1 along z, centred."""
     return lathe([(0, 0.5), (1, 0.5), (1, -0.5), (0, -0.5)], segments)
 
 
 @cache
-def unit_tube(segments: int = 32) -> Mesh:
+def unit_tube(segments: int = 40) -> Mesh:
     """Return a unit cylinder without its ends."""
     return lathe([(1, 0.5), (1, -0.5)], segments)
 

@@ -8,7 +8,7 @@ import casadi as ca
 import numpy as np
 from casadi import SX
 
-from costate.collision.mesh.triangles import unit_sphere, unit_tube
+from costate.collision.mesh.triangles import unit_cap, unit_tube
 from costate.collision.shapes import rays
 from costate.collision.shapes.convex import Convex, Flats, side_flats, sign
 from costate.collision.shapes.solid import MassProperties, Number, Part, Points, length, sizes
@@ -68,7 +68,8 @@ class Capsule(Convex):
         return None, np.diag([across, across, rod * r**2 / 2 + caps * 0.4 * r**2])
 
     def parts(self) -> list[Part]:
-        """Return a tube and two spheres, so that capsules of all sizes share two meshes."""
+        """Return a tube and two caps, so that capsules of all sizes share two meshes."""
         r, h = sizes(self)
-        ends = [Transform(translation=np.array([0, 0, end])) for end in (-h / 2, h / 2)]
-        return [Part("tube", unit_tube, (r, r, h)), *(Part("sphere", unit_sphere, r, end) for end in ends)]
+        turn = np.diag([1.0, -1.0, -1.0])
+        ends = [Transform(translation=np.array([0, 0, h / 2])), Transform(turn, np.array([0, 0, -h / 2]))]
+        return [Part("tube", unit_tube, (r, r, h)), *(Part("cap", unit_cap, r, end) for end in ends)]

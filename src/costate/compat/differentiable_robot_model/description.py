@@ -23,6 +23,7 @@ from costate.model.document import MAX_BYTES, Node, parse
 from costate.model.errors import ModelError
 from costate.model.joint import Joint
 from costate.model.model import EARTH
+from costate.model.urdf import Faulty
 from costate.physics import Parameters
 from costate.physics.params import Key
 
@@ -51,20 +52,21 @@ class Description:
     """Kernels of other functions by name and options."""
 
     @staticmethod
-    def read(path: str | Path, unit_inertia: bool, mimic: bool) -> Description:
+    def read(path: str | Path, unit_inertia: bool, mimic: bool, inertia: Faulty = "keep") -> Description:
         """Read a file, or return what an earlier call has read if the content is the same.
 
         unit_inertia: Give links without <inertial> mass 1 and inertia 1.
         mimic: Let mimic joints follow others; else they are joints like any other.
+        inertia: What to do with inertias that no body can have; the original never looks at them.
         """
         path = Path(path)
-        return _read(path.absolute(), _digest(path), unit_inertia, mimic)
+        return _read(path.absolute(), _digest(path), unit_inertia, mimic, inertia)
 
 
 @lru_cache(maxsize=FILES)
-def _read(path: Path, digest: str, unit_inertia: bool, mimic: bool) -> Description:
+def _read(path: Path, digest: str, unit_inertia: bool, mimic: bool, inertia: Faulty) -> Description:
     root = parse(path)
-    model = load_model(path, floating_base=False).with_gravity(EARTH.copy())
+    model = load_model(path, floating_base=False, inertia=inertia).with_gravity(EARTH.copy())
     if _digest(path) != digest:
         raise ModelError(f"{path}: the file changed while it was read; load it again")
     nodes = list(root.children("link"))

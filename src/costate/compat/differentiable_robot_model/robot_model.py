@@ -19,7 +19,9 @@ from costate.compat.differentiable_robot_model.spatial_vector_algebra import (
     SpatialForceVec,
     SpatialMotionVec,
 )
+from costate.core.eager import eager
 from costate.model import Model
+from costate.model.urdf import Faulty
 from costate.physics import Passive
 from costate.robot import Robot
 from costate.robot.kernels import folded_kernel
@@ -39,12 +41,14 @@ DAMPED = Passive(damping=True, friction=False, springs=False)
 UNDAMPED = Passive(damping=False, friction=False, springs=False)
 
 
+@eager
 class DifferentiableRobotModel(nn.Module):
     """A robot on a fixed base. Tensors have any number of leading dimensions, float32 or float64.
 
     q, qd, ... are ordered as the links of the file. Links without <inertial> get mass 1 and inertia 1, with a warning, as in the
     original; `unit_inertia=False` leaves them massless. Mimic joints are joints like any other, as in the original; `mimic=True`
-    lets them follow the joint that the file says. Models of the same file share what has been read and compiled.
+    lets them follow the joint that the file says. Inertias that no body can have are kept, with a warning; `inertia` says what else
+    to do with them, as for `cs.load_robot`. Models of the same file share what has been read and compiled.
     """
 
     _weightless: Robot
@@ -57,19 +61,25 @@ class DifferentiableRobotModel(nn.Module):
         device: Any = None,
         unit_inertia: bool = True,
         mimic: bool = False,
+        inertia: Faulty = "keep",
     ):
         super().__init__()
         self.name = name
         self._device = torch.device("cpu" if device is None else device)
         if self._device.type != "cpu":
             raise ValueError(f"device {self._device}: kernels run on the processor; pass device='cpu' or leave it out")
-        rows = Description.read(urdf_path, unit_inertia, mimic)
+        rows = Description.read(urdf_path, unit_inertia, mimic, inertia)
         if unit_inertia:
             for link in rows.without_inertia:
                 warnings.warn(
                     f"no dynamics information for link {link}: its mass and inertia are set to 1", stacklevel=2
                 )
         model = rows.model
+        if several := [j.name for j in model.joints if j.nv > 1]:
+            raise ValueError(
+                f"{urdf_path}: joint {several[0]} has several degrees of freedom; here a joint has one, as in the original: "
+                "cs.load_robot takes all kinds of joints"
+            )
         self._robot = Robot(model)
         # Shares the learnable modules, not a submodule of its own: parameters are counted once.
         object.__setattr__(self, "_weightless", Robot(rows.weightless))
@@ -272,12 +282,10 @@ class DifferentiableRobotModel(nn.Module):
 
 def _from_root(model: Model) -> list[str]:
     """Return the links, each after its parent."""
-    moved = {joint.child: joint.parent for joint in model.joints}
-
-    def depth(link: str) -> int:
-        return 1 + depth(moved[link]) if link in moved else 0
-
-    return sorted((link.name for link in model.links), key=depth)
+    depth = {model.links[0].name: 0}
+    for joint in model.joints:  # parents come first
+        depth[joint.child] = depth[joint.parent] + 1
+    return sorted((link.name for link in model.links), key=depth.__getitem__)
 
 
 class _Shipped(DifferentiableRobotModel):

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import torch
 
+from costate.core.numbers import alike
 from costate.kernel.calls.descriptors import sum_groups
 from costate.kernel.calls.native import NativeCode
 from costate.kernel.codegen.driver import ONE_LEVEL
@@ -56,7 +57,7 @@ class QuickCall:
         return outs
 
     def _make_plan(self, tensors: Sequence[torch.Tensor], batches: Sequence | None) -> _Plan | None:
-        if not tensors or not all(isinstance(t, torch.Tensor) for t in tensors) or tensors[0].dtype not in _BYTES:
+        if not tensors or not alike(tensors) or tensors[0].dtype not in _BYTES:
             return None
         dtype = tensors[0].dtype
         width = _BYTES[dtype]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from functools import lru_cache
 from itertools import count
 
@@ -67,8 +68,8 @@ class Library:
         """Return the address of a function."""
         return self._tracker[name]
 
-    def __del__(self) -> None:
-        if not sys.is_finalizing():  # then, a thread may hold it that does not run any more
+    def __del__(self, ending: Callable[[], bool] = sys.is_finalizing) -> None:
+        if not ending():  # then, a thread may hold it that does not run any more, and modules lose their contents
             with COMPILING:
                 self.__dict__.pop("_tracker", None)
 

@@ -16,7 +16,8 @@ import numpy as np
 from costate.model.actuation import Actuator
 from costate.model.builtin.pendulum import pendulum
 from costate.model.model import Model
-from costate.model.urdf import read_urdf
+from costate.model.shape import Shape
+from costate.model.urdf import Faulty, read_urdf
 
 
 @dataclass(frozen=True)
@@ -86,16 +87,25 @@ def builtin_names() -> tuple[str, ...]:
     return (*ROBOTS, "pendulum")
 
 
-def builtin(name: str) -> Model | None:
-    """Return the built-in robot of that name, or None."""
+def builtin(name: str, inertia: Faulty = "refuse") -> Model | None:
+    """Return the built-in robot of that name, or None. inertia: as for `load_model`; the inertias of pendulums are sound."""
     if match := _PENDULUM.match(name):
         return pendulum(int(match[1] or 1))
-    return _load(name, ROBOTS[name]) if name in ROBOTS else None
+    return _load(name, ROBOTS[name], inertia) if name in ROBOTS else None
 
 
-def _load(name: str, row: Builtin) -> Model:
-    model = read_urdf(Path(__file__).with_name(f"{name}.urdf"))
+def _load(name: str, row: Builtin, inertia: Faulty) -> Model:
+    model = read_urdf(Path(__file__).with_name(f"{name}.urdf"), inertia=inertia)
     home = None if row.home is None else np.array(row.home, float)
     motors = [j.name for j in model.joints if j.nv == 1] if row.gear else []
     actuators = tuple(Actuator(each, each, row.gear or 0.0, -1.0, 1.0) for each in motors)
-    return replace(model, source=row.source, home=home, actuators=actuators)
+    links = tuple(replace(link, visuals=tuple(map(_rounded, link.visuals))) for link in model.links)
+    return replace(model, links=links, source=row.source, home=home, actuators=actuators)
+
+
+def _rounded(shape: Shape) -> Shape:
+    """Round the edges of what is drawn of a box or a cylinder, more of those that are larger."""
+    if shape.kind not in ("box", "cylinder"):
+        return shape
+    r = shape.size if shape.kind == "box" else shape.size * np.array([2.0, 1.0])
+    return replace(shape, rounding=min(0.2 * float(r.min()), 0.03))

@@ -11,10 +11,13 @@ from typing import Any
 import numpy as np
 
 from costate.core.confined import RefusedError, run_confined
+from costate.core.extras import needs
 from costate.core.limits import excess, limit
-from costate.model.errors import ModelError
+from costate.model.errors import Assumptions, ModelError
+from costate.model.mjcf.inertia import repair_inertias
 from costate.model.mjcf.limits import Content
 from costate.model.mjcf.plain import is_plain
+from costate.model.urdf.inertia import Faulty
 
 SCRIPT = Path(__file__).with_name("compile_file.py")
 _FINITE = (
@@ -36,37 +39,41 @@ _FINITE = (
     *("wrap_prm", "tendon_stiffness", "tendon_damping", "tendon_frictionloss", "tendon_lengthspring", "tendon_margin"),
 )
 """Arrays that must be finite; MuJoCo only warns."""
+_MEND = '. It has no way to keep an inertia that no body can have: mend it, or load the file with inertia="repair"'
 
 
-def compile_mjcf(path: Path, content: Content) -> Any:
-    """Return the MjModel of a file."""
+def compile_mjcf(path: Path, content: Content, inertia: Faulty, assumed: Assumptions) -> Any:
+    """Return the MjModel of a file. inertia: what to do about inertias that no body can have."""
     try:
         import mujoco
     except ImportError:
-        raise ModelError(
-            f"{path}: MJCF files are read with mujoco; install it with: pip install costate[mjcf]"
-        ) from None
+        raise ModelError(needs(f"{path}: reading MJCF", "mujoco", "mjcf")) from None
     try:
         if is_plain(content) or not limit("read_seconds"):
-            mj = mujoco.MjSpec.from_file(str(path)).compile()  # pyright: ignore[reportAttributeAccessIssue]
+            spec = mujoco.MjSpec.from_file(str(path))  # pyright: ignore[reportAttributeAccessIssue]
+            repaired = repair_inertias(spec) if inertia == "repair" else []
+            mj = spec.compile()
         else:
-            mj = _compile_apart(mujoco, path, content)
+            mj, repaired = _compile_apart(mujoco, path, content, inertia)
     except ModelError:
         raise
     except ValueError as error:
-        raise ModelError(f"{path}: MuJoCo refuses this file: {error}") from None
+        faulty = inertia != "repair" and "inertia" in str(error)
+        raise ModelError(f"{path}: MuJoCo refuses this file: {error}{_MEND if faulty else ''}") from None
+    for name in repaired:
+        assumed.note("inertias that no body can have, repaired", name)
     for name in _FINITE:
         if not np.isfinite(getattr(mj.opt if name == "gravity" else mj, name)).all():
             raise ModelError(f"{path}: {name} is not finite; look for nan, inf and very large numbers in the file")
     return mj
 
 
-def _compile_apart(mujoco: Any, path: Path, content: Content) -> Any:
-    """Compile a file in a process of its own, and read the binary model that it leaves."""
+def _compile_apart(mujoco: Any, path: Path, content: Content, inertia: Faulty) -> tuple[Any, list[str]]:
+    """Compile a file in a process of its own, and read the binary model that it leaves, and what it repaired."""
     with tempfile.TemporaryDirectory() as folder:
         result = Path(folder) / "model.mjb"
         try:
-            found = json.loads(run_confined(SCRIPT, [path, result]).splitlines()[-1])
+            found = json.loads(run_confined(SCRIPT, [path, result, inertia]).splitlines()[-1])
         except RefusedError:
             raise
         except ValueError as error:
@@ -75,4 +82,4 @@ def _compile_apart(mujoco: Any, path: Path, content: Content) -> Any:
             raise ModelError(f"{path}: {problem}")
         for message in found["warnings"]:
             warnings.warn(message, stacklevel=4)
-        return mujoco.MjModel.from_binary_path(str(result))
+        return mujoco.MjModel.from_binary_path(str(result)), found["repaired"]

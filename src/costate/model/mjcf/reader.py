@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from costate.core.arrays import Array
 from costate.model.base import WORLD, with_floating_base
 from costate.model.document import parse
 from costate.model.errors import Assumptions
@@ -27,6 +26,7 @@ from costate.model.mjcf.equality import read_constraints
 from costate.model.mjcf.fields import note_fields
 from costate.model.mjcf.flags import follow_flags
 from costate.model.mjcf.geom import read_geoms, softness
+from costate.model.mjcf.keyframe import coordinates, joint_coordinates, read_keyframes
 from costate.model.mjcf.limits import check_mjcf
 from costate.model.mjcf.option import read_drag, read_physics
 from costate.model.mjcf.tendon import read_tendons
@@ -35,23 +35,26 @@ from costate.model.rotation import about_axis, from_wxyz
 from costate.model.surface import Bounds
 from costate.model.transform import Transform
 from costate.model.tree import note_massless
+from costate.model.urdf.inertia import Faulty, check_answer
 
 # mjtJoint -> our kind. Plain integers: since MuJoCo 3.12 its enums no longer compare equal to the arrays' integers.
 _KINDS = {0: "floating", 1: "spherical", 2: "prismatic", 3: "revolute"}
 
 
-def read_mjcf(path: str | Path, floating_base: bool | None = None) -> Model:
+def read_mjcf(path: str | Path, floating_base: bool | None = None, inertia: Faulty = "refuse") -> Model:
     """Return the robot, or all the bodies, in an MJCF file; link 0 is "world" and has the geoms of the world body.
 
     floating_base: True frees a single body that is fixed to the world, False fixes one that is free, None keeps it.
+    inertia: "repair" takes the nearest inertia that a body can have for those that MuJoCo would refuse.
     Raises ModelError for a faulty file; warns with ModelWarning of what is left out. Needs mujoco (extra "mjcf").
     """
     path = Path(path)
     root = parse(path)
     if root.tag != "mujoco":
         root.fail("is not MJCF; the root element of an MJCF file is <mujoco>")
-    mj = compile_mjcf(path, check_mjcf(root, path))
+    check_answer(inertia)
     assumed = Assumptions(str(path))
+    mj = compile_mjcf(path, check_mjcf(root, path), inertia, assumed)
     follow_flags(mj, assumed)
     links, joints = _links_and_joints(mj, assumed)
     _note_left_out(mj, assumed)
@@ -72,7 +75,8 @@ def read_mjcf(path: str | Path, floating_base: bool | None = None) -> Model:
         excluded=read_excluded(mj, names(mj)),
     )
     assumed.warn()
-    return with_floating_base(replace(model, home=_home(mj)), floating_base)
+    home = coordinates(mj, mj.qpos0)
+    return with_floating_base(replace(model, home=home, keyframes=read_keyframes(mj)), floating_base)
 
 
 def names(mj: Any) -> list[str]:
@@ -141,7 +145,7 @@ def _joint(mj: Any, j: int, kind: str, parent: str, child: str, origin: Transfor
         armature=float(mj.dof_armature[dof]),
         stiffness=float(mj.jnt_stiffness[j]),
         rest=float(mj.qpos_spring[mj.jnt_qposadr[j]]) if scalar else 0.0,
-        rest_at=_coordinates(mj, j, mj.qpos_spring) if mj.jnt_stiffness[j] and not scalar else None,
+        rest_at=joint_coordinates(mj, j, mj.qpos_spring) if mj.jnt_stiffness[j] and not scalar else None,
         max_angle=float(mj.jnt_range[j].max()) if kind == "spherical" and mj.jnt_limited[j] else np.inf,
         bounds=Bounds(
             softness(mj.jnt_solref[j], mj.jnt_solimp[j]),
@@ -158,18 +162,6 @@ def _joint_name(mj: Any, j: int) -> str:
 def _inertia(mj: Any, b: int) -> Inertia:
     R = from_wxyz(mj.body_iquat[b])
     return Inertia(float(mj.body_mass[b]), np.array(mj.body_ipos[b]), R @ np.diag(mj.body_inertia[b]) @ R.T)
-
-
-def _home(mj: Any) -> Array:
-    """Return MuJoCo's reference configuration."""
-    return np.concatenate([np.zeros(0), *(_coordinates(mj, j, mj.qpos0) for j in range(mj.njnt))])
-
-
-def _coordinates(mj: Any, j: int, qpos: Array) -> Array:
-    """Return the coordinates of a joint among all, with a quaternion as x, y, z, w."""
-    kind, start = _KINDS[int(mj.jnt_type[j])], int(mj.jnt_qposadr[j])
-    q = np.array(qpos[start : start + {"floating": 7, "spherical": 4}.get(kind, 1)])
-    return q if len(q) == 1 else np.concatenate([q[:-4], q[-3:], q[-4:-3]])
 
 
 def _note_left_out(mj: Any, assumed: Assumptions) -> None:

@@ -8,6 +8,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from costate.core.arrays import Array
+from costate.core.names import unknown
 from costate.model.document import Node
 from costate.model.errors import Assumptions
 from costate.model.joint import Joint
@@ -25,12 +26,23 @@ _DUST = 1e-20
 """Moment of inertia below which any is rounding [kg m^2]; a grain of dust has more."""
 
 
+def check_answer(inertia: object) -> None:
+    """Raise if what is to be done with faulty inertias is none of the answers there are."""
+    if inertia not in get_args(Faulty):
+        raise ValueError(unknown("answer to a faulty inertia", str(inertia), get_args(Faulty)))
+
+
+def is_possible(matrix: Array) -> bool:
+    """Tell whether some distribution of mass has a rotational inertia (3, 3), without any tolerance."""
+    low, middle, high = np.linalg.eigvalsh(matrix)
+    return bool(low >= 0.0 and low + middle >= high)
+
+
 def settle_inertias(
     root: Node, links: tuple[Link, ...], joints: tuple[Joint, ...], faulty: Faulty, assumed: Assumptions
 ) -> tuple[Link, ...]:
     """Return the links with inertias as they are to be used; refuse or note those that no mass distribution has."""
-    if faulty not in get_args(Faulty):
-        raise ValueError(f"inertia={faulty!r} is unknown; expected one of {', '.join(map(repr, get_args(Faulty)))}")
+    check_answer(faulty)
     nodes = {node.name(): node for node in root.children("link")}
     bodies: dict[int, Inertia] = {}
     settled = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from pathlib import Path
 
+from costate.core.extras import needs
 from costate.model.document import Node, parse, parse_bytes
 from costate.model.errors import ModelError
 
@@ -31,8 +32,8 @@ def _expanded(path: Path) -> bytes:
         xacro = importlib.import_module("xacro")
     except ImportError:
         raise ModelError(
-            f"{path}: xacro files are expanded with the package xacro, which is not installed: pip install xacro, or run "
-            "xacro on the file elsewhere and load the result"
+            needs(f"{path}: expanding a xacro file", "the package xacro", "xacro")
+            + ", or run xacro on the file elsewhere and load the result"
         ) from None
     try:
         return xacro.process_file(str(path)).toxml(encoding="utf-8")

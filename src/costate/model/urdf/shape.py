@@ -89,6 +89,7 @@ def _read(node: Node, form: Node, context: ShapeContext, friction: float | None)
         mesh=mesh,
         uri=uri,
         friction=own if own >= 0.0 else friction,
+        end_radius=_end_radius(form),
     )
 
 
@@ -113,6 +114,16 @@ def _bar(form: Node) -> tuple[Array, Transform]:
         form.fail('needs a radius that is not negative, and "from" and "to" that differ')
     bar = Shape.between(form.tag, radius, start, end)
     return bar.size, bar.pose
+
+
+def _end_radius(form: Node) -> float | None:
+    """Return the radius at "to" of a bar that tapers in pictures."""
+    if "from" not in form.element.attrib or "end_radius" not in form.element.attrib:
+        return None
+    radius = form.number("end_radius")
+    if not radius > 0.0:
+        form.fail("needs a positive end_radius")
+    return radius
 
 
 def _color(node: Node) -> Color | None:

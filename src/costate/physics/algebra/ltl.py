@@ -11,6 +11,8 @@ from dataclasses import dataclass
 import casadi as ca
 from casadi import SX
 
+from costate.core.limits import excess
+
 
 @dataclass(frozen=True, eq=False)
 class Factor:
@@ -42,6 +44,9 @@ def factor(M: SX, least_pivot: SX | None = None) -> Factor:
     """
     n = M.shape[0]
     entries: list[dict[int, SX]] = [{j: M[i, j] for j in range(i + 1) if M.sparsity().has_nz(i, j)} for i in range(n)]
+    # A lower bound: entries that fill in come on top.
+    if too_long := excess("operations", sum(len(row) ** 2 for row in entries) / 2):
+        raise ValueError(f"the factorisation of a matrix ({n}, {n}) is too long to compile: {too_long}")
     inverse_pivots: list[SX] = [SX(1)] * n
     for i in reversed(range(n)):
         row = entries[i]

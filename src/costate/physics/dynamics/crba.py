@@ -5,6 +5,7 @@ from __future__ import annotations
 import casadi as ca
 from casadi import SX
 
+from costate.core.limits import excess
 from costate.model.model import Model
 from costate.physics.algebra.inertia import Inertia
 from costate.physics.algebra.spatial import cross
@@ -12,6 +13,9 @@ from costate.physics.dynamics.passive import armature
 from costate.physics.dynamics.regroup import regroup
 from costate.physics.params import Parameters
 from costate.physics.tree import ROOT, Body, Step, Tree
+
+OPERATIONS = 53
+"""Operations for each entry above the diagonal, in a chain of revolute joints without parallel axes."""
 
 
 def crba(model: Model, params: Parameters, q: SX) -> SX:
@@ -25,6 +29,7 @@ def crba(model: Model, params: Parameters, q: SX) -> SX:
 
 def composite_matrix(tree: Tree, steps: list[Step]) -> SX:
     """Return the mass matrix of the rigid bodies alone, without rotors, shape (nv, nv)."""
+    _check_size(tree)
     composites = _composites(tree, steps)
     entries: dict[tuple[int, int], SX] = {}
     for i, body in enumerate(tree.bodies):
@@ -34,6 +39,20 @@ def composite_matrix(tree: Tree, steps: list[Step]) -> SX:
     for (row, column), value in entries.items():
         M[row, column] = value
     return M
+
+
+def _check_size(tree: Tree) -> None:
+    """Raise if the code would be too long, before it is written."""
+    above: dict[int, int] = {ROOT: 0}
+    for i, body in enumerate(tree.bodies):
+        above[i] = above[body.parent] + body.kind.nv
+    pairs = sum(body.kind.nv * above[i] for i, body in enumerate(tree.bodies))
+    if too_long := excess("operations", OPERATIONS * pairs):
+        raise ValueError(
+            f"the mass matrix of {tree.nv} velocities, with up to {max(above.values())} directions of joints in a row, is too long "
+            f"to compile as one expression: {too_long}. robot.mass_matrix and most functions of a robot do without it, but worlds "
+            "and the forward dynamics of robots with mimic joints do not: fix joints that hardly move, or leave out mimic joints"
+        )
 
 
 def _composites(tree: Tree, steps: list[Step]) -> list[Inertia]:

@@ -10,6 +10,9 @@ import torch
 from casadi import SX
 from torch import Tensor, nn
 
+from costate.core.constants import constant
+from costate.core.numbers import number_type
+
 
 class Parametrisation(nn.Module):
     """A map value = f(raw). Subclasses compute it (`value`) and its inverse (`inverse`)."""
@@ -22,11 +25,17 @@ class Parametrisation(nn.Module):
         if init is not None:
             self.set(init)
 
-    def set(self, value: Any) -> None:
-        """Make this the current value. The first call decides the shape."""
+    def set(self, value: Any, dtype: torch.dtype | None = None) -> None:
+        """Make this the current value. The first call decides the shape and the number type.
+
+        dtype: Number type; None: that of the tensors in the value, or torch's default.
+        """
         raw = self.inverse(as_tensor(value)).detach()
         if self.raw is None:
-            self.raw = nn.Parameter(raw.clone())
+            parts = value if isinstance(value, tuple | list) else (value,)
+            kind = dtype or number_type([x for x in parts if not isinstance(x, tuple | list)])
+            self.raw = nn.Parameter(raw.to(kind, copy=True))
+            self.to(kind)  # bounds, too
         else:
             with torch.no_grad():
                 self.raw.copy_(raw)
@@ -69,7 +78,7 @@ class Positive(Parametrisation):
     """A value minimum + exp(raw): steps of an optimiser are relative, which suits masses."""
 
     def __init__(self, init: Any = None, minimum: float = 0.0):
-        self.minimum = float(minimum)
+        self.minimum = float(constant(minimum, "minimum of a positive parameter"))
         super().__init__(init)
 
     def value(self, raw: Tensor) -> Tensor:
@@ -95,15 +104,16 @@ class Bounded(Parametrisation):
     def __init__(self, lower: Any, upper: Any, init: Any = None):
         # Buffers, which move with the module, exist only after nn.Module's own set-up: so the value comes last.
         super().__init__()
-        self.register_buffer("lower", as_tensor(lower))
-        self.register_buffer("upper", as_tensor(upper))
+        self.register_buffer("lower", as_tensor(constant(lower, "lower bound of a parameter")))
+        self.register_buffer("upper", as_tensor(constant(upper, "upper bound of a parameter")))
         if not bool((self.lower < self.upper).all()):
             raise ValueError(f"Bounded needs lower < upper, but got {shown(self.lower)} and {shown(self.upper)}")
         if init is not None:
             self.set(init)
 
     def value(self, raw: Tensor) -> Tensor:
-        return self.lower + (self.upper - self.lower) * torch.sigmoid(raw)
+        lower, upper = self.lower.to(raw.dtype), self.upper.to(raw.dtype)
+        return lower + (upper - lower) * torch.sigmoid(raw)
 
     def inverse(self, value: Tensor) -> Tensor:
         if not bool(((value > self.lower) & (value < self.upper)).all()):

@@ -2,96 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 
-import numpy as np
-
 from costate.collision.kinds import KINDS, solid_of
 from costate.collision.shapes import Solid
-from costate.model import Inertia, Joint, Link, Model, Shape, Transform
+from costate.model import Model, Shape, Transform
 from costate.model.merge import WORLD, merge
 from costate.model.surface import Surface
 from costate.robot import Robot
-from costate.sim.arguments import check_gravity, check_parts, check_poses
+from costate.sim.arguments import check_gravity, check_parts
+from costate.sim.scene.coincident import merge_coincident
 from costate.sim.scene.contact_lists import ContactLists, contact_lists
-
-
-@dataclass(frozen=True, eq=False)
-class Body:
-    """A free rigid body."""
-
-    name: str
-    shapes: Sequence[Shape | Solid]
-    """Shapes made by `cs.shapes`."""
-    mass: float
-    """Mass [kg]."""
-    inertia: np.ndarray | None = None
-    """Inertia about the centre of mass, in the body's axes [kg m^2], shape (3, 3); None: that of the first shape, even all over."""
-    com: Sequence[float] = (0.0, 0.0, 0.0)
-    """Centre of mass in the body's frame [m]. Without an inertia, that of a mesh's hull is taken."""
-    joint: str = "floating"
-    """Kind of the joint by which it moves in the world: "floating", "planar", "prismatic", ..."""
-    axis: Sequence[float] = (0.0, 0.0, 1.0)
-    """Axis of a joint that has one."""
-    pose: Transform = field(default_factory=Transform)
-    """Pose of the joint's frame in the world."""
-    friction: float | None = None
-    """Friction coefficient of its shapes that have none of their own."""
-
-    def model(self) -> Model:
-        """Return it as a model of one link."""
-        if isinstance(self.shapes, Shape | Solid):
-            raise TypeError(f"body '{self.name}': shapes is one shape; expected a list of them: [shape]")
-        if not self.mass > 0 and self.joint != "fixed":
-            raise ValueError(f"body '{self.name}' has mass {self.mass}; expected a positive one [kg]")
-        if self.inertia is None and not self.shapes:
-            raise ValueError(f"body '{self.name}' has no shape to take its inertia from: give Body(..., inertia=)")
-        shapes = tuple(s for s in self.shapes if isinstance(s, Shape))
-        link = Link("body", self._inertia(), shapes, shapes)
-        axis = np.asarray(self.axis, float)
-        joint = Joint("joint", self.joint, WORLD, "body", self.pose, axis / np.linalg.norm(axis))
-        return Model(self.name, (Link(WORLD), link), (joint,))
-
-    def _inertia(self) -> Inertia:
-        com = np.asarray(self.com, float)
-        if self.inertia is not None:
-            return Inertia(self.mass, com, np.asarray(self.inertia, float))
-        own, matrix = mass_properties(self.shapes[0], self.mass)
-        return Inertia(self.mass, com if own is None else own, matrix)
-
-
-@dataclass(frozen=True, eq=False)
-class Static:
-    """A shape that does not move."""
-
-    name: str
-    shape: Shape | Solid
-    """Shapes made by `cs.shapes`."""
-    pose: Transform = field(default_factory=Transform)
-    friction: float | None = None
-    """Friction coefficient, unless the shape has its own."""
-
-    @property
-    def placed(self) -> Transform:
-        """Pose of the shape in the world."""
-        return self.pose @ self.shape.pose if isinstance(self.shape, Shape) else self.pose
-
-
-def mass_properties(shape: Shape | Solid, mass: float) -> tuple[np.ndarray | None, np.ndarray]:
-    """Return the centre of mass [m] (3,) of an even solid (None: its own origin) and its inertia about it [kg m^2] (3, 3), in the
-    axes of its link."""
-    if isinstance(shape, Solid):
-        return shape.mass_properties(mass)
-    com, matrix = KINDS[shape.kind].mass_properties(shape, mass)
-    R = shape.pose.rotation
-    return None if com is None else R @ com + shape.pose.translation, R @ matrix @ R.T
-
-
-def solid_inertia(shape: Shape | Solid, mass: float) -> np.ndarray:
-    """Return the inertia of an even solid about its centre of mass, in the axes of its link [kg m^2] (3, 3)."""
-    return mass_properties(shape, mass)[1]
+from costate.sim.scene.parts import Body, Static
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,17 +88,19 @@ def make_scene(
     gravity: Sequence[float],
     self_collision: bool | Iterable[str],
     collide: Collide | None,
+    moved: Collection[str] = (),
 ) -> Scene:
+    """Return the scene of a world. moved: names of shapes that parameters move, which need not stay where they are."""
     check_parts(bodies, Body, "bodies")
     check_parts(scenery, Static, "scenery")
-    check_poses(poses, robots)
     names = [*robots, *(b.name for b in bodies), *(s.name for s in scenery)]
     twice = sorted({n for n in names if names.count(n) > 1})
     if twice:
         raise ValueError(f"names in a world must differ, but {', '.join(twice)} appears more than once: rename one")
     parts = [(n, r.model, poses.get(n, Transform())) for n, r in robots.items()]
     parts += [(b.name, b.model(), Transform()) for b in bodies]
-    model = merge(WORLD, parts, [_placed(s) for s in scenery if isinstance(s.shape, Shape)], check_gravity(gravity))
+    seen = [_placed(s) for s in scenery if isinstance(s.shape, Shape) and s.visible]
+    model = merge(WORLD, parts, seen, check_gravity(gravity))
     colliders = (*_moving_colliders(model, bodies), *map(_static_collider, scenery))
     with_self = set(robots) if self_collision is True else set(self_collision or ())
     unknown = sorted(with_self - set(robots))
@@ -183,7 +109,8 @@ def make_scene(
     lists = contact_lists({name: r.model for name, r in robots.items()}, colliders)
     touching = {name for name, r in robots.items() if r.model.physics and r.model.physics.neighbours_touch}
     pairs = tuple(_pairs(model, colliders, {b.name for b in bodies}, with_self, collide, lists, touching))
-    return Scene(model, robots, colliders, pairs, lists.listed)
+    once = merge_coincident(model, colliders, pairs, lists.listed, moved)
+    return Scene(once.model, robots, once.colliders, once.pairs, once.listed)
 
 
 def _placed(s: Static) -> Shape:
@@ -226,7 +153,7 @@ def _pairs(
     """
     group = _rigid_groups(model)
     neighbours = _neighbours(model, group)
-    named = None if collide is None or callable(collide) else _named_pairs(colliders, collide)
+    named = None if collide is None or callable(collide) else named_pairs(colliders, collide)
     for (i, a), (j, b) in combinations(enumerate(colliders), 2):
         links = frozenset((group[a.link], group[b.link]))
         if len(links) == 1 or (a.is_endless and b.is_endless):
@@ -259,7 +186,7 @@ def _rule_name(c: Collider) -> str:
     return c.name if c.link == WORLD else c.link
 
 
-def _named_pairs(colliders: Sequence[Collider], pairs: Sequence[tuple[str, str]]) -> set[tuple[int, int]]:
+def named_pairs(colliders: Sequence[Collider], pairs: Sequence[tuple[str, str]]) -> set[tuple[int, int]]:
     """Return indices of colliders whose shape, link or owner is named, the smaller one first."""
     found: dict[str, list[int]] = {}
     for k, c in enumerate(colliders):

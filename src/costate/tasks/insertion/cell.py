@@ -87,7 +87,7 @@ class Cell(Trainable):
 
     def __init__(self, options: InsertionOptions = InsertionOptions()):  # noqa: B008  (frozen)
         super().__init__(options)
-        self.arm = Robot(arm_with_bottle())
+        self.arm = Robot(arm_with_bottle()).double()
         self.max_velocity = self.arm.max_velocity.clone()
         self._seen_as: dict[torch.dtype, tuple[Tensor, Tensor]] = {}
         self._check_reach()
@@ -136,7 +136,8 @@ class Cell(Trainable):
     def start(self) -> Tensor:
         """Configuration with the bottle above the middle seat, (6,)."""
         guess = torch.tensor([0.0, -1.5, 1.6, -1.65, -np.pi / 2, -np.pi / 2], dtype=torch.float64)
-        return self._reach(torch.tensor(self.options.center), self.options.start_height, guess)
+        center = torch.tensor(self.options.center, dtype=torch.float32)  # as for the controllers that were published
+        return self._reach(center, self.options.start_height, guess)
 
     def seats(self, xy: Tensor, height: float = 0.0) -> Tensor:
         """Return configurations (..., 6) with the bottle in (or above) a socket at xy (..., 2)."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from costate.core.display import number
 from costate.tasks.insertion.judge import MAX_ERROR, MAX_PENETRATION, MAX_SPEED, MAX_TILT
 from costate.train.trainable import percent
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 DEGREE = "\N{DEGREE SIGN}"
 ALLOWED = 1e3 * MAX_ERROR
 """Largest error of a success [mm]."""
+_ERRORS = {"mean": "mean", "95 % below": "95", "worst": "worst"}
 LIMITS = {
     "position error: worst": f"{ALLOWED:g} mm",
     "tilt: worst": f"{np.degrees(MAX_TILT):g}{DEGREE}",
@@ -26,25 +28,32 @@ LIMITS = {
     "overlap: worst": f"{1e3 * MAX_PENETRATION:g} mm",
 }
 """Limits of a success, by row."""
+BOUNDS = {
+    **{f"position error: {row}": (f"error_{key}", ALLOWED) for row, key in _ERRORS.items()},
+    "tilt: mean": ("tilt_mean", float(np.degrees(MAX_TILT))),
+    "tilt: worst": ("tilt_worst", float(np.degrees(MAX_TILT))),
+    "overlap: worst": ("penetration_worst", 1e3 * MAX_PENETRATION),
+}
+"""Row -> metric, and the largest value that is allowed."""
 
 
 def rows(m: Mapping[str, Any]) -> dict[str, str]:
     """Return the rows of a table about metrics, as text."""
     return {
         "success": percent(m["success"]),
-        "position error: mean": f"{m['error_mean']:.3g} mm",
-        "position error: 95 % below": f"{m['error_95']:.3g} mm",
-        "position error: worst": f"{m['error_worst']:.3g} mm",
-        "tilt: mean": f"{m['tilt_mean']:.2g}{DEGREE}",
-        "tilt: worst": f"{m['tilt_worst']:.2g}{DEGREE}",
+        "position error: mean": f"{number(m['error_mean'])} mm",
+        "position error: 95 % below": f"{number(m['error_95'])} mm",
+        "position error: worst": f"{number(m['error_worst'])} mm",
+        "tilt: mean": f"{number(m['tilt_mean'], 2)}{DEGREE}",
+        "tilt: worst": f"{number(m['tilt_worst'], 2)}{DEGREE}",
         "stayed in place": percent(m["kept_place"]),
         "stayed at rest": percent(m["kept_still"]),
         "no overlap with the socket": percent(m["no_penetration"]),
-        "overlap: worst": f"{m['penetration_worst']:.2g} mm",
+        "overlap: worst": f"{number(m['penetration_worst'], 2)} mm",
         "joints within their limits": percent(m["within_limits"]),
         "peak acceleration, mean": f"{m['peak_acceleration']:,.0f} rad/s\N{SUPERSCRIPT TWO}",
         "peak jerk, mean": f"{m['peak_jerk']:,.0f} rad/s\N{SUPERSCRIPT THREE}",
-        "time of the motion": f"{m['seconds']:.3g} s",
+        "time of the motion": f"{number(m['seconds'])} s",
     }
 
 

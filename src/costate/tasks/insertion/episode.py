@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import torch
@@ -45,7 +45,7 @@ class Disturbances:
 class Episodes(episode.Episodes):
     """B episodes of the insertion."""
 
-    noise: Tensor | None = None
+    noise: Tensor | None = field(default=None, metadata={"batch_axis": 1})
     """Noise that is added to observations, (T, B, 19)."""
     payload: Tensor | None = None
     """Mass of the bottle [kg], (B, 1)."""

@@ -15,7 +15,7 @@ from costate.model import Inertia, Joint, Link, Model
 from costate.model.constraint import Constraint, Couple, Weld
 from costate.robot import Robot
 from costate.sim import PGS, Torque, VelocityServo, World
-from costate.sim.scene.scene import solid_inertia
+from costate.sim.scene.parts import solid_inertia
 from costate.tasks.insertion.scene import TOUCHING, arm_with_bottle, socket_body
 from costate.tasks.insertion.task import Insertion
 
@@ -70,7 +70,7 @@ def gripper_world(task: Insertion) -> World:
     own = VelocityServo(gravity_compensation="nominal") if o.actuation == "velocity" else Torque()
     arm = [f"ur5/{j.name}" for j in task.arm.model.joints if j.nv]
     return World(
-        robots={"ur5": Robot(arm_with_fingers())},
+        robots={"ur5": Robot(arm_with_fingers()).double()},
         bodies=[socket_body()],
         actuators=dict.fromkeys(arm, own),
         contact=PGS(friction=o.friction, sweeps=30),

@@ -16,7 +16,8 @@ class Policy(nn.Module):
 
     def __init__(self, hidden: int = 256, generator: torch.Generator | None = None):
         super().__init__()
-        self.inner, self.outer = nn.Linear(OBSERVATION, hidden), nn.Linear(hidden, ACTION)
+        sizes = (OBSERVATION, hidden), (hidden, ACTION)
+        self.inner, self.outer = (nn.Linear(n, m, dtype=torch.float32) for n, m in sizes)
         with torch.no_grad():
             # Features that differ over millimetres; the last layer near zero: an untrained arm hardly moves.
             for layer, bound in ((self.inner, 2 * OBSERVATION**-0.5), (self.outer, 0.1 * hidden**-0.5)):

@@ -8,7 +8,7 @@ import numpy as np
 
 from costate.model import Inertia, Joint, Link, Model, Shape, Transform, load_model
 from costate.sim import Body, Static
-from costate.sim.scene.scene import solid_inertia
+from costate.sim.scene.parts import solid_inertia
 
 BOTTLE_RADIUS, BOTTLE_LENGTH, BOTTLE_MASS = 0.03, 0.2, 0.5
 """Size and mass of the bottle [m, m, kg]."""

@@ -20,6 +20,7 @@ from costate.tasks.insertion.episode import Disturbances, Episodes, draw
 from costate.tasks.insertion.judge import Metrics, Verdict, judge, summarise
 from costate.tasks.insertion.loss import loss, total
 from costate.tasks.insertion.policy import Policy
+from costate.tasks.insertion.reward import RewardOptions, step_cost
 from costate.tasks.insertion.scene import OBSERVATION
 from costate.tasks.insertion.training import InsertionTraining, plan
 from costate.train.episode import Trajectory
@@ -104,6 +105,10 @@ class Insertion(Cell):
             from costate.tasks.insertion.least_time.minimum_time import search_and_tell
 
             search_and_tell(run, watching)
+
+    def reward(self, trajectory: Trajectory) -> Tensor:
+        """Return the reward (B,) of the last step: minus the terms of the loss that count in it."""
+        return -step_cost(self, trajectory.states[-1], len(trajectory.actions), RewardOptions())
 
     # --- judging, telling, taking it elsewhere --------------------------------------------------------------------
 

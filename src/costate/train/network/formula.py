@@ -1,100 +1,111 @@
-"""Activations, each written down once: as a formula that NumPy evaluates, C prints and ONNX files take as nodes."""
+"""Formulas of one number, written down once: NumPy evaluates them, C prints them, ONNX files take them as nodes.
+
+Yes and no are the numbers 1 and 0 wherever they leave a formula, so that every value of a network is a number.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from torch import nn
 
 Formula = Any
-"""A tuple (operation, formula, ...), "x" for the argument, "a" for the layer's own number, or a constant."""
+"""A tuple (operation, formula, ...), a letter of LETTERS for an argument, or a constant."""
+LETTERS = "xyzw"
+"""Names of the arguments, in their order."""
 
-_SPLIT = (("max", "x", 0.0), ("min", "x", 0.0))
-_SIGMOID = ("div", 1.0, ("add", 1.0, ("exp", ("neg", "x"))))
-
-
-@dataclass(frozen=True)
-class Activation:
-    """A function of one number that follows a linear layer."""
-
-    module: type[nn.Module]
-    """Layer of torch."""
-    formula: Formula
-    """Value of the function at x."""
-    number: str = ""
-    """Attribute of the layer that is "a" in the formula."""
-    fixed: tuple[tuple[str, Any], ...] = ()
-    """Attributes of the layer that must have these values."""
+_erf = np.frompyfunc(math.erf, 1, 1)
 
 
-ACTIVATIONS: dict[str, Activation] = {
-    "tanh": Activation(nn.Tanh, ("tanh", "x")),
-    "relu": Activation(nn.ReLU, _SPLIT[0]),
-    "sigmoid": Activation(nn.Sigmoid, _SIGMOID),
-    "silu": Activation(nn.SiLU, ("mul", "x", _SIGMOID)),
-    "elu": Activation(nn.ELU, ("add", _SPLIT[0], ("mul", "a", ("sub", ("exp", _SPLIT[1]), 1.0))), "alpha"),
-    "leaky_relu": Activation(nn.LeakyReLU, ("add", _SPLIT[0], ("mul", "a", _SPLIT[1])), "negative_slope"),
-    "softplus": Activation(
-        nn.Softplus,
-        ("add", _SPLIT[0], ("log", ("add", 1.0, ("exp", ("neg", ("max", "x", ("neg", "x"))))))),
-        fixed=(("beta", 1),),
-    ),
-    "softsign": Activation(nn.Softsign, ("div", "x", ("add", 1.0, ("max", "x", ("neg", "x"))))),
-}
+def erf(x: Any) -> Any:
+    """Return the error function, which NumPy lacks."""
+    return np.asarray(_erf(x), float)
+
 
 # Operation -> its function in NumPy, its operator in ONNX, its expression in C. Constants and functions in C are of type REAL.
-OPERATIONS: dict[str, tuple[np.ufunc, str, str]] = {
+OPERATIONS: dict[str, tuple[Callable[..., Any], str, str]] = {
     "add": (np.add, "Add", "({} + {})"),
     "sub": (np.subtract, "Sub", "({} - {})"),
     "mul": (np.multiply, "Mul", "({} * {})"),
     "div": (np.divide, "Div", "({} / {})"),
     "neg": (np.negative, "Neg", "(-{})"),
+    "abs": (np.abs, "Abs", "COSTATE_CALL(fabs, {})"),
     "max": (np.maximum, "Max", "COSTATE_MAX({}, {})"),
     "min": (np.minimum, "Min", "COSTATE_MIN({}, {})"),
-    "exp": (np.exp, "Exp", "COSTATE_EXP({})"),
-    "log": (np.log, "Log", "COSTATE_LOG({})"),
-    "tanh": (np.tanh, "Tanh", "COSTATE_TANH({})"),
+    "exp": (np.exp, "Exp", "COSTATE_CALL(exp, {})"),
+    "log": (np.log, "Log", "COSTATE_CALL(log, {})"),
+    "sqrt": (np.sqrt, "Sqrt", "COSTATE_CALL(sqrt, {})"),
+    "tanh": (np.tanh, "Tanh", "COSTATE_CALL(tanh, {})"),
+    "sin": (np.sin, "Sin", "COSTATE_CALL(sin, {})"),
+    "cos": (np.cos, "Cos", "COSTATE_CALL(cos, {})"),
+    "erf": (erf, "Erf", "COSTATE_CALL(erf, {})"),
+    "floor": (np.floor, "Floor", "COSTATE_CALL(floor, {})"),
+    "ceil": (np.ceil, "Ceil", "COSTATE_CALL(ceil, {})"),
+    "pow": (np.power, "Pow", "COSTATE_CALL2(pow, {}, {})"),
+    "gt": (np.greater, "Greater", "({} > {})"),
+    "ge": (np.greater_equal, "GreaterOrEqual", "({} >= {})"),
+    "lt": (np.less, "Less", "({} < {})"),
+    "le": (np.less_equal, "LessOrEqual", "({} <= {})"),
+    "eq": (np.equal, "Equal", "({} == {})"),
+    "where": (np.where, "Where", "({} ? {} : {})"),
 }
 
 
-def in_numpy(formula: Formula, a: float = 0.0) -> Callable[[np.ndarray], np.ndarray]:
-    """Return the function; it may overwrite its argument."""
-    if formula[1:] == ("x",):  # one operation: in place
-        ufunc = OPERATIONS[formula[0]][0]
-        return lambda x: ufunc(x, x)
+def in_numpy(formula: Formula) -> Callable[..., Any]:
+    """Return the function of as many arrays as the formula has letters."""
+    if isinstance(formula, str):
+        place = LETTERS.index(formula)
+        return lambda *given: given[place]
+    if not _is_operation(formula):
+        return lambda *given: formula
+    function = OPERATIONS[formula[0]][0]
+    count = len(formula) - 1
+    if list(formula[1:]) == list(LETTERS[:count]):
+        return lambda *given: function(*given[:count])
+    parts = [in_numpy(part) for part in formula[1:]]
+    return lambda *given: function(*[part(*given) for part in parts])
 
-    def value(part: Formula, x: np.ndarray) -> Any:
-        if isinstance(part, tuple):
-            return OPERATIONS[part[0]][0](*(value(p, x) for p in part[1:]))
-        return x if part == "x" else a if part == "a" else part
 
-    return lambda x: value(formula, x)
-
-
-def in_c(formula: Formula, x: str, a: float = 0.0) -> str:
-    """Return the expression in C."""
-    if isinstance(formula, tuple):
-        return OPERATIONS[formula[0]][2].format(*(in_c(part, x, a) for part in formula[1:]))
-    return x if formula == "x" else f"(COSTATE_REAL){a if formula == 'a' else formula!r}"
+def in_c(formula: Formula, arguments: Mapping[str, str]) -> str:
+    """Return the expression in C. arguments: letter -> its expression."""
+    if isinstance(formula, str):
+        return arguments[formula]
+    if not _is_operation(formula):
+        return f"(COSTATE_REAL){formula!r}"
+    return OPERATIONS[formula[0]][2].format(*(in_c(part, arguments) for part in formula[1:]))
 
 
 Node = tuple[str, list[str], str]
 """Operator, names of its inputs, name of its output."""
 
 
-def in_onnx(formula: Formula, x: str, out: str, a: float, constant: Callable[[float], str]) -> list[Node]:
-    """Return the nodes whose last one gives `out`. constant: gives the name of a number in the file."""
+def in_onnx(
+    formula: Formula, arguments: Mapping[str, str], out: str, constant: Callable[[float], str]
+) -> tuple[list[Node], str]:
+    """Return nodes, and the name of the last one's output: `out`, unless there are no nodes.
+
+    constant: gives the name of a number in the file.
+    """
     nodes: list[Node] = []
 
     def name(part: Formula, wanted: str) -> str:
-        if not isinstance(part, tuple):
-            return x if part == "x" else constant(a if part == "a" else part)
+        if isinstance(part, str):
+            return arguments[part]
+        if not _is_operation(part):
+            return constant(float(part))
         inputs = [name(p, f"{wanted}.{k}") for k, p in enumerate(part[1:])]
         nodes.append((OPERATIONS[part[0]][1], inputs, wanted))
         return wanted
 
-    name(formula, out)
-    return nodes
+    return nodes, name(formula, out)
+
+
+def operations(formula: Formula) -> set[str]:
+    """Return the names of the operations in a formula."""
+    return {formula[0]}.union(*map(operations, formula[1:])) if _is_operation(formula) else set()
+
+
+def _is_operation(formula: Formula) -> bool:
+    return isinstance(formula, tuple | list)

@@ -1,65 +1,25 @@
-"""One value for a trained network, whatever runs it: made from torch, evaluated by NumPy, written as ONNX and C.
+"""A policy as one value: torch makes it, NumPy evaluates it, and it is written as ONNX and C.
 
-A network is a chain of layers (linear, normalisation, activations) between the scaling of its inputs and of its outputs, with the
-name and unit of every number. Weights are those of the policy, float32; scaling and evaluation are float64.
+A network is a graph of steps between the scaling of its inputs and of its outputs, with the name and unit of every number. It has
+the weights of the policy; evaluation is in float64.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 
-from costate.train.network.formula import ACTIVATIONS, in_numpy
+from costate.train.network.chains import chain
+from costate.train.network.graph import Graph
 
 Floats = np.ndarray
 Names = tuple[tuple[str, str], ...]
 """Name and unit of each number."""
-SKIPPED = (nn.Identity, nn.Dropout, nn.Flatten)
-"""Layers that do nothing to a vector after training."""
-
-
-@dataclass(frozen=True, eq=False)
-class Layer:
-    """A layer of a network."""
-
-    kind: str
-    """Kind: "linear", "norm", or one of the ACTIVATIONS."""
-    name: str = ""
-    """Name of its weights in a file."""
-    weight: Floats | None = None
-    """Weights: (outputs, inputs) of a linear layer, (n,) of a normalisation."""
-    bias: Floats | None = None
-    """Bias, (outputs,)."""
-    number: float = 0.0
-    """Slope of an activation, or the epsilon of a normalisation."""
-
-    def function(self) -> Callable[[Floats], Floats]:
-        """Return the layer as a function of NumPy; it may overwrite its argument, unless it is linear."""
-        if self.kind in ACTIVATIONS:
-            return in_numpy(ACTIVATIONS[self.kind].formula, self.number)
-        weight, bias = (None if p is None else p.astype(float) for p in (self.weight, self.bias))
-        assert weight is not None and bias is not None
-        if self.kind == "linear":
-            across = weight.T if len(bias) < weight.shape[1] else np.ascontiguousarray(weight.T)
-            return lambda x: _affine(x, across, bias)
-        return lambda x: _normalised(x, self.number) * weight + bias
-
-
-def _affine(x: Floats, weight: Floats, bias: Floats) -> Floats:
-    y = x @ weight
-    y += bias
-    return y
-
-
-def _normalised(x: Floats, epsilon: float) -> Floats:
-    centred = x - x.mean(-1, keepdims=True)
-    return centred / np.sqrt((centred * centred).mean(-1, keepdims=True) + epsilon)
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,10 +36,10 @@ class Scaling:
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """out = offset + scale * layers(scaled inputs)."""
+    """out = offset + scale * graph(scaled inputs)."""
 
-    layers: tuple[Layer, ...]
-    """Layers, in order."""
+    graph: Graph
+    """Steps from scaled inputs, and the memory if there is one, to actions and the next memory."""
     inputs: Names
     """Name and unit of each input."""
     outputs: Names
@@ -92,78 +52,76 @@ class Network:
     """Scaling of the inputs; None: they are taken as they are."""
     about: str = ""
     """Line for the reader of a file."""
+    memory: Floats = field(default_factory=lambda: np.zeros(0))
+    """Memory at the start of an episode, all parts in one vector; empty: the network has none."""
 
     @classmethod
     def of(cls, module: nn.Module, inputs: Names, outputs: Names, offset: Any, scale: Any, about: str = "") -> Network:
-        """Return the network of a chain of layers: an `nn.Sequential`, or a module whose `layers()` gives one."""
-        names = {id(m): name for name, m in module.named_modules()}
-        layers = tuple(_layer(m, names.get(id(m), str(k))) for k, m in enumerate(chain(module)))
-        return cls(layers, inputs, outputs, _array(offset), _array(scale), about=about)
+        """Return the network of any module of usual layers: (batch, inputs) -> (batch, outputs).
+
+        A module with memory has a method `memory()` that returns the tensors (n,) an episode begins with; its forward takes them
+        behind the observation, as (batch, n) each, and returns the action and the next ones.
+        """
+        from costate.train.network.trace import traced
+
+        start = [m.detach().double().reshape(-1) for m in module.memory()] if hasattr(module, "memory") else []  # type: ignore[operator]
+        graph = traced(module, [len(inputs), *(len(m) for m in start)])
+        _check_sizes(module, graph, len(outputs), [len(m) for m in start])
+        memory = torch.cat(start).numpy() if start else np.zeros(0)
+        return cls(graph, inputs, outputs, _array(offset), _array(scale), about=about, memory=memory)
 
     def measured(self, inputs: Names, scaling: Scaling, about: str) -> Network:
         """Return the network behind a scaling of its inputs: it takes measurements."""
         return replace(self, inputs=inputs, scaling=scaling, about=about)
 
-    @cached_property
-    def _functions(self) -> list[Callable[[Floats], Floats]]:
-        return [layer.function() for layer in self.layers]
-
     def __call__(self, x: Floats) -> Floats:
-        """Return outputs (..., m) of inputs (..., n), in float64."""
+        """Return outputs (..., m) of inputs (..., n), in float64; of a network with memory those at the start of an episode."""
+        return self.step(x, self.memory)[0]
+
+    def step(self, x: Floats, memory: Floats) -> tuple[Floats, Floats]:
+        """Return outputs (..., m) and the next memory of inputs (..., n) and the memory (..., k)."""
         if (z := self.scaling) is not None:
             x = (np.minimum(x, z.top) - z.middle) * z.gain
-        elif self.layers[0].kind != "linear":
-            x = np.array(x, float)  # activations work in place
-        for function in self._functions:
-            x = function(x)
-        x *= self.scale
-        x += self.offset
-        return x
+        parts = []
+        if memory.shape[-1]:
+            whole = np.broadcast_to(memory, (*x.shape[:-1], memory.shape[-1]))
+            parts = np.split(whole, np.cumsum(self.parts)[:-1], axis=-1)
+        with np.errstate(over="ignore"):  # exp(1000) is inf in torch, too, and in sigmoid as it should be
+            action, *after = self.graph(x, *parts)
+        return action * self.scale + self.offset, np.concatenate(after, -1) if after else memory
 
     @property
-    def widest(self) -> int:
-        """Largest number of values between two layers."""
-        return max(len(self.inputs), *(len(p.bias) for p in self.layers if p.bias is not None))
+    def parts(self) -> list[int]:
+        """Sizes of the parts of the memory."""
+        return [size for _, size in self.graph.inputs[1:]]
 
     def tensors(self) -> dict[str, torch.Tensor]:
         """Return the weights by name, and the scaling of the outputs."""
-        found = {"action.offset": self.offset, "action.scale": self.scale}
-        for p in self.layers:
-            if p.weight is not None and p.bias is not None:
-                found |= {f"{p.name}.weight": p.weight, f"{p.name}.bias": p.bias}
-        return {name: torch.from_numpy(np.ascontiguousarray(value)) for name, value in found.items()}
+        found = {"action.offset": self.offset, "action.scale": self.scale} | (
+            {"memory": self.memory} if self.memory.size else {}
+        )
+        found |= {f"network.{name}": _short(value) for name, value in self.graph.constants.items()}
+        return {
+            name: torch.from_numpy(np.ascontiguousarray(value).reshape(value.shape)) for name, value in found.items()
+        }
 
     def note(self) -> dict[str, Any]:
         """Return what a reader needs beside the tensors, as JSON has it."""
-        layers = [{"kind": p.kind, "name": p.name, "number": p.number} for p in self.layers]
-        return {"layers": layers, "inputs": self.inputs, "outputs": self.outputs, "about": self.about}
+        return {"graph": self.graph.note(), "inputs": self.inputs, "outputs": self.outputs, "about": self.about}
 
     @classmethod
     def read(cls, tensors: Mapping[str, torch.Tensor], note: Mapping[str, Any]) -> Network:
         """Return the network that `tensors` and `note` describe."""
-        arrays = {name: t.numpy() for name, t in tensors.items()}
-        layers = [
-            Layer(
-                p["kind"],
-                name := p["name"],
-                arrays.get(f"{name}.weight"),
-                arrays.get(f"{name}.bias"),
-                float(p["number"]),
-            )
-            for p in note["layers"]
-        ]
-        if not layers:
-            raise ValueError("it has no layers")
-        for p in layers:
-            if p.kind not in ACTIVATIONS and (p.kind not in ("linear", "norm") or p.weight is None or p.bias is None):
-                raise ValueError(f"layer {p.name!r} of kind {p.kind!r} is not known, or has no weights")
+        arrays = {name: t.double().numpy() for name, t in tensors.items()}
         inputs, outputs = (tuple((name, unit) for name, unit in note[side]) for side in ("inputs", "outputs"))
-        offset, scale = (arrays[f"action.{part}"].astype(float) for part in ("offset", "scale"))
-        return cls(tuple(layers), inputs, outputs, offset, scale, about=note.get("about", ""))
-
-    def module(self) -> nn.Sequential:
-        """Return the layers as modules of torch: from scaled inputs to actions."""
-        return nn.Sequential(*(_module(layer) for layer in self.layers))
+        if "graph" in note:
+            own = {name.removeprefix("network."): a for name, a in arrays.items() if name.startswith("network.")}
+            graph = Graph.read(own, note["graph"])
+        else:
+            graph = chain(note["layers"], arrays, len(inputs))  # as versions before this one wrote it
+        offset, scale = (arrays[f"action.{part}"] for part in ("offset", "scale"))
+        memory = arrays.get("memory", np.zeros(0))
+        return cls(graph, inputs, outputs, offset, scale, about=note.get("about", ""), memory=memory)
 
     def samples(self, count: int, seed: int = 0) -> Floats:
         """Return random inputs (count, inputs) around those the policy was made for, float32 numbers."""
@@ -174,50 +132,20 @@ class Network:
         return z.astype(np.float32).astype(float)
 
 
-def chain(module: nn.Module) -> Iterator[nn.Module]:
-    """Return the layers of a policy, one after the other."""
-    given: Callable[[], Sequence[nn.Module]] | None = getattr(module, "layers", None)
-    if given is None and not isinstance(module, nn.Sequential):
+def _check_sizes(module: nn.Module, graph: Graph, outputs: int, memory: list[int]) -> None:
+    found = [graph.shapes[name][-1] for name in graph.outputs]
+    if found != [outputs, *memory]:
+        wanted = f"{outputs} numbers" + (f", and memory of {' and '.join(map(str, memory))}" if memory else "")
         raise ValueError(
-            f"{type(module).__name__} is not a chain of layers: make it an nn.Sequential, or give it a method `layers()`"
+            f"{type(module).__name__} gives {' and '.join(map(str, found))} numbers; expected {wanted}. Wrap a module that gives "
+            "more than the action in one that gives the action; one with memory has a method `memory()`"
         )
-    for each in given() if given else module.children():
-        if isinstance(each, nn.Sequential):
-            yield from chain(each)
-        elif not isinstance(each, SKIPPED):
-            yield each
 
 
-def _layer(module: nn.Module, name: str) -> Layer:
-    if isinstance(module, nn.Linear):
-        bias = torch.zeros(module.out_features) if module.bias is None else module.bias
-        return Layer("linear", name, _single(module.weight), _single(bias))
-    if isinstance(module, nn.LayerNorm) and len(module.normalized_shape) == 1:
-        size = module.normalized_shape[0]
-        weight = torch.ones(size) if module.weight is None else module.weight
-        bias = torch.zeros(size) if module.bias is None else module.bias
-        return Layer("norm", name, _single(weight), _single(bias), module.eps)
-    for kind, row in ACTIVATIONS.items():
-        if type(module) is row.module and all(getattr(module, k) == v for k, v in row.fixed):
-            return Layer(kind, number=float(getattr(module, row.number)) if row.number else 0.0)
-    raise ValueError(f"layer {module} has no NumPy, ONNX and C form; use Linear, LayerNorm, {', '.join(ACTIVATIONS)}")
-
-
-def _module(layer: Layer) -> nn.Module:
-    if layer.kind in ACTIVATIONS:
-        row = ACTIVATIONS[layer.kind]
-        return row.module(**({row.number: layer.number} if row.number else {}))
-    assert layer.weight is not None and layer.bias is not None
-    sizes = layer.weight.shape[::-1]
-    made = nn.Linear(*sizes) if layer.kind == "linear" else nn.LayerNorm(sizes[0], eps=layer.number)
-    with torch.no_grad():
-        for parameter, value in ((made.weight, layer.weight), (made.bias, layer.bias)):
-            parameter.copy_(torch.from_numpy(value))
-    return made
-
-
-def _single(parameter: torch.Tensor) -> Floats:
-    return parameter.detach().to(torch.float32, copy=True).numpy()  # a copy: the parameter may be trained on
+def _short(value: Floats) -> Floats:
+    """Return float32 numbers where they are all of them, as those of a policy are."""
+    single = value.astype(np.float32)
+    return single if np.array_equal(single, value) else value
 
 
 def _array(value: Any) -> Floats:

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from costate.core import display
 from costate.optimise.cost import Cost
 from costate.optimise.direct import DirectOptions
 from costate.optimise.gauss_newton import gauss_newton
@@ -61,8 +62,8 @@ class Outcome:
     def __repr__(self) -> str:
         return (
             f"{self.task.name} by {self.method}: {int(self.solved.sum())} of {len(self.numbers)} solved to "
-            f"{self.task.tolerance:g} {self.task.unit}, {float(self.iterations.median()):g} iterations, "
-            f"{self.total_seconds:.3g} s"
+            f"{display.number(self.task.tolerance)} {self.task.unit}, {float(self.iterations.median()):g} iterations, "
+            f"{display.number(self.total_seconds)} s"
         )
 
 

@@ -261,7 +261,7 @@ def insertion_bound(
     arrived = task.least_times(numbers, rest=False)
     motions, arrivals = least_times(moved, direct), least_times(arrived, replace(direct, method="kinematic"))
     return Bound(
-        torch.tensor([s.extra["duration"] - moved.after for s in motions]),
-        torch.tensor([s.extra["duration"] - arrived.after for s in arrivals]),
+        torch.tensor([s.extra["duration"] - moved.after for s in motions], dtype=torch.float64),
+        torch.tensor([s.extra["duration"] - arrived.after for s in arrivals], dtype=torch.float64),
         torch.tensor([a.converged and b.converged for a, b in zip(motions, arrivals, strict=True)]),
     )

@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from costate.core.extras import needs
 from costate.model import Shape, Transform
 from costate.model.mjcf.writer import add_body, add_geom, numbers
 from costate.model.rotation import about_axis
@@ -107,7 +108,7 @@ class MujocoScene:
         try:
             import mujoco
         except ImportError as error:
-            raise ImportError("MuJoCo is not installed: pip install 'costate[mjcf]'") from error
+            raise ImportError(needs("the insertion in MuJoCo", "mujoco", "mjcf")) from error
         self._mj: Any = mujoco
         self.setup = task.world.setup
         self.substeps = substeps or task.options.substeps

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
 
+from costate.core.display import number
 from costate.report.report import Report
 from costate.report.run_report import RunReport
 from costate.report.training import set_fields
-from costate.tasks.insertion.described import ALLOWED, LIMITS
+from costate.tasks.insertion.described import ALLOWED, BOUNDS, LIMITS
 from costate.tasks.insertion.judge import MAX_TILT
 from costate.tasks.insertion.report.sections import horizon_section, joints_section
 
@@ -29,10 +31,10 @@ class InsertionReport(RunReport):
         belt = f"moving socket, up to {o.belt_speed:g} m/s" if o.moving else "socket at rest"
         return f"UR5, {belt}, {o.seconds:g} s per motion"
 
-    def headline(self) -> dict[str, str]:
+    def headline(self) -> dict[str, Any]:
         """Return the few numbers that matter."""
         usual = {("mean error at the seat" if k == "mean error" else k): v for k, v in super().headline().items()}
-        return usual | {"time of the motion": f"{self.metrics['seconds']:.3g} s"}
+        return usual | {"time of the motion": f"{number(self.metrics['seconds'])} s"}
 
     def replays(self, report: Report) -> None:
         """Show three episodes, and errors over time."""
@@ -59,6 +61,14 @@ class InsertionReport(RunReport):
     def limits(self) -> dict[str, str]:
         """Return the limits of a success, by row of the table."""
         return LIMITS
+
+    def bounds(self) -> dict[str, float]:
+        """Return the largest value that is allowed, by name of a metric."""
+        return dict(BOUNDS.values())
+
+    def metric_of(self, row: str) -> str:
+        """Return the name of the metric behind a row of the table."""
+        return BOUNDS[row][0] if row in BOUNDS else row
 
     def more(self, report: Report) -> None:
         """Add the shortest horizon, and the joints."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
+from costate.report.joints import joint_row
 from costate.report.report import Report
 from costate.tasks.insertion.scene import ARM_Q, ARM_V
 from costate.tasks.insertion.task import Insertion
@@ -61,12 +62,8 @@ def joints_section(report: Report, task: Insertion, parts: Sequence[Trajectory],
                 levels=levels,
                 follow="replay-1",
             )
-    rows = [
-        (name, *(float(x) for x in values))
-        for name, *values in zip(
-            names, low, q.amin((0, 1)), q.amax((0, 1)), high, v.abs().amax((0, 1)), fastest, strict=True
-        )
-    ]
+    reached = (low, q.amin((0, 1)), q.amax((0, 1)), high, v.abs().amax((0, 1)), fastest)
+    rows = [joint_row(name, *(float(x[k]) for x in reached)) for k, name in enumerate(names)]
     columns = (
         "joint",
         "lower limit [rad]",

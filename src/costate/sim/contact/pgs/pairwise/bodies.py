@@ -17,18 +17,17 @@ from costate.collision.bounds import bound
 from costate.collision.narrow import POSE
 from costate.collision.shapes import length
 from costate.core.fork import cached_property
-from costate.model import Transform
 from costate.physics.kinematics import body_poses, link_pose
 from costate.sim.integrate.advance import advance
 from costate.sim.integrate.free import free_motion
-from costate.sim.scene.scene import Body, make_scene
+from costate.sim.scene.parts import Body
+from costate.sim.scene.scene import make_scene
 from costate.sim.setup import Setup, Symbols
 
 NQ, NV = 7, 6
 LINK_NUMBERS = {"mass": 1, "com": 3, "inertia": 9}
-JOINT_NUMBERS = {"rotation": 9, "translation": 3}
-CONSTANTS = 32
-"""Numbers of a body: those of its link and its joint, its wrench (6), its radius about the centre of mass (1)."""
+CONSTANTS = 20
+"""Numbers of a body: those of its link, its wrench (6), its radius about the centre of mass (1)."""
 INERTIA = 7
 """Numbers of a body's inertia: inverse mass, and the inverse inertia in world axes: xx, xy, xz, yy, yz, zz."""
 RECORD = 3 + INERTIA
@@ -62,11 +61,11 @@ class Moving:
 
     def constants(self, s: Symbols) -> SX:
         """Return CONSTANTS of every body, one after the other."""
-        rows = [self._of(s, j.name, j.child) for j in self.setup.scene.model.joints]
+        rows = [self._of(s, j.child) for j in self.setup.scene.model.joints]
         return ca.densify(ca.vertcat(*rows))
 
-    def _of(self, s: Symbols, joint: str, link: str) -> SX:
-        values = [s.params[kind, link] for kind in LINK_NUMBERS] + [s.params[kind, joint] for kind in JOINT_NUMBERS]
+    def _of(self, s: Symbols, link: str) -> SX:
+        values = [s.params[kind, link] for kind in LINK_NUMBERS]
         flat = [ca.vec(ca.densify(x).T) for x in values]
         wrench = s.wrenches.get(link, SX.zeros(6))
         return ca.vertcat(*flat, wrench, self._radius(s, link))
@@ -86,10 +85,10 @@ class OneBody:
     """The motion of one free body, with its constants as symbols."""
 
     def __init__(self, setup: Setup):
-        body = Body("one", (), 1.0, np.eye(3), pose=Transform())
+        body = Body("one", (), 1.0, np.eye(3))
         scene = make_scene({}, {}, [body], [], (0.0, 0.0, 0.0), False, None)
-        link, joint = scene.model.joints[0].child, scene.model.joints[0].name
-        names = [f"{kind}:{link}" for kind in LINK_NUMBERS] + [f"{kind}:{joint}" for kind in JOINT_NUMBERS]
+        link = scene.model.joints[0].child
+        names = [f"{kind}:{link}" for kind in LINK_NUMBERS]
         one = replace(
             Setup(scene, (), setup.contact, "semi_implicit", setup.dt, 1, (*names, "gravity"), (link,)),
             duration=SX.sym("h"),

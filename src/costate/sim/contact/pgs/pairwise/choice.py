@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 MANY = 24
 """Number of pairs of shapes above which free bodies are solved pair by pair by themselves: building rows costs the square of it."""
-BODY_PARAMETERS = ("mass", "com", "inertia", "rotation", "translation", "gravity")
+BODY_PARAMETERS = ("mass", "com", "inertia", "gravity")
 
 
 def is_pairwise(options: PGS, setup: Setup) -> bool:

@@ -1,0 +1,20 @@
+"""Run folders, as the command line names them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from costate.train.run import Run
+
+
+def open_run(path: Path) -> Run:
+    """Open a run folder. One that is missing is said before anything heavy is loaded, as `Run.open` says it."""
+    if not path.is_dir():
+        raise ValueError(f"{path} is not a folder; a run folder is what `costate train` writes")
+    if not (path / "run.json").is_file():
+        raise ValueError(f"{path} is not a run folder: it has no run.json; a run folder is what `costate train` writes")
+    from costate.train.run import Run
+
+    return Run.open(path)

@@ -1,0 +1,1 @@
+"""The loops of a picture over corners, triangles and pixels, as machine code."""

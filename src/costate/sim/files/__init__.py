@@ -1,0 +1,1 @@
+"""Worlds from files, and files from worlds."""

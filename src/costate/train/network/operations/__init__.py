@@ -1,0 +1,1 @@
+"""Operations of torch, said in steps: `table.ROWS`."""
