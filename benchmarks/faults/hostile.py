@@ -190,9 +190,9 @@ def _gltf(chance: random.Random, folder: Path) -> Path:
         elif name == "nodes":
             tree["nodes"] += [{"mesh": 0, "children": [chance.randrange(n) for _ in range(2)]} for _ in range(n)]
         elif name == "meshes":
-            tree["meshes"][0]["primitives"] *= min(n, 20_000)
+            tree["meshes"][0]["primitives"] += tree["meshes"][0]["primitives"][:1] * min(n, 20_000)
         else:
-            tree[name] *= n
+            tree[name] += tree[name][:1] * n
     text = json.dumps(tree).encode()
     text += b" " * (-len(text) % 4)
     chunks = struct.pack("<II", len(text), 0x4E4F534A) + text + struct.pack("<II", len(data), 0x004E4942) + data
