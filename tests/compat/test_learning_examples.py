@@ -124,7 +124,7 @@ def test_data_sets() -> None:
     assert data_utils.ForwardDynamicsDataset(data.data).var().shape == (7,)
 
 
-INERTIA = torch.tensor([[0.3, 0.01, 0.02], [0.01, 0.25, -0.03], [0.02, -0.03, 0.2]])
+INERTIA = torch.tensor([[0.3, 0.01, 0.02], [0.01, 0.25, -0.03], [0.02, -0.03, 0.2]], dtype=torch.float32)
 
 
 @pytest.mark.parametrize(

@@ -20,11 +20,10 @@ def described(robot: Robot) -> str:
         if any(j.kind == "floating" and j.parent == model.links[0].name for j in moving)
         else "fixed base"
     )
-    mass = sum(link.inertia.mass for link in model.links)
     kinds = Counter(j.kind for j in moving if j.kind != "floating")
     joints = ", ".join(f"{n} {kind}" for kind, n in kinds.items()) or "no"
     lines = [
-        f"Robot '{robot.name}': {base}, {joints} joints, {len(model.links)} links, {mass:.4g} kg",
+        f"Robot '{robot.name}': {base}, {joints} joints, {len(model.links)} links, {model.total_mass:.4g} kg",
         f"  nq = {robot.nq} coordinates, nv = {robot.nv} velocities, {str(robot.dtype).removeprefix('torch.')}",
         f"  joints: {listed([j.name for j in moving]) or 'none'}",
         f"  links: {listed(robot.link_names)}",

@@ -213,9 +213,10 @@ class Robot(nn.Module):
 
         wrenches: link -> (..., 6), the force [N] at the link's origin and the torque [N m], world axes.
         """
+        if not self.residuals:
+            return self._call("inverse_dynamics", [q, v, a], wrenches)[0]
         q, v, a = promoted([q, v, a], self.dtype)
-        tau = self._call("inverse_dynamics", [q, v, a], wrenches)[0]
-        return tau + self.residuals.torque(self.nv, q, v, a) if self.residuals else tau
+        return self._call("inverse_dynamics", [q, v, a], wrenches)[0] + self.residuals.torque(self.nv, q, v, a)
 
     def forward_dynamics(
         self, q: Tensor, v: Tensor, tau: Tensor, wrenches: Mapping[str, Tensor] | None = None
@@ -228,9 +229,10 @@ class Robot(nn.Module):
 
     def bias_forces(self, q: Tensor, v: Tensor) -> Tensor:
         """Return Coriolis, centrifugal, gravity and passive forces h(q, v) (..., nv): tau at zero acceleration."""
+        if not self.residuals:
+            return self._call("bias_forces", [q, v], None)[0]
         q, v = promoted([q, v], self.dtype)
-        h = self._call("bias_forces", [q, v], None)[0]
-        return h + self.residuals.torque(self.nv, q, v, torch.zeros_like(v)) if self.residuals else h
+        return self._call("bias_forces", [q, v], None)[0] + self.residuals.torque(self.nv, q, v, torch.zeros_like(v))
 
     def gravity_torques(self, q: Tensor) -> Tensor:
         """Return the torques that hold the robot still, (..., nv)."""

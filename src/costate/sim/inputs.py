@@ -74,7 +74,7 @@ class Inputs:
                 f"parameter {', '.join(given)} is not an input of this world (inputs: {have}): name it in "
                 "World(parameters=[...])"
             )
-        kind = number_type([state, *told.values()])
+        kind = number_type([state, *told.values()]) if told else state.dtype
         return [self._tensor(name, value, kind) for name, value in told.items()]
 
     def _run_modules(

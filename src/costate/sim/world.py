@@ -133,7 +133,7 @@ class World(Typed):
         )
         told = bool(scenery) or collide is not None or not model.acts
         for note in (*model.notes(scene), *unused(scene, named, not told, actuators is None)):
-            warnings.warn(note, ModelWarning, stacklevel=2)
+            warnings.warn(note, ModelWarning, stacklevel=3)  # beyond what checks the arguments
         chosen = collide is not None
         self._parts = Parts(bodies, scenery, actuators, at, own, chosen, constraints, tendons)
         self.dt, self.check = dt, check
@@ -319,12 +319,12 @@ class World(Typed):
                 raise ValueError(
                     "a rollout needs controls (T, ..., nu), a policy, or steps= to go on under zero controls"
                 )
-            controls = torch.zeros(whole_steps(steps), self.nu, dtype=as_numbers({"state": state}, self.dtype)[0].dtype)
+            controls = torch.zeros(whole_steps(steps), self.nu, dtype=as_numbers({"state": state}, self)[0].dtype)
         if isinstance(controls, int):
             raise TypeError(
                 f"controls is an int; expected (T, ..., {self.nu}), or steps={controls} for controls of zero"
             )
-        state, controls = as_numbers({"state": state, "controls": controls}, self.dtype)
+        state, controls = as_numbers({"state": state, "controls": controls}, self)
         check_controls(state, controls, self.nu)
         length = controls.shape[0]
         if steps not in (None, length):
@@ -335,7 +335,7 @@ class World(Typed):
 
     def _closed_loop(self, state, policy: Policy, steps: int, params, wrenches, every: int) -> Tensor:
         check_checkpoint(every, steps)
-        (state,) = as_numbers({"state": state}, self.dtype)
+        (state,) = as_numbers({"state": state}, self)
         states = [state]
         for t in range(steps):
             now = {link: w[t] for link, w in (wrenches or {}).items()}
@@ -355,7 +355,7 @@ class World(Typed):
         check_checkpoint(every, steps)
         setup = self._inputs.setup_for(wrenches)
         kernel = self._kernel(("rollout", every), setup, lambda s: rollout_kernel(s, every)).sized(steps // every)
-        state, controls, *pushes = as_numbers({"state": state, "controls": controls, **_named(wrenches)}, self.dtype)
+        state, controls, *pushes = as_numbers({"state": state, "controls": controls, **_named(wrenches)}, self)
         for link, w in zip(setup.wrenches, pushes, strict=True):
             if w.dim() < 2 or w.shape[0] != steps or w.shape[-1] != 6:
                 raise ValueError(f"wrenches of '{link}' have shape {tuple(w.shape)}; expected ({steps}, ..., 6)")
@@ -384,7 +384,7 @@ class World(Typed):
     def energy(self, state: Tensor, params: Params = None) -> Tensor:
         """Return kinetic and potential energy [J], shape (...)."""
         kernel = self._kernel("energy", self._inputs.setup_for(None), energy_kernel)
-        (state,) = as_numbers({"state": state}, self.dtype)
+        (state,) = as_numbers({"state": state}, self)
         values = self._inputs.values(state, params, self.coordinates)
         return kernel.apply([state, *values])[0].squeeze(-1)
 
@@ -395,7 +395,7 @@ class World(Typed):
         """
         name = self._inputs.link(link)
         kernel = self._kernel(("link_pose", name), self._inputs.setup_for(None), lambda s: pose_kernel(s, name))
-        (state,) = as_numbers({"state": state}, self.dtype)
+        (state,) = as_numbers({"state": state}, self)
         return Pose(*kernel.apply([state, *self._inputs.values(state, params, self.coordinates)]))
 
     def body_pose(self, state: Tensor, body: str, params: Params = None) -> Pose:
@@ -420,7 +420,7 @@ class World(Typed):
         """Return distances of all contact points [m], negative where shapes overlap, (..., n); differentiable, also when apart."""
         self._some_contacts()
         kernel = self._kernel("gaps", self._inputs.setup_for(None), gap_kernel)
-        (state,) = as_numbers({"state": state}, self.dtype)
+        (state,) = as_numbers({"state": state}, self)
         return kernel.apply([state, *self._inputs.values(state, params, self.coordinates)])[0]
 
     def report(self) -> str:
@@ -455,7 +455,7 @@ class World(Typed):
 
     def _arguments(self, state, control, params, wrenches) -> list[Tensor]:
         told = {"state": state} if control is None else {"state": state, "control": control}
-        state, *others = as_numbers(told | _named(wrenches), self.dtype)
+        state, *others = as_numbers(told | _named(wrenches), self)
         u = torch.zeros(self.nu, dtype=state.dtype) if control is None else others.pop(0)
         return [state, u, *self._inputs.values(state, params, self.coordinates), *others]
 

@@ -33,9 +33,20 @@ class Page:
     def url(self) -> str:
         return f"http://{self.server.get_host()}:{self.server.get_port()}"
 
-    def wait(self) -> None:
+    def _greet(self, block: bool | None) -> Page:
+        """Say where the page is, and wait if that is asked for; None: unless Python is interactive."""
+        greeting = f"open {self.url}"
+        if block or (block is None and not hasattr(sys, "ps1") and "IPython" not in sys.modules):
+            self.wait(greeting)
+        else:
+            print(greeting, flush=True)
+        return self
+
+    def wait(self, greeting: str = "") -> None:
         """Wait until the user interrupts; a world that runs is run here."""
         try:
+            if greeting:  # within reach of an interruption that answers it
+                print(greeting, flush=True)
             if isinstance(self.content, Live):
                 self.content.run()
             while True:
@@ -118,11 +129,7 @@ def view(
     except BaseException:
         server.stop()
         raise
-    page = Page(server, content)
-    print(f"open {page.url}", flush=True)
-    if block or (block is None and not hasattr(sys, "ps1") and "IPython" not in sys.modules):
-        page.wait()
-    return page
+    return Page(server, content)._greet(block)
 
 
 def _label(source: Any, recording: Recording | None, runs: bool) -> str:

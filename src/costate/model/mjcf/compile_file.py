@@ -24,7 +24,7 @@ def main() -> None:
             warnings.simplefilter("always")
             spec = mujoco.MjSpec.from_file(path)  # pyright: ignore[reportAttributeAccessIssue]
             if inertia == "repair":
-                from costate.model.mjcf.inertia import repair_inertias
+                from costate.model.mjcf.compiled import repair_inertias
 
                 repaired = repair_inertias(spec)
             mj = spec.compile()
