@@ -52,7 +52,7 @@ study: $(READY_TEST) ## the studies: long runs that are tests too
 study-optimise: $(READY_TEST) ## every task from random starts, with gradients and without
 	$(PY) -m benchmarks.study_optimise --markdown docs/optimisation.md --plots docs/plots
 
-study-faults: $(READY_TEST) ## damaged inputs, kills, full disks, load: what happens when things go wrong
+study-faults: $(READY_TEST) ## damaged and hostile inputs, kills, full disks, load: what happens when things go wrong
 	$(PY) -m benchmarks.study_faults --markdown docs/reliability.md
 
 study-contact: $(READY_TEST) ## contact against known answers and MuJoCo: a stack, an arch, a gripper, bowling, robots

@@ -1,4 +1,4 @@
-"""Reliability: damaged inputs, interrupted calls, processes killed at random moments, full disks, damaged caches, load.
+"""Reliability: damaged and hostile files, odd robots, strangers at the viewer, interrupted calls, kills, full disks, load.
 
 python -m benchmarks.study_faults --markdown docs/reliability.md     (`make study-faults`)
 
@@ -16,13 +16,19 @@ from pathlib import Path
 from benchmarks.faults.endings import endings
 from benchmarks.faults.fuzz import fuzz
 from benchmarks.faults.held_memory import held_memory
+from benchmarks.faults.hostile import hostile
 from benchmarks.faults.interrupts import interrupts
 from benchmarks.faults.kills import faults, kills
 from benchmarks.faults.load import load
+from benchmarks.faults.pages import pages
+from benchmarks.faults.strangers import strangers
 from benchmarks.measure.harness import Report, Table, machine, options, publish
 
 SECTIONS = {
     "inputs": "Inputs",
+    "files": "Files that ask for too much",
+    "robots": "Other people's robots",
+    "pages": "Pages",
     "interrupts": "Interruptions",
     "kills": "Kills",
     "faults": "Faults",
@@ -35,6 +41,9 @@ def main() -> None:
     smoke, given = chosen.smoke, chosen.rest
     studies: dict[str, Callable[[], tuple[Sequence[Table], int]]] = {
         "inputs": lambda: _all(fuzz(150 if smoke else given.cases, given.log)),
+        "files": lambda: _all(hostile(2 if smoke else given.hostile, given.seed)),
+        "robots": lambda: _all(strangers(*((5, given.seed, 1, 30) if smoke else (200, given.seed, 2)))),
+        "pages": lambda: _all(pages(8 if smoke else 200, given.seed)),
         "interrupts": lambda: _all(interrupts(1 if smoke else 10, given.seed), endings()),
         "kills": lambda: _all(kills(3 if smoke else given.kills)),
         "faults": lambda: _all(faults()),
@@ -62,7 +71,8 @@ def _more(found: tuple[list[Table], int], more: tuple[Table, int]) -> tuple[Sequ
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cases", type=int, default=10_000, help="damaged inputs to read")
-    parser.add_argument("--seed", type=int, default=0, help="of the moments of interruptions, and of held memory")
+    parser.add_argument("--seed", type=int, default=0, help="of what is made at random, but for damaged inputs")
+    parser.add_argument("--hostile", type=int, default=40, help="hostile files of each kind")
     parser.add_argument("--kills", type=int, default=50, help="of each kind of work")
     parser.add_argument(
         "--log", type=Path, metavar="FILE", help="outcomes of the cases; sound ones in it are not run again"

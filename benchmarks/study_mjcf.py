@@ -88,8 +88,8 @@ def _row(name: str, r: Result) -> tuple[str, ...]:
 
 
 HOW = (
-    f"Each file is loaded, and moved from {STATES} random states for {STEPS} steps under random controls, by MuJoCo and by a world "
-    f"with the `Newton` contact model, the file's actuators and everything that may touch. States: qpos0 or a keyframe, joints "
+    f"Each file is loaded, and moved from {STATES} random states for {STEPS} steps under random controls, by MuJoCo and by the "
+    f"world that `cs.load_world` makes of it. States: qpos0 or a keyframe, joints "
     f"moved by up to a tenth of their range (0.1 without limits) and velocities of 0.3, then up to {SETTLE:g} s of MuJoCo's motion "
     f"under random controls; where that motion is not finite, the disturbance is halved. MuJoCo solves with a tolerance of zero. "
     f"Constrained: states in which a contact, a limit, joint friction or an equality acted. Error: the largest of positions, and "

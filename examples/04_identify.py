@@ -16,6 +16,7 @@ import torch
 
 import costate as cs
 
+torch.set_default_dtype(torch.float64)
 RATE, PERIODS = 250, 1 if os.environ.get("COSTATE_QUICK") else 3  # samples per second
 TORQUE_NOISE, ENCODER_NOISE = 0.02, 2e-5  # relative to the root mean square of the torques; rad
 
@@ -46,7 +47,7 @@ def record(robot: cs.Robot, motion: dict[str, np.ndarray], path: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=Path("out"))
+    parser.add_argument("--out", type=Path, default=Path("out") / "04_identify")
     out = parser.parse_args().out
     out.mkdir(parents=True, exist_ok=True)
 
@@ -57,9 +58,9 @@ def main() -> None:
 
     result = cs.identify("ur5", out / "log.csv", period=motion.period)
     print(result.summary())
-    for plot in result.plot(out / "04_identify"):
+    for plot in result.plot(out):
         print("wrote", plot)
-    shutil.copy(out / "04_identify" / "torques.png", out / "04_identify.png")
+    shutil.copy(out / "torques.png", out.with_suffix(".png"))
     result.save_urdf(out / "identified.urdf")
 
     # Check that the new file predicts the torques of another motion, which was not recorded.

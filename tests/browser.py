@@ -66,7 +66,7 @@ class Browser:
             if told.exists() and (lines := told.read_text().splitlines()):
                 return int(lines[0])
             time.sleep(0.05)
-        raise RuntimeError("the browser did not start within 60 s")
+        raise RuntimeError("the browser did not start within 300 s")
 
     def page(self, url: str = "about:blank", size: tuple[int, int] = (1200, 813)) -> Page:
         """A new tab; size of its window [pixels]. Small ones are drawn faster: all drawing is done by the processor."""
@@ -101,7 +101,7 @@ class Page:
     def __init__(self, address: str):
         from websockets.sync.client import connect
 
-        self._socket = connect(address, max_size=None, open_timeout=300)
+        self._socket = connect(address, max_size=None, open_timeout=300, ping_interval=None)
         self._number = 0
         self.requests: list[str] = []
         """Addresses asked for, other than data: and blob:."""

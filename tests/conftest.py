@@ -24,12 +24,17 @@ settings.load_profile("ci" if os.environ.get("CI") else "local")
 _own_cache = pytest.StashKey[str]()
 
 
+@pytest.fixture(autouse=True, scope="module")
+def number_type() -> None:
+    """Compute in float64, whatever the tests before have chosen; a folder may choose another type."""
+    torch.set_default_dtype(torch.float64)
+
+
 @pytest.fixture(autouse=True)
-def _float64() -> Iterator[None]:
-    """Compute in float64, whatever the test before has chosen."""
-    torch.set_default_dtype(torch.float64)
+def _kept_number_type(number_type: None) -> Iterator[None]:
+    before = torch.get_default_dtype()
     yield
-    torch.set_default_dtype(torch.float64)
+    torch.set_default_dtype(before)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from textwrap import indent
 
 import pytest
 from tests.motion_log import log_of_a_motion
@@ -24,6 +25,7 @@ FILES = {
     "identification": ("log.csv",),
     "insertion": ("out/insertion",),
     "robots": ("arm.urdf", "humanoid.xml"),
+    "worlds": ("hopper.xml",),
 }
 """Page -> files that its snippets read; see `write_file`."""
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
@@ -31,10 +33,10 @@ TEXTS = sorted([*DOCS.glob("*.md"), *ROOT.glob("*.md"), *ROOT.glob("*/README.md"
 COMMANDS = {
     r"python -m (benchmarks[\w.]*\w)": lambda name: is_module(name),
     r"python (benchmarks/\w+\.py)": lambda name: (ROOT / name).is_file(),
-    r"(?:^(?: {4})?|`)make ([a-z][a-z-]*)": lambda name: re.search(
+    r"(?:^ {4}|`)make ([a-z][a-z-]*)": lambda name: re.search(
         rf"^{name}:", (ROOT / "Makefile").read_text(), re.MULTILINE
     ),
-    r"(?:^(?: {4})?|`)costate ([a-z]+)\b": lambda name: name in commands.COMMANDS,
+    r"(?:^ {4}|`)costate ([a-z]+)\b": lambda name: name in commands.COMMANDS,
 }
 """Pattern of a command that a page quotes -> check that there is such a thing."""
 
@@ -69,7 +71,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 @pytest.mark.parametrize("page", TEXTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_commands_that_are_quoted_exist(page: Path) -> None:
-    text = page.read_text()
+    text = re.sub(r"^```(\w*)\n(.*?)^```", shell_indented, page.read_text(), flags=re.MULTILINE | re.DOTALL)
     found = [(pattern, name) for pattern in COMMANDS for name in re.findall(pattern, text, re.MULTILINE)]
     assert [name for pattern, name in found if not COMMANDS[pattern](name)] == []
 
@@ -107,6 +109,11 @@ def tree(name: str, *bars: tuple[str, str, str, float]) -> str:
 
 BARS = tree("bars", ("a", "base", "crank", 0.1), ("b", "crank", "coupler", 0.4), ("c", "base", "rocker", 0.3))
 ARM = tree("arm", ("shoulder", "base", "upper_arm", 0.3), ("elbow", "upper_arm", "forearm", 0.3))
+
+
+def shell_indented(block: re.Match[str]) -> str:
+    """Return a fenced block as it is, but one of a shell indented."""
+    return indent(block[2], "    ") if block[1] in ("", "sh") else block[0]
 
 
 def is_module(name: str) -> bool:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import inspect
+import pickle
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +15,7 @@ import pytest
 import torch
 
 import costate as cs
+from costate.core import guesses
 
 ROBOT = cs.load_robot("two_link")
 WORLD = cs.World([cs.load_robot("two_link")], contact=None)
@@ -44,6 +49,23 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     ),
     "a number to learn with": (lambda: ROBOT.learn("arm2", "mass", 3.0), TypeError, "given is 3.0"),  # type: ignore
     "a function to augment with": (lambda: ROBOT.augment(lambda q, v: q), TypeError, "is an nn.Module"),  # type: ignore
+    "timestep for dt": (
+        lambda: LIKE.World([ROBOT], timestep=0.01),
+        TypeError,
+        "no argument 'timestep'; did you mean 'dt'",
+    ),
+    "a robot for robots": (lambda: LIKE.World(robot=ROBOT), TypeError, "did you mean 'robots'"),
+    "fixed for floating": (lambda: LIKE.load_robot("two_link", fixed_base=True), TypeError, "floating_base=False"),
+    "no steps": (lambda: LIKE.World.rollout(WORLD, X), ValueError, "needs controls.*steps="),
+    "half a step": (lambda: LIKE.World.rollout(WORLD, X, steps=2.5), TypeError, "whole number"),
+    "steps that disagree": (lambda: WORLD.rollout(X, torch.zeros(3, 2), steps=4), ValueError, "steps=4.*3 steps"),
+    "a link of nobody": (lambda: WORLD.link_pose(X, "arm3"), ValueError, "no link 'arm3'; did you mean.*arm2"),
+    "a link for a body": (lambda: WORLD.body_pose(X, "arm2"), ValueError, "no body 'arm2'.*world.link_pose"),
+    "a seed and a generator": (
+        lambda: ROBOT.random_configuration(seed=1, generator=torch.Generator()),
+        ValueError,
+        "seed and generator",
+    ),
     "one robot": (lambda: LIKE.World(ROBOT), TypeError, r"list of robots: \[robot\]"),
     "names of robots": (lambda: LIKE.World(["ur5"]), TypeError, r'cs\.load_robot\("ur5"\)'),
     "a model for a robot": (lambda: LIKE.World([ROBOT.model]), TypeError, r"cs\.Robot\(model\)"),
@@ -70,6 +92,61 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "numbers to check": (lambda: LIKE.gradcheck(torch.sin, [1.0]), TypeError, r"torch\.tensor\(1\.0\)"),
     "a robot to view by name": (lambda: cs.view("ur5", block=False), ValueError, r"cs\.load_robot"),
 }
+
+
+GUESSES: dict[str, tuple[Any, str]] = {
+    "dof": (ROBOT, "nv"),
+    "fk": (ROBOT, "forward_kinematics"),
+    "ik": (ROBOT, "inverse_kinematics"),
+    "links": (ROBOT, "link_names"),
+    "forward_kinematic": (ROBOT, "forward_kinematics"),
+    "reset": (WORLD, "initial_state"),
+    "timestep": (WORLD, "dt"),
+    "simulate": (WORLD, "rollout"),
+    "rolout": (WORLD, "rollout"),
+    "load_urdf": (LIKE, "load_robot"),
+    "Simulator": (LIKE, "World"),
+    "load_robots": (LIKE, "load_robot"),
+}
+"""Name that a user may guess -> where, and what it is called."""
+
+
+@pytest.mark.parametrize("name", GUESSES)
+def test_guessed_names(name: str) -> None:
+    owner, meant = GUESSES[name]
+    assert not hasattr(owner, name) and hasattr(owner, meant)
+    with pytest.raises(AttributeError, match=f"no attribute '{name}'; did you mean '{meant}'"):
+        getattr(owner, name)
+
+
+@pytest.mark.parametrize(
+    ("table", "owner"),
+    [(guesses.ROBOT, ROBOT), (guesses.WORLD, WORLD), (guesses.COSTATE, cs)],
+    ids=["ROBOT", "WORLD", "cs"],
+)
+def test_guesses_lead_somewhere(table: dict[str, str], owner: Any) -> None:
+    """What is meant exists, and what is guessed does not."""
+    for guess, meant in table.items():
+        assert not hasattr(owner, guess), f"{guess} exists: its row can go"
+        found: Any = cs if meant.startswith("cs.") else owner
+        for part in re.split(r"[.,] ?", re.sub(r"\([^)]*\)", "", meant).removeprefix("cs.").split(",")[0]):
+            found = getattr(found, part)
+
+
+@pytest.mark.parametrize(("table", "function"), [(guesses.LOAD_ROBOT, cs.load_robot), (guesses.MAKE_WORLD, cs.World)])
+def test_guessed_arguments_lead_somewhere(table: dict[str, str], function: Any) -> None:
+    known = inspect.signature(function).parameters
+    for guess, meant in table.items():
+        assert guess not in known and re.match(r"\w+", meant)[0] in known, guess  # type: ignore[index]
+
+
+def test_objects_that_suggest_names_are_copied_and_pickled() -> None:
+    for thing in (ROBOT, WORLD):
+        for other in (copy.copy(thing), copy.deepcopy(thing), pickle.loads(pickle.dumps(thing))):
+            assert other.nq == thing.nq and not hasattr(other, "dof")
+    assert ROBOT.learnt is ROBOT._modules["learnt"]
+    twin = copy.deepcopy(ROBOT)
+    assert twin.learnt is twin._modules["learnt"] is not ROBOT.learnt
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)

@@ -73,6 +73,7 @@ OF_A_PACKAGE = {
     "export": ("network",),
     "identify": ("bad_data", "identify"),
     "kernel": ("rooms",),
+    "model/mjcf": ("inertia",),
     "kernel/calls": ("batching",),
     "kernel/codegen": ("expressions", "ops"),
     "kernel/ir": ("programs",),

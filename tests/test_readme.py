@@ -50,7 +50,11 @@ def test_python_can_be_pasted_into_one_interpreter(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr and "Error" not in done.stderr, done.stderr
     assert done.returncode == 0, done.stderr
     (shown,) = blocks("text")
-    assert shown in done.stdout, done.stdout
+    rows = [line.split() for line in done.stdout.splitlines()[: len(shown.splitlines())]]
+    assert [name for name, _ in rows] == [line.split()[0] for line in shown.splitlines()]
+    assert [float(x) for _, x in rows] == pytest.approx(
+        [float(line.split()[1]) for line in shown.splitlines()], abs=1e-4
+    )
     assert (tmp_path / "run.html").is_file() and (tmp_path / "frame.png").is_file()
 
 

@@ -29,6 +29,8 @@ from costate.train.trainer import train
 
 SECONDS = 45.0
 """Processor time of each loop."""
+RESOLVED = 16 * 4096
+"""Growth of memory [bytes] that the loops of a smoke run cannot tell from none."""
 Samples = list[tuple[int, int]]
 """(events so far, bytes in memory)."""
 
@@ -163,12 +165,11 @@ LOOPS = (
 def long_loop(loop: Loop, smoke: bool) -> tuple[tuple[str | float, ...], bool]:
     """A row: the memory over the loop, and what the trend makes of it in a day.
 
-    A loop of seconds cannot tell that: memory comes in pages, and one page in some hundred iterations would be gigabytes in a day.
-    What the trend makes of a hundred such loops is enough to find a leak that a newcomer would.
+    A loop of seconds resolves less: memory comes in pages, and a few of them would be many in a day. So in a smoke run a growth of
+    no more than `RESOLVED` counts as none; all else is judged as in a long one.
     """
-    seconds = 6.0 if smoke else SECONDS
-    rows = np.array(json.loads(answer(Child(lambda: print(json.dumps(loop.run(seconds)))))), float)
-    a_day = 100 * rows[-1, 0] if smoke else float(json.loads(answer(Child(lambda: print(loop.a_day())))))
+    rows = np.array(json.loads(answer(Child(lambda: print(json.dumps(loop.run(6.0 if smoke else SECONDS)))))), float)
+    a_day = float(json.loads(answer(Child(lambda: print(loop.a_day())))))
     at = [rows[min(int(share * len(rows)), len(rows) - 1), 1] / 2**20 for share in (0.25, 0.5, 0.75, 1.0)]
     late = rows[len(rows) // 4 :]  # the first quarter fills the pools of allocators
     means = np.array(
@@ -178,7 +179,7 @@ def long_loop(loop: Loop, smoke: bool) -> tuple[tuple[str | float, ...], bool]:
     low, high = (slope + k * 2.45 * np.sqrt(spread[0, 0]) for k in (-1, 1))  # 95 % of Student's t, 6 degrees of freedom
     growth = f"{low * a_day / 2**20:+.1f} to {high * a_day / 2**20:+.1f}"
     # Flat: the trend is not distinguishable from none, or a day of it is less than a tenth of what is there.
-    flat = low <= 0 or high * a_day < 0.1 * late[-1, 1]
+    flat = low <= 0 or high * a_day < 0.1 * late[-1, 1] or (smoke and late[-1, 1] - late[0, 1] <= RESOLVED)
     return (loop.what, int(rows[-1, 0]), int(a_day), *at, growth, "yes" if flat else "NO"), flat
 
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
+import time
+from collections.abc import Sequence
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,13 +22,14 @@ from costate.model import Transform
 from costate.tasks.insertion import Insertion, InsertionOptions
 
 HERE = Path(__file__).parent
-COLORS = 224
+sys.path.insert(0, str(HERE.parent.parent))  # for tests.browser
+COLORS = 256
 """Of a palette: the pictures are few and small in a repository."""
 
 
 def shrink(path: Path) -> None:
     image = Image.open(path).convert("RGB")
-    image.quantize(COLORS, dither=Image.Dither.NONE).save(path, optimize=True)
+    image.quantize(COLORS, dither=Image.Dither.NONE, kmeans=3).save(path, optimize=True)
     print(path.name, f"{path.stat().st_size / 1000:.0f} kB")
 
 
@@ -35,12 +39,12 @@ def robots() -> None:
         "ur5": (0.0, -1.5),
         "panda": (-0.1, -0.55),
         "iiwa7": (0.0, 0.3),
-        "laikago": (0.85, -1.35),
-        "racecar": (0.95, -0.45),
+        "laikago": (1.0, -0.5),
+        "racecar": (0.75, 0.7),
         "ant": (-1.4, 1.5),
     }
     poses = {name: Transform(translation=np.array([x, y, 0.0])) for name, (x, y) in places.items()}
-    world = cs.World(robots=[cs.load_robot(name) for name in places], poses=poses, contact=None)
+    world = cs.World(robots=[cs.load_robot(name) for name in places], poses=poses, contact=None, actuators=cs.Torque())
     camera = Camera(np.array([3.6, -2.7, 1.7]), np.array([0.0, -0.25, 0.36]), np.radians(27))
     path = cs.render(world, world.initial_state(), HERE / "robots.png", size=(900, 420), camera=camera)
     shrink(path)
@@ -115,7 +119,70 @@ def examples() -> None:
                 shrink(folder / written.name)
 
 
-PICTURES = {"robots": robots, "gradient": gradient, "insertion": insertion, "pile": pile, "examples": examples}
+def screenshot(name: str, address: str, size: tuple[int, int], steps: Sequence[str] = ()) -> None:
+    """Keep a picture of a page in headless Chromium. steps: expressions that are run one after the other before."""
+    from tests.browser import Browser
+
+    with Browser() as browser:
+        page = browser.page(address, size)
+        page.wait("!!document.querySelector('canvas')")
+        time.sleep(8)
+        for step in steps:
+            page.js(step)
+            time.sleep(3)
+        image = Image.fromarray(page.screenshot(name))
+    image.resize((800, round(800 * image.height / image.width)), Image.Resampling.LANCZOS).save(HERE / f"{name}.png")
+    shrink(HERE / f"{name}.png")
+
+
+def swaying() -> tuple[cs.World, torch.Tensor, torch.Tensor]:
+    """Two arms that swing, and the gradient of a loss of their tools' positions by the states."""
+    world = cs.World(robots=[cs.load_robot("ur5")], contact=None, dt=0.02).double()
+    t = torch.linspace(0, 2, 100, dtype=torch.float64)[:, None, None]
+    sway = torch.tensor([[0.9, 0.35, 0.5, 0.3, 0.0, 0.0], [-0.7, 0.5, 0.2, 0.4, 0.0, 0.0]], dtype=torch.float64)
+    states = world.initial_state().expand(100, 2, -1).clone()
+    states[..., :6] += sway * torch.sin(3 * t)
+    states.requires_grad_()
+    target = torch.tensor([0.7, -0.5, 0.9], dtype=torch.float64)
+    loss = (cs.load_robot("ur5").forward_kinematics(states[..., :6], "tool0").position - target).square().sum()
+    (g,) = torch.autograd.grad(loss, states)
+    return world, states.detach(), g
+
+
+def viewer() -> None:
+    """The viewer with a motion of two arms."""
+    from costate.viewer.player import Player
+
+    world, states, g = swaying()
+    page = cs.view(world, states, gradient=g, trails=["ur5/tool0"], energy=True, block=False, port=8390)
+    assert isinstance(page.content, Player)
+    page.content.show(0.9)
+    close = "document.querySelectorAll('.mantine-Notification-closeButton').forEach((b) => b.click())"
+    screenshot("viewer", page.url, (1200, 710), [close])
+    page.close()
+
+
+def report() -> None:
+    """A replay in a report."""
+    from costate.report import Report
+
+    world, states, g = swaying()
+    page = Report("Swaying", "two UR5, and where the distance of their tools to a target falls")
+    page.replay(world, states, gradient=g, trails=["ur5/tool0"])
+    path = page.save(Path(tempfile.mkdtemp()) / "report.html")
+    screenshot("report", path.as_uri(), (1200, 770), ["costateReplays[0].seek(0.9)"])
+
+
+PICTURES = {
+    "robots": robots,
+    "gradient": gradient,
+    "insertion": insertion,
+    "pile": pile,
+    "examples": examples,
+    "viewer": viewer,
+    "report": report,
+}
+"""Name -> what makes it. The last two need Chromium."""
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or PICTURES:

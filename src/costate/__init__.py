@@ -121,7 +121,10 @@ __all__ = ["__version__", *_LAZY]  # pyright: ignore[reportUnsupportedDunderAll]
 
 def __getattr__(name: str) -> object:
     if name not in _LAZY:
-        raise AttributeError(f"module 'costate' has no attribute {name!r}; it has {', '.join(__all__)}")
+        from costate.core.guesses import COSTATE
+        from costate.core.names import MissingAttributeError
+
+        raise MissingAttributeError("module 'costate'", name, COSTATE, __all__)
     module, _, attribute = _LAZY[name].partition(":")
     value = import_module(module)
     if attribute:

@@ -282,7 +282,7 @@ def test_a_damped_system_vanishes_at_the_rate_of_its_eigenvalue() -> None:
 def test_products_that_overflow_are_reported_as_large() -> None:
     """An eigenvalue of 1.28 per step: 1e430 after 4,000 steps."""
     found, A = linear(stiffness=-25.0, damping=0.0, steps=4000, start=0.0)
-    assert max(np.abs(np.linalg.eigvals(A))) ** 4000.0 > 1e300
+    assert 4000 * np.log10(max(np.abs(np.linalg.eigvals(A)))) > 300
     assert float(found.sensitivity[0]) == pytest.approx(1e300) and "explodes" in found.advice[0]
     exact = np.linalg.norm(np.linalg.matrix_power(A, 80), 2)
     assert float(found.sensitivity[-81]) == pytest.approx(exact, rel=1e-10)
@@ -351,7 +351,7 @@ def test_a_soft_landing_is_named_and_does_not_last() -> None:
         collide=lambda a, b: "toe" in a or "toe" in b,
     )
     start = world.initial_state()
-    u = start[7:19].expand(260, 12)
+    u = start[7:19].expand(500, 12)
     states = world.rollout(start, u)
     found = cs.diagnose(world, states, u)
     (cause,) = [c for c in found.causes if c.kind == "soft landing"]

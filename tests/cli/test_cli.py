@@ -169,3 +169,21 @@ def test_robots_lists_every_built_in_robot() -> None:
         assert re.search(rf"^ *{re.escape(name)} ", done.stdout, re.MULTILINE)
         for joint in model.load_model(name).joints:
             assert (joint.name in done.stdout) or not joint.nv
+
+
+def test_saved_worlds_are_shown(tmp_path: Path) -> None:
+    """As a file and as a folder; the folder of a recording is something else."""
+    import costate as cs
+    from costate.cli.sources import is_recording, load_source
+
+    ball = cs.Body("ball", [cs.shapes.sphere(0.1)], mass=1.0, position=(0, 0, 1))
+    cs.World(bodies=[ball]).save(tmp_path)
+    for source in (tmp_path, tmp_path / "world.json"):
+        assert not is_recording(str(source))
+        assert load_source(str(source), (), "refuse").links[1].name == "ball/body"
+    assert load_source("two_link", (), "refuse").name == "two_link"
+    (tmp_path / "recorded").mkdir()
+    assert is_recording(str(tmp_path / "recorded"))
+    done = run_costate("render", str(tmp_path), str(tmp_path / "ball.png"))
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "ball.png").stat().st_size > 1000

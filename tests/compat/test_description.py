@@ -77,6 +77,16 @@ def test_joint_without_limit_has_none(tmp_path: Path) -> None:
     assert (row["lower"], row["upper"]) == (-float("inf"), float("inf"))
 
 
+def test_joints_with_several_degrees_of_freedom_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "ball.urdf"
+    path.write_text(
+        '<robot name="r"><link name="a"/><link name="b"/><joint name="hip" type="spherical"><parent link="a"/>'
+        '<child link="b"/></joint></robot>'
+    )
+    with pytest.raises(ValueError, match="joint hip has several degrees of freedom"):
+        DifferentiableRobotModel(path)
+
+
 def test_random_data_move_joints_whose_limit_gives_no_range(tmp_path: Path) -> None:
     model = load(write(tmp_path, "continuous", '<limit effort="2" velocity="3"/>'))
     q = data_utils.generate_random_inverse_dynamics_data(model, 200).data["q"]

@@ -63,6 +63,48 @@ def test_learn_kinematics(toy: bool) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("toy", [True, False])
+def test_whole_kinematics_scripts(toy: bool) -> None:
+    """As the original's own suite runs its examples: 250 samples, two epochs, each package with data that it makes itself."""
+    learn = examples.learn_kinematics_toy if toy else examples.learn_kinematics_iiwa
+    ours, original = (
+        examples.last(learn(package, examples.kinematics_data(package, 250, toy)), 2) for package in examples.packages()
+    )
+    assert ours == pytest.approx(original, rel=1e-4)
+
+
+@pytest.mark.parametrize("forward", [True, False])
+def test_whole_dynamics_scripts(forward: bool) -> None:
+    """Likewise, but alone: with 250 samples the original makes motions that stand still, and learns NaN."""
+    ours, _ = examples.packages()
+    generate = examples.forward_dynamics_data if forward else examples.inverse_dynamics_data
+    learn = examples.learn_forward_dynamics if forward else examples.learn_dynamics
+    data = generate(ours, 250)
+    assert all(column.std(0).min() > 0 for column in data.data.values())
+    assert 0 < examples.last(learn(ours, data), 2) < 0.1
+
+
+def test_what_scripts_print_and_look_at(capsys: pytest.CaptureFixture[str]) -> None:
+    """Names of links, learnable parameters by name and value, and the offset of a joint of the robot that made the data."""
+    seen = []
+    for package in examples.packages():
+        with examples.quiet():
+            robot = package.robot_model.DifferentiableTwoLinkRobot(device="cpu")
+        start = torch.tensor([[0.1, 0.2, 0.3]])
+        module = package.params.UnconstrainedTensor(dim1=1, dim2=3, init_tensor=start)
+        robot.make_link_param_learnable("arm2", "trans", module)
+        capsys.readouterr()
+        robot.print_link_names()
+        names = capsys.readouterr().out
+        robot.print_learnable_params()
+        shown = capsys.readouterr().out
+        assert "0.1000, 0.2000, 0.3000" in shown and "requires_grad=True" in shown
+        offsets = [torch.as_tensor(robot._bodies[k].trans()).detach().reshape(3) for k in (1, 2)]
+        seen.append((names, [x.tolist() for x in offsets], sum(p.numel() for p in robot.parameters())))
+    assert seen[0][0] == seen[1][0] and seen[0][2] == seen[1][2] == 3
+    torch.testing.assert_close(torch.tensor(seen[0][1]), torch.tensor(seen[1][1]))
+
+
 def test_kinematics_are_learnt_in_the_end() -> None:
     ours, original = examples.packages()
     data = examples.kinematics_data(original, 100, False)
@@ -82,7 +124,7 @@ def test_data_sets() -> None:
     assert data_utils.ForwardDynamicsDataset(data.data).var().shape == (7,)
 
 
-INERTIA = torch.tensor([[0.3, 0.01, 0.02], [0.01, 0.25, -0.03], [0.02, -0.03, 0.2]])
+INERTIA = torch.tensor([[0.3, 0.01, 0.02], [0.01, 0.25, -0.03], [0.02, -0.03, 0.2]], dtype=torch.float32)
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,9 @@ from costate.compat.differentiable_robot_model import utils
 TOLERANCE = 2e-6
 """The original computes in float32."""
 
+torch.set_default_dtype(
+    torch.float32
+)  # of the original, while calls are written down; conftest.py sets it for the tests
 W = torch.tensor([0.3, -0.5, 0.8])
 TWIST = torch.tensor([0.1, 0.2, -0.4, 0.3, -0.5, 0.8])
 ROWS = torch.tensor([[0.1, 0.2, 0.3], [-1.0, 0.5, 0.25]])
@@ -60,6 +63,7 @@ CALLS = {
 }
 THEIRS = {utils: their_utils, maps: their_maps, algebra: their_algebra}
 CASES = [(module, name) for module, calls in CALLS.items() for name in calls]
+torch.set_default_dtype(torch.float64)
 
 
 def close(ours, original) -> None:

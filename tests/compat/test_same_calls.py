@@ -29,13 +29,13 @@ ROBOTS: dict[str, tuple[str, list[str]]] = {
     "iiwa": ("kuka_iiwa/urdf/iiwa7.urdf", ["iiwa_link_ee"]),
     "panda": ("panda_description/urdf/panda_no_gripper.urdf", ["panda_virtual_ee_link"]),
     "2link": ("2link_robot.urdf", ["endEffector"]),
-    "fetch arm": ("fetch_description/urdf/fetch_arm_no_gripper_small_damping.urdf", ["wrist_roll_link"]),
+    "fetch arm": ("fetch_description/urdf/fetch_arm_no_gripper_small_damping.urdf", ["virtual_ee_link"]),
     "allegro": (
         "allegro/urdf/allegro_hand_description_left_small_damping.urdf",
         [f"link_{k}.0_tip" for k in (3, 7, 11, 15)],
     ),
     "trifinger": ("trifinger_edu_description/trifinger_edu.urdf", [f"finger_tip_link_{k}" for k in (0, 120, 240)]),
-    "jaco": ("kinova_description/urdf/jaco_clean.urdf", ["j2n6s300_end_effector"]),
+    "jaco": ("kinova_description/urdf/jaco_clean.urdf", ["j2n6s300_link_ee"]),
 }
 BATCHES = [(), (1,), (3,), (6,), (7,)]
 
@@ -89,7 +89,20 @@ def test_kinematics(name: str, batch: tuple[int, ...]) -> None:
             same(a, b)
 
 
-@pytest.mark.parametrize("batch", [(), (7,)], ids=str)
+@pytest.mark.parametrize("batch", [(), (3,)], ids=str)
+@pytest.mark.parametrize("name", ROBOTS)
+def test_recursive_kinematics(name: str, batch: tuple[int, ...]) -> None:
+    """Each beside a new model of the original: one that was used before mixes in poses of links that it saw then."""
+    _, ours = pair(name)
+    q, _, _ = state(ours, batch)
+    original, _ = pair.__wrapped__(name)
+    link = ROBOTS[name][1][0]
+    expected = original.compute_forward_kinematics(q, link, recursive=True)
+    for a, b in zip(ours.compute_forward_kinematics(q, link, recursive=True), expected, strict=True):
+        same(a, b)
+
+
+@pytest.mark.parametrize("batch", BATCHES, ids=str)
 @pytest.mark.parametrize("name", ROBOTS)
 def test_dynamics(name: str, batch: tuple[int, ...]) -> None:
     original, ours = pair(name)
@@ -109,6 +122,51 @@ def test_dynamics(name: str, batch: tuple[int, ...]) -> None:
             M = ours.compute_lagrangian_inertia_matrix(q)
             same((M @ found[..., None])[..., 0], (M @ expected[..., None])[..., 0], 1e-4)
     same(ours.compute_lagrangian_inertia_matrix(q), original.compute_lagrangian_inertia_matrix(q), 1e-4)
+
+
+@pytest.mark.parametrize("default", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("device", [None, "cpu", torch.device("cpu")], ids=str)
+def test_every_method_on_a_device_whatever_the_default_type(device: Any, default: torch.dtype) -> None:
+    """The original cannot be made under another default type than float32."""
+    original, _ = pair.__wrapped__("2link")
+    x = torch.rand(1, original._n_dofs, generator=torch.Generator().manual_seed(1))
+    expected = _every_method(original, x)
+    torch.set_default_dtype(default)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ours = DifferentiableRobotModel(DATA / "2link_robot.urdf", "2link", device=device)
+        found = _every_method(ours, x.to(default))
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert ours._device == torch.device("cpu") and {y.dtype for y in found} == {default}
+    for a, b in zip(found, expected, strict=True):
+        same(a.float(), b)
+
+
+def _every_method(model: Any, x: torch.Tensor) -> list[torch.Tensor]:
+    poses = model.compute_forward_kinematics_all_links(
+        x
+    )  # first: in the original it mixes in poses that were set before
+    model.update_kinematic_state(x, x)
+    body = model._bodies[-1]
+    return [
+        body.pose.translation().reshape(-1, 3).expand(1, 3),
+        body.vel.ang,
+        body.vel.lin,
+        *model.compute_forward_kinematics(x, "endEffector"),
+        *(part for link in sorted(poses) for part in poses[link]),
+        model.compute_inverse_dynamics(x, x, x),
+        model.compute_non_linear_effects(x, x),
+        model.compute_lagrangian_inertia_matrix(x),
+        model.compute_forward_dynamics(x, x, x),
+        *model.compute_endeffector_jacobian(x, "endEffector"),
+    ]
+
+
+def test_other_devices_are_refused_in_words() -> None:
+    with pytest.raises(ValueError, match="device cuda: kernels run on the processor; pass device='cpu'"):
+        DifferentiableRobotModel(DATA / "2link_robot.urdf", device="cuda")
 
 
 @pytest.mark.parametrize("name", ROBOTS)

@@ -77,7 +77,7 @@ def test_a_checksum_is_that_of_the_joined_parts() -> None:
 
 
 HOLD = "import sys, time; from pathlib import Path; from costate.core.files import locked\n"
-HOLD += "with locked(Path(sys.argv[1])): print('held', flush=True); time.sleep(60)"
+HOLD += "with locked(Path(sys.argv[1])): print('held', flush=True); time.sleep(600)"
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="processes are killed differently there")

@@ -50,7 +50,7 @@ def test_locks_held_by_other_threads_are_free_in_a_child() -> None:
 
     def child() -> None:
         once.go_on.set()
-        free = held.acquire(timeout=5)
+        free = held.acquire(timeout=LIMIT)
         theirs.send((free, once.value))
 
     process = multiprocessing.get_context("fork").Process(target=child)

@@ -114,7 +114,31 @@ def test_structure() -> None:
     assert bool((q[:, 7:] >= robot.lower[6:]).all() and (q[:, 7:] <= robot.upper[6:]).all())
     neutral = robot.neutral(2)
     assert torch.equal(neutral[0], torch.tensor([0.0] * 6 + [1.0] + [0.0] * 12, dtype=torch.float64))
-    assert "laikago" in repr(robot) and "18 velocities" in repr(robot)
+
+
+def test_seeds() -> None:
+    robot = cs.load_robot("two_link")
+    q = robot.random_configuration(2, 3, seed=1)
+    assert torch.equal(q, robot.random_configuration(2, 3, seed=1))
+    assert torch.equal(q, robot.random_configuration(2, 3, generator=torch.Generator().manual_seed(1)))
+    assert not torch.equal(q, robot.random_configuration(2, 3, seed=2))
+    torch.testing.assert_close(robot.random_configuration(2, 3, seed=1, dtype=torch.float32), q.float())
+
+
+def test_repr() -> None:
+    """It says what is inside."""
+    robot = cs.load_robot("laikago")
+    robot.learn("trunk" if "trunk" in robot.link_names else robot.link_names[1], "mass", cs.params.Positive())
+    robot.augment(cs.residual.JointFriction(robot.nv))
+    text = repr(robot)
+    for part in ("Robot 'laikago'", "floating base", "12 revolute joints", "nq = 19", "nv = 18", "float64"):
+        assert part in text
+    assert robot.link_names[1] in text and robot.joint_names[1] in text
+    assert "mass of" in text and "(Positive)" in text and "JointFriction" in text
+    mass = sum(link.inertia.mass for link in robot.model.links)
+    assert f"{mass:.4g} kg" in text
+    assert "fixed base" in repr(cs.load_robot("ur5"))
+    assert "float32" in repr(cs.load_robot("ur5").float())
 
 
 def test_poses_from_quaternions(robot: cs.Robot) -> None:

@@ -72,6 +72,41 @@ def test_a_start_nearby_is_kept(arm: tuple[cs.Robot, str]) -> None:
     assert int((regular & inside).sum()) > 10
 
 
+def test_every_reachable_position_is_reached(arm: tuple[cs.Robot, str]) -> None:
+    """Three numbers are a position; the orientation is free."""
+    robot, tip = arm
+    _, pose = reachable(robot, tip, 1024, seed=3)
+    q = robot.inverse_kinematics(pose.position, tip)
+    distance, angle = errors(robot, tip, q, pose)
+    assert float(distance.max()) < 1e-8 and within_limits(robot, q)
+    assert float(angle.median()) > 0.1  # nobody asked for it
+    one = robot.inverse_kinematics(pose.position[0].tolist(), tip)
+    assert one.shape == (robot.nq,)
+    shaped = robot.inverse_kinematics(pose.position[:6].reshape(2, 3, 3), tip, robot.neutral())
+    torch.testing.assert_close(robot.forward_kinematics(shaped, tip).position.reshape(6, 3), pose.position[:6])
+
+
+def test_gradient_in_the_position_alone() -> None:
+    """dq/dp = J^+ of the upper half of the Jacobian; and against differences."""
+    for name in ("ur5", "iiwa7"):
+        robot, tip = cs.load_robot(name), ARMS[name]
+        q, pose = regular_configurations(robot, tip, 1)
+        p = pose.position[0]
+        dq = torch.func.jacrev(lambda x: robot.inverse_kinematics(x, tip, q[0]))(p)  # noqa: B023
+        torch.testing.assert_close(dq, torch.linalg.pinv(robot.jacobian(q[0], tip)[:3]), rtol=1e-6, atol=1e-6)
+        forward = torch.func.jacfwd(lambda x: robot.inverse_kinematics(x, tip, q[0]))(p)  # noqa: B023
+        torch.testing.assert_close(forward, dq, rtol=1e-9, atol=1e-9)
+    check_gradients(
+        lambda x: robot.forward_kinematics(robot.inverse_kinematics(x, tip, q[0], **EXACT), tip).position,
+        [p],
+        reference=lambda x: x,
+        step=2e-3,
+        float32=False,
+        tolerances=TOLERANCES,
+        directions=1,
+    )
+
+
 def test_batches_broadcast() -> None:
     robot = cs.load_robot("ur5")
     _, pose = reachable(robot, "tool0", 6)

@@ -24,7 +24,7 @@ def task() -> Insertion:
 
 def episode(batch: Batch, policy: Policy) -> torch.Tensor:
     """Sum of rewards, (B,)."""
-    observation, total = batch.reset(), torch.zeros(batch.batch)
+    observation, total = batch.reset(), torch.zeros(batch.batch, dtype=torch.float32)
     for _ in range(batch.length):
         with torch.no_grad():
             observation, reward, ended, cut = batch.step(policy(observation))
@@ -108,4 +108,5 @@ def test_stable_baselines_gets_the_same_episodes(task: Insertion) -> None:
     np.testing.assert_array_equal(
         infos[0]["terminal_observation"], task.observe(batch.states[-1], batch.length)[0].numpy()
     )
+    torch.set_default_dtype(torch.float32)  # the networks of stable-baselines3 are of torch's default type
     PPO("MlpPolicy", env, n_steps=40, batch_size=80, n_epochs=1, device="cpu").learn(160)

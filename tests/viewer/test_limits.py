@@ -72,9 +72,14 @@ def send(page: Page, *messages: dict[str, Any], then: Callable[[], None] | None 
             await socket.send(msgspec.msgpack.encode(CAMERA))
             while not set(page.server.get_clients()) - before:
                 await asyncio.sleep(0.01)
+            (client,) = (c for k, c in page.server.get_clients().items() if k not in before)
             for message in messages:
                 await socket.send(msgspec.msgpack.encode(message))
                 await asyncio.sleep(0.1)
+            # Messages are taken in order: once this one is, the others have been, however busy the machine is.
+            await socket.send(msgspec.msgpack.encode(CAMERA | {"position": [3.0, 0.0, 0.0]}))
+            while client.camera.position[0] != 3.0:
+                await asyncio.sleep(0.01)
             if then is not None:
                 then()
 
@@ -85,7 +90,7 @@ def update(handle: Any, **updates: Any) -> dict[str, Any]:
     return {"type": "GuiUpdateMessage", "uuid": handle._impl.uuid, "updates": updates}
 
 
-def until(wanted: Callable[[], bool], seconds: float = 20.0) -> None:
+def until(wanted: Callable[[], bool], seconds: float = 300.0) -> None:
     end = time.monotonic() + seconds
     while not wanted():
         assert time.monotonic() < end
@@ -127,9 +132,9 @@ def test_hosts_can_be_told_and_headers_come_once() -> None:
 def test_the_server_refuses_foreign_pages(page: Page) -> None:
     request = urllib.request.Request(page.url, headers={"Host": "evil.example"})
     with pytest.raises(urllib.error.HTTPError) as refused:
-        urllib.request.urlopen(request, timeout=60)
+        urllib.request.urlopen(request, timeout=300)
     assert refused.value.code == 403 and TOLD in refused.value.read().decode()
-    with urllib.request.urlopen(page.url, timeout=60) as answer:
+    with urllib.request.urlopen(page.url, timeout=300) as answer:
         assert answer.status == 200
 
     async def attempt(origin: Any) -> int:
@@ -288,16 +293,17 @@ def test_fifty_tabs(page: Page) -> None:
     async def go() -> None:
         tabs = [await tab(page) for _ in range(50)]
         for socket in tabs:
-            await asyncio.wait_for(socket.recv(), 60)
+            await asyncio.wait_for(socket.recv(), 300)
         for k, socket in enumerate(tabs):
             await socket.send(msgspec.msgpack.encode(update(slider, value=0.01 * (k + 1))))
-        await asyncio.sleep(0.5)
+        while slider.value == 0.0:  # as long as it takes: the limit of a test ends it otherwise
+            await asyncio.sleep(0.05)
         for socket in tabs:
             await socket.close()
 
     asyncio.run(go())
     assert 0.0 < slider.value <= 0.5
-    with urllib.request.urlopen(page.url, timeout=60) as answer:
+    with urllib.request.urlopen(page.url, timeout=300) as answer:
         assert answer.status == 200
 
 

@@ -48,7 +48,7 @@ def red(image: np.ndarray) -> np.ndarray:
 
 def expected(viewer: View, model: Model, q: Any, size: tuple[int, int]) -> np.ndarray:
     """Where the software renderer sees the robot from the tab's camera."""
-    (client,) = viewer.server.get_clients().values()
+    *_, client = viewer.server.get_clients().values()  # a busy machine may have lost the connection before
     camera = Camera(np.array(client.camera.position), np.array(client.camera.look_at), float(client.camera.fov))
     corners = bodies(motion_of(model, q), 0).corners
     screen = camera.project(corners, *size)
@@ -71,7 +71,7 @@ def opened(browser: Browser, viewer: View) -> Page:
     return page
 
 
-def seen(page: Page, name: str, wanted: Any, seconds: float = 120.0) -> np.ndarray:
+def seen(page: Page, name: str, wanted: Any, seconds: float = 300.0) -> np.ndarray:
     """A screenshot that satisfies a condition, waited for; else the last one."""
     end = time.monotonic() + seconds
     while True:
@@ -129,7 +129,7 @@ def test_the_server_outlives_its_tabs(browser: Browser, robots: View) -> None:
     while robots.server.get_clients() and time.monotonic() < end:
         time.sleep(0.1)
     assert not robots.server.get_clients()
-    with urllib.request.urlopen(robots.url, timeout=120) as answer:
+    with urllib.request.urlopen(robots.url, timeout=300) as answer:
         assert answer.status == 200
 
 

@@ -12,7 +12,7 @@ import tyro
 @dataclass(frozen=True)
 class Options:
     source: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="ROBOT|RECORDING")]
-    """Built-in name, URDF or MJCF file; or the folder of a recording."""
+    """Built-in name, URDF or MJCF file, saved world (world.json); or the folder of a recording."""
     out: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")]
     """.png or .jpg for a picture; .gif, .webp, .mp4 or .webm for a film."""
     size: tuple[int, int] = (960, 540)
@@ -30,9 +30,9 @@ class Options:
 
 
 def run(options: Options) -> None:
-    from costate.model import load_model
+    from costate.cli.sources import is_recording, load_source
 
-    if Path(options.source).is_dir():
+    if is_recording(options.source):
         from costate.draw.recording import load_recording
         from costate.draw.render import render_recording
 
@@ -41,7 +41,7 @@ def run(options: Options) -> None:
             recording, options.out, size=options.size, fps=options.fps, frame=options.frame, theme=options.theme
         )
     else:
-        model = load_model(options.source, package_dirs=options.package_dirs, inertia=options.inertia)
+        model = load_source(options.source, options.package_dirs, options.inertia)
         from costate.draw.render import render
         from costate.physics.integrate import neutral
 

@@ -12,7 +12,7 @@ import tyro
 @dataclass(frozen=True)
 class Options:
     sources: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="ROBOT|RECORDING")]
-    """Built-in names, URDF or MJCF files; or the folder of a recording."""
+    """Built-in names, URDF or MJCF files, saved worlds (world.json); or the folder of a recording."""
     port: int = 8080
     """The next free one is taken, and said, if it is not free."""
     dark: bool = False
@@ -26,8 +26,8 @@ class Options:
 def run(options: Options) -> None:
     from importlib.util import find_spec
 
+    from costate.cli.sources import is_recording, load_source
     from costate.core.extras import needs
-    from costate.model import load_model
 
     if not options.sources:
         raise ValueError(
@@ -35,14 +35,10 @@ def run(options: Options) -> None:
         )
     if find_spec("viser") is None:  # said before anything heavy is loaded
         raise ImportError(needs("the viewer", "viser", "view"))
-    folders = [s for s in options.sources if Path(s).is_dir()]
+    folders = [s for s in options.sources if is_recording(s)]
     if folders and len(options.sources) > 1:
         raise ValueError(f"{folders[0]} is a folder: a recording is viewed alone")
-    models = [
-        load_model(s, package_dirs=options.package_dirs, inertia=options.inertia)
-        for s in options.sources
-        if s not in folders
-    ]
+    models = [load_source(s, options.package_dirs, options.inertia) for s in options.sources if s not in folders]
     from costate.draw.recording import load_recording
     from costate.viewer.view import view
 

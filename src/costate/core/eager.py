@@ -37,4 +37,4 @@ def _skip(function: Any) -> None:
         skip = eval_frame._FrameAction.SKIP
         eval_frame.set_code_exec_strategy(function.__code__, eval_frame._FrameExecStrategy(skip, skip))
     elif hasattr(eval_frame, "skip_code"):  # torch before 2.7
-        eval_frame.skip_code(function.__code__)
+        eval_frame.skip_code(function.__code__)  # pyright: ignore[reportAttributeAccessIssue]

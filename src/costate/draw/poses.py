@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -54,6 +55,10 @@ class Motion:
     """Model that moves; None for a motion that was read from a file."""
     q: torch.Tensor | None = None
     """Configurations, shape (frames, samples, nq); None for a motion that was read from a file."""
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows."""
+        return import_module("costate.report.notebook").motion_html(self)
 
     @property
     def model(self) -> Model:

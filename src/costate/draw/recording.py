@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,10 @@ class Recording:
     """A gradient along the motion, as a strip of colour for each of its coordinates."""
     trails: tuple[str, ...] = ()
     """Links whose path is drawn."""
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows."""
+        return import_module("costate.report.notebook").recording_html(self)
 
 
 def record(

@@ -111,7 +111,7 @@ def render_recording(
     still = path.suffix.lower() in STILLS
     chosen = [range(motion.frames)[frame]] if still else _film_frames(motion.times, fps)
     path.parent.mkdir(parents=True, exist_ok=True)
-    drawn = frames(recording, chosen, size, camera or _whole_view(motion, size), theme, ground)
+    drawn = frames(recording, chosen, size, camera or whole_view(motion, size), theme, ground)
     told = sys.stderr.isatty() if progress is None else progress
     write(path, _told(drawn, len(chosen), path.name) if told and not still else drawn, fps)
     return path
@@ -206,5 +206,6 @@ def _film_frames(times: Array, fps: float) -> list[int]:
     return np.searchsorted(times, np.arange(count) / fps - 1e-9).clip(0, len(times) - 1).tolist()
 
 
-def _whole_view(motion: Motion, size: tuple[int, int]) -> Camera:
+def whole_view(motion: Motion, size: tuple[int, int]) -> Camera:
+    """Return a camera that sees all of a motion in a picture of a size (width, height)."""
     return framing_points(motion.outline, size[0] / size[1])

@@ -7,15 +7,16 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from costate.core.constants import Constants
 from costate.model.errors import ModelError
 from costate.model.surface import Softness
-from costate.model.transform import Transform
+from costate.model.transform import Transform, place
 
 Rename = Callable[[str], str]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Held:
+class Held(Constants):
     """A constraint, and how firmly it is kept."""
 
     time_constant: float | None = None
@@ -25,6 +26,7 @@ class Held:
     """Softness where constraints are soft (Newton); None: that of the contact model."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.time_constant is not None and not self.time_constant > 0:
             raise ModelError(f"time_constant must be positive [s], not {self.time_constant}")
 
@@ -79,6 +81,10 @@ class Weld(Held):
     """Point of link b at which positions are compared, about which soft welds turn [m]."""
     torque_scale: float = 1.0
     """Weight of a soft weld's angles against its distances [m]."""
+
+    def __post_init__(self) -> None:
+        place(self, "pose", f"the pose of '{self.link_b}' in '{self.link_a}'")
+        super().__post_init__()
 
     def renamed(self, link: Rename, joint: Rename) -> Weld:
         return replace(self, link_a=link(self.link_a), link_b=link(self.link_b))

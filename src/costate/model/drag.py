@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from costate.core.arrays import Array
+from costate.core.constants import Constants
 from costate.model.transform import Transform, zeros
 
 
 @dataclass(frozen=True, eq=False)
-class Drag:
+class Drag(Constants):
     """A fluid that resists the motion of a link as it would resist that of a box (MJCF option density, viscosity, wind)."""
 
     sides: Array

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from costate.core.arrays import Array
+from costate.core.constants import Constants, learnable, settle
 from costate.core.names import unknown
 from costate.model.errors import ModelError
 from costate.model.surface import Bounds
-from costate.model.transform import Transform
+from costate.model.transform import Transform, place
 
 # Velocities of floating, planar and spherical joints are expressed in the child frame, so every kind has a constant
 # motion subspace.
@@ -35,7 +36,7 @@ def _none() -> Array:
 
 
 @dataclass(frozen=True)
-class Mimic:
+class Mimic(Constants):
     """A joint that follows another one: q = multiplier * q[joint] + offset. It has no coordinate of its own."""
 
     joint: str
@@ -88,6 +89,9 @@ class Joint:
     """Softness of its limits and friction, if the file gives it (MJCF)."""
 
     def __post_init__(self) -> None:
+        kinds = ("axis", "damping", "friction", "armature", "stiffness", "rest")
+        place(self, "origin", f"the origin of joint '{self.name}'", learnable("translation", self.name))
+        settle(self, {kind: learnable(kind, self.name) for kind in kinds}, f"joint '{self.name}'")
         if self.kind not in JOINT_SIZES:
             raise ModelError(f"joint {self.name!r}: {unknown('kind', self.kind, JOINT_SIZES)}")
         n = JOINT_SIZES[self.kind][1]

@@ -9,9 +9,8 @@ import numpy as np
 
 from costate.core.arrays import Array
 from costate.model.actuation import Actuator, GeneralActuator
-from costate.model.base import WORLD
+from costate.model.base import WORLD, float_in_world, neutral_home
 from costate.model.constraint import Constraint, Rename
-from costate.model.floating import float_in_world, neutral_home
 from costate.model.joint import Joint, Mimic
 from costate.model.model import Link, Model
 from costate.model.shape import Shape

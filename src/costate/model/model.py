@@ -20,8 +20,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from costate.core.arrays import Array
+from costate.core.constants import Constants, constant, learnable, settle
 from costate.core.names import unknown
 from costate.model.actuation import Actuator, GeneralActuator
 from costate.model.drag import Drag
@@ -40,7 +42,7 @@ EARTH = np.array([0.0, 0.0, -9.81])
 
 
 @dataclass(frozen=True, eq=False)
-class Inertia:
+class Inertia(Constants):
     """Mass distribution of a link."""
 
     mass: float = 0.0
@@ -51,12 +53,18 @@ class Inertia:
     """Rotational inertia about the centre of mass, in the axes of the link frame [kg m^2], shape (3, 3)."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         # A rotated symmetric matrix is symmetric only up to rounding.
         object.__setattr__(self, "matrix", (self.matrix + self.matrix.T) / 2)
 
+    def _instead(self) -> dict[str, str]:
+        return {
+            name: learnable(kind, "LINK") for name, kind in (("mass", "mass"), ("com", "com"), ("matrix", "inertia"))
+        }
+
 
 @dataclass(frozen=True, eq=False)
-class Link:
+class Link(Constants):
     """A rigid body of a robot, with the shapes that are drawn and those that may touch."""
 
     name: str
@@ -117,6 +125,7 @@ class Model:
     """States that the source names."""
 
     def __post_init__(self) -> None:
+        settle(self, {"gravity": "gravity"}, f"the model '{self.name}'")
         _check_tree(self)
 
     def __repr__(self) -> str:
@@ -199,9 +208,9 @@ class Model:
     def floating_base(self) -> bool:
         return bool(self.joints) and self.joints[0].kind == "floating"
 
-    def with_gravity(self, gravity: Array) -> Model:
+    def with_gravity(self, gravity: ArrayLike) -> Model:
         """Return the model under another gravity [m/s^2], shape (3,)."""
-        found = np.asarray(gravity, float)
+        found = np.asarray(constant(gravity, "gravity", "gravity"), float)
         if found.shape != (3,):
             raise ModelError(f"gravity is {gravity}; expected a vector of 3 numbers [m/s^2], such as (0, 0, -9.81)")
         return replace(self, gravity=found)

@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from costate.core.arrays import Array, Color
+from costate.core.constants import settle
 from costate.core.names import unknown
 from costate.model.errors import ModelError
 from costate.model.rotation import aligning_z
 from costate.model.surface import Surface
-from costate.model.transform import Transform
+from costate.model.transform import Transform, place
 
 SHAPE_SIZES: dict[str, int] = {
     "sphere": 1,
@@ -62,6 +63,8 @@ class Shape:
     """Radius of the upper end of a cylinder or capsule in pictures [m], if it tapers; what touches it meets one that does not."""
 
     def __post_init__(self) -> None:
+        place(self, "pose", f"the pose of a {self.kind}", "position:SHAPE")
+        settle(self, {"size": "size:SHAPE", "friction": "friction:SHAPE"}, f"a {self.kind}")
         object.__setattr__(self, "size", np.atleast_1d(np.asarray(self.size, float)))
         if self.kind not in SHAPE_SIZES:
             raise ModelError(f"shape {self.name!r}: {unknown('kind', self.kind, SHAPE_SIZES)}")

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from costate.core.constants import Constants
+
 
 @dataclass(frozen=True)
-class Softness:
+class Softness(Constants):
     """The reference and impedance of a constraint (MJCF solref, solimp)."""
 
     solref: tuple[float, float] = (0.02, 1.0)
@@ -19,9 +21,12 @@ class Softness:
     """Impedance at the bound and deep inside, the depth [m or rad] over which it changes, and the midpoint and power of the change.
     An impedance d yields the part d of the acceleration a hard constraint would cause."""
 
+    def _instead(self) -> dict[str, str]:
+        return {"solref": "solref", "solimp": "solimp"}
+
 
 @dataclass(frozen=True)
-class Surface:
+class Surface(Constants):
     """The contact properties of a shape."""
 
     friction: tuple[float, float, float] = (1.0, 0.005, 0.0001)
@@ -56,7 +61,7 @@ class Listed:
 
 
 @dataclass(frozen=True)
-class Bounds:
+class Bounds(Constants):
     """The softness of the limits and of the Coulomb friction of a joint."""
 
     limit: Softness = field(default_factory=Softness)
@@ -66,7 +71,7 @@ class Bounds:
 
 
 @dataclass(frozen=True)
-class Physics:
+class Physics(Constants):
     """The settings with which a file wants its model simulated (MJCF option)."""
 
     cone: str = "pyramidal"

@@ -9,15 +9,16 @@ from typing import Literal
 
 import numpy as np
 
+from costate.core.constants import Constants
 from costate.model.errors import ModelError
 from costate.model.surface import Bounds
-from costate.model.transform import Transform
+from costate.model.transform import Transform, place
 
 Rename = Callable[[str], str]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Elastic:
+class Elastic(Constants):
     """A tendon of any kind, which may have a spring, a damper, friction and limits. Its force F acts on the joints as J^T F, where
     J is the derivative of its length."""
 
@@ -70,6 +71,7 @@ class FixedTendon(Elastic):
     """Coefficients by joint, each with one coordinate: [m/rad] where a cable runs over a pulley, or any other ratio."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not self.joints:
             raise ModelError(f"tendon '{self.name}' runs over no joint: give it {{joint: coefficient}}")
         if not np.isfinite(list(self.joints.values())).all() or not any(self.joints.values()):
@@ -84,7 +86,7 @@ class FixedTendon(Elastic):
 
 
 @dataclass(frozen=True, eq=False)
-class Via:
+class Via(Constants):
     """A point of a link through which a tendon runs."""
 
     link: str
@@ -96,7 +98,7 @@ class Via:
 
 
 @dataclass(frozen=True, eq=False)
-class Wrap:
+class Wrap(Constants):
     """A sphere or an endless cylinder around which a tendon runs, between the points before and after it."""
 
     link: str
@@ -109,12 +111,16 @@ class Wrap:
     """Point on the side on which the tendon passes; one inside of the shape makes the tendon pass through it. None: the shorter
     way."""
 
+    def __post_init__(self) -> None:
+        place(self, "pose", f"the pose of a {self.kind} in '{self.link}'")
+        super().__post_init__()
+
     def renamed(self, link: Rename) -> Wrap:
         return replace(self, link=link(self.link), side=None if self.side is None else self.side.renamed(link))
 
 
 @dataclass(frozen=True, eq=False)
-class Pulley:
+class Pulley(Constants):
     """A pulley that divides the force of a tendon: the path goes on elsewhere, and its length counts 1 / divisor from there on."""
 
     divisor: float = 2.0
@@ -132,6 +138,7 @@ class SpatialTendon(Elastic):
     """Points, shapes to wrap around (each between two points) and pulleys (each after a point), in their order."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         path = self.path
         for a, b in zip([None, *path], [*path, None], strict=True):
             if not isinstance(a, Via) and not isinstance(b, Via) and not (a is None and isinstance(b, Pulley)):

@@ -113,6 +113,13 @@ def as_transform(value: Any, what: str = "the pose", parameter: str | None = Non
     return Transform(_rotation(found[:3, :3], what), found[:3, 3])
 
 
+def place(owner: Any, name: str, what: str, parameter: str | None = None) -> None:
+    """Make a field of a frozen dataclass a transform, in whatever form it is given. For use in __post_init__."""
+    given = getattr(owner, name)
+    if given is not None and not isinstance(given, Transform):
+        object.__setattr__(owner, name, as_transform(given, what, parameter))
+
+
 def placed(
     what: str,
     pose: Any = None,

@@ -149,6 +149,12 @@ class Report:
 <footer>costate {__version__}</footer></main><script>{code}</script></body></html>
 """
 
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the page in a frame of its own."""
+        from costate.report.notebook import report_html
+
+        return report_html(self)
+
     def save(self, path: str | Path) -> Path:
         """Write the page, whole or not at all; returns its path."""
         from costate.core.files import write_atomically

@@ -11,8 +11,9 @@ function theorem, whatever the iterations did.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -45,37 +46,49 @@ class InverseKinematicsOptions:
     """Seed of the random starts."""
 
 
-def inverse_kinematics(robot: Robot, pose: Pose, link: str, q0: Tensor | None = None, **options: float) -> Tensor:
-    """Return configurations (..., nq) within limits that bring a link to a pose; differentiable in the pose.
+def inverse_kinematics(
+    robot: Robot, pose: Pose | Tensor | Sequence[float], link: str, q0: Tensor | None = None, **options: float
+) -> Tensor:
+    """Return configurations (..., nq) within limits that bring a link to a pose, or its origin to a position; differentiable.
 
     Problems that a start does not solve are tried again from random starts; one that has no solution gets the configuration
     with the smallest error found: compare `robot.forward_kinematics` with the pose if that matters.
 
     Args:
-        pose: Wanted pose, position (..., 3) and rotation (..., 3, 3).
+        pose: Wanted pose, position (..., 3) and rotation (..., 3, 3); or a position (..., 3) alone, in any orientation.
         q0: Start (..., nq); default the neutral configuration.
         options: Fields of InverseKinematicsOptions.
     """
-    if not isinstance(pose, Pose):
-        raise TypeError(
-            f"inverse kinematics of '{robot.name}': the pose is a {type(pose).__name__}; expected a cs.Pose(position, rotation)"
-        )
     chosen = _options(options)
-    kernel = _kernel(robot, link, chosen)
-    position, rotation, *told = promoted([pose.position, pose.rotation, *([] if q0 is None else [q0])], robot.dtype)
-    start = told[0] if told else robot.neutral(dtype=position.dtype)
-    if start.shape[-1:] != (robot.nq,):
-        raise ValueError(
-            f"inverse kinematics of '{robot.name}': q0 has shape {tuple(start.shape)}; expected (..., {robot.nq})"
-        )
-    batch = np.broadcast_shapes(position.shape[:-1], rotation.shape[:-2], start.shape[:-1])  # torch's imports sympy
+    wanted, start = _numbers(robot, pose, q0)
+    kernel = _kernel(robot, link, chosen, turns=len(wanted) > 1)
+    batch = np.broadcast_shapes(
+        *(x.shape[:-k] for k, x in enumerate(wanted, 1)), start.shape[:-1]
+    )  # torch's imports sympy
     start = start.detach().expand(*batch, robot.nq)
-    precision = _precision(chosen, position.dtype)
-    best, error = (x.clone() for x in kernel.apply([start, position.detach(), rotation.detach(), precision]))
-    error = error[..., 0]
-    _retry(robot, kernel, chosen, best, error, position.detach(), rotation.detach())
-    polished, _ = kernel.apply([best, position, rotation, precision])  # nothing left to do: this records the gradient
+    precision = _precision(chosen, start.dtype)
+    fixed = [x.detach().expand(*batch, *x.shape[-k:]) for k, x in enumerate(wanted, 1)]
+    best, error = (x.clone() for x in kernel.apply([start, *fixed, precision]))
+    _retry(robot, kernel, chosen, best, error[..., 0], fixed)
+    polished, _ = kernel.apply([best, *wanted, precision])  # nothing left to do: this records the gradient
     return polished
+
+
+def _numbers(robot: Robot, pose: Any, q0: Any) -> tuple[list[Tensor], Tensor]:
+    """Return the position, and the rotation if there is one; and the start; all of one number type."""
+    parts = list(pose) if isinstance(pose, Pose) else [pose]
+    *wanted, start = promoted([*parts, robot.neutral().tolist() if q0 is None else q0], robot.dtype)
+    shapes = [x.shape[-k:] if isinstance(x, Tensor) else None for k, x in enumerate(wanted, 1)]
+    if shapes not in ([(3,)], [(3,), (3, 3)]):
+        told = f" of shape {tuple(wanted[0].shape)}" if isinstance(wanted[0], Tensor) and len(wanted) == 1 else ""
+        raise TypeError(
+            f"inverse kinematics of '{robot.name}': the pose is a {type(pose).__name__}{told}; expected a "
+            "cs.Pose(position, rotation) with shapes (..., 3) and (..., 3, 3), or a position (..., 3)"
+        )
+    if not isinstance(start, Tensor) or start.shape[-1:] != (robot.nq,):
+        told = f"has shape {tuple(start.shape)}" if isinstance(start, Tensor) else f"is a {type(start).__name__}"
+        raise ValueError(f"inverse kinematics of '{robot.name}': q0 {told}; expected (..., {robot.nq})")
+    return wanted, start
 
 
 def _options(options: dict[str, float]) -> InverseKinematicsOptions:
@@ -86,11 +99,9 @@ def _options(options: dict[str, float]) -> InverseKinematicsOptions:
     return InverseKinematicsOptions(**options)  # type: ignore[arg-type]
 
 
-def _retry(robot, kernel, options, best, error, position, rotation) -> None:
+def _retry(robot, kernel, options, best, error, pose) -> None:
     """Try random starts for what is not solved yet, in place."""
     generator = torch.Generator().manual_seed(options.seed)
-    batch = error.shape
-    position, rotation = position.expand(*batch, 3), rotation.expand(*batch, 3, 3)
     precision = _precision(options, best.dtype)
     enough = 10 * float(precision[0])
     for _ in range(options.attempts):
@@ -98,7 +109,7 @@ def _retry(robot, kernel, options, best, error, position, rotation) -> None:
         if not bool(open_.any()):
             return
         start = robot.random_configuration(int(open_.sum()), generator=generator, dtype=best.dtype)
-        q, e = kernel.apply([start, position[open_], rotation[open_], precision])
+        q, e = kernel.apply([start, *(x[open_] for x in pose), precision])
         better = e[..., 0] < error[open_]
         best[open_] = torch.where(better[..., None], q, best[open_])
         error[open_] = torch.where(better, e[..., 0], error[open_])
@@ -110,11 +121,18 @@ def _precision(options: InverseKinematicsOptions, dtype: torch.dtype) -> Tensor:
     return torch.tensor([max(options.tolerance, 3 * eps), 8 * eps], dtype=dtype)
 
 
-def _kernel(robot: Robot, link: str, options: InverseKinematicsOptions) -> Kernel:
+def _kernel(robot: Robot, link: str, options: InverseKinematicsOptions, turns: bool) -> Kernel:
     model = robot.identified_model() if robot.learnt else robot.model
-    key = "inverse_kinematics", link, options.iterations, options.length, _geometry(model) if robot.learnt else b""
+    key = (
+        "inverse_kinematics",
+        link,
+        turns,
+        options.iterations,
+        options.length,
+        _geometry(model) if robot.learnt else b"",
+    )
     if key not in robot._kernels:
-        robot._kernels[key] = pose_kernel(model, link, options.length, options.iterations)
+        robot._kernels[key] = pose_kernel(model, link, options.length, options.iterations, turns)
     return robot._kernels[key]
 
 

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from costate.core.eager import eager
-from costate.core.names import did_you_mean
+from costate.core.guesses import LOAD_ROBOT, ROBOT
+from costate.core.names import did_you_mean, missing, with_suggestions
 from costate.core.numbers import KINDS, alike, checked_dtype, promoted
 from costate.kernel import Kernel
 from costate.model import Model, load_model, write_urdf
 from costate.physics import FUNCTIONS
 from costate.physics.integrate import neutral
+from costate.robot.described import described
 from costate.robot.identified import impossible_links
 from costate.robot.kernels import folded_kernel, robot_kernel
 from costate.robot.learnable import Learnable, Learnables
@@ -27,6 +29,7 @@ from costate.robot.residual import Residuals
 
 
 @eager
+@with_suggestions(LOAD_ROBOT)
 def load_robot(
     source: str | Path,
     floating_base: bool | None = None,
@@ -45,7 +48,7 @@ def load_robot(
             body can have. MuJoCo, which reads MJCF, keeps none of them.
     """
     model = load_model(source, floating_base=floating_base, package_dirs=package_dirs, inertia=inertia)
-    return Robot(model if gravity is None else model.with_gravity(np.asarray(gravity, float)))
+    return Robot(model if gravity is None else model.with_gravity(gravity))
 
 
 @eager
@@ -66,6 +69,8 @@ class Robot(nn.Module):
         self.model = model
         self.learnt = Learnables(model)
         self.residuals = Residuals()
+        # Also where Python looks first: every call of a function asks for them.
+        self.__dict__.update(learnt=self.learnt, residuals=self.residuals)
         self._kernels: dict[Any, Kernel] = {}
         self._moved: torch.dtype | None = None
 
@@ -186,8 +191,13 @@ class Robot(nn.Module):
         """Return the Jacobian of the centre of mass (..., 3, nv)."""
         return self._columns(self._call("com_jacobian", [q])[0])
 
-    def inverse_kinematics(self, pose: Pose, link: str, q0: Tensor | None = None, **options: Any) -> Tensor:
-        """Return configurations (..., nq) that bring a link to a pose; see `costate.robot.inverse_kinematics`."""
+    def inverse_kinematics(
+        self, pose: Pose | Tensor | Sequence[float], link: str, q0: Tensor | None = None, **options: Any
+    ) -> Tensor:
+        """Return configurations (..., nq) within limits that bring a link to a pose, or to a position (..., 3) in any orientation.
+
+        options: fields of `costate.robot.inverse_kinematics.InverseKinematicsOptions`.
+        """
         from costate.robot.inverse_kinematics import inverse_kinematics
 
         return inverse_kinematics(self, pose, self._known(link), q0, **options)
@@ -203,9 +213,10 @@ class Robot(nn.Module):
 
         wrenches: link -> (..., 6), the force [N] at the link's origin and the torque [N m], world axes.
         """
+        if not self.residuals:
+            return self._call("inverse_dynamics", [q, v, a], wrenches)[0]
         q, v, a = promoted([q, v, a], self.dtype)
-        tau = self._call("inverse_dynamics", [q, v, a], wrenches)[0]
-        return tau + self.residuals.torque(self.nv, q, v, a) if self.residuals else tau
+        return self._call("inverse_dynamics", [q, v, a], wrenches)[0] + self.residuals.torque(self.nv, q, v, a)
 
     def forward_dynamics(
         self, q: Tensor, v: Tensor, tau: Tensor, wrenches: Mapping[str, Tensor] | None = None
@@ -218,9 +229,10 @@ class Robot(nn.Module):
 
     def bias_forces(self, q: Tensor, v: Tensor) -> Tensor:
         """Return Coriolis, centrifugal, gravity and passive forces h(q, v) (..., nv): tau at zero acceleration."""
+        if not self.residuals:
+            return self._call("bias_forces", [q, v], None)[0]
         q, v = promoted([q, v], self.dtype)
-        h = self._call("bias_forces", [q, v], None)[0]
-        return h + self.residuals.torque(self.nv, q, v, torch.zeros_like(v)) if self.residuals else h
+        return self._call("bias_forces", [q, v], None)[0] + self.residuals.torque(self.nv, q, v, torch.zeros_like(v))
 
     def gravity_torques(self, q: Tensor) -> Tensor:
         """Return the torques that hold the robot still, (..., nv)."""
@@ -374,5 +386,15 @@ class Robot(nn.Module):
             raise ValueError(f"robot '{self.name}' has no link '{link}'; {hint}")
         return link
 
-    def extra_repr(self) -> str:
-        return f"{self.name}: {self.nq} coordinates, {self.nv} velocities, {len(self.link_names)} links"
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            raise missing(self, name, ROBOT) from None
+
+    def __repr__(self) -> str:
+        return described(self)
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows."""
+        return import_module("costate.report.notebook").robot_html(self)

@@ -11,8 +11,9 @@ import numpy as np
 import torch
 
 from costate.collision.shapes import Solid
+from costate.core.constants import constant
 from costate.core.names import unknown
-from costate.core.numbers import promoted
+from costate.core.numbers import Typed, alike, promoted
 from costate.model import Model, Shape, Transform
 from costate.model.model import EARTH
 from costate.model.transform import Placement, as_transform
@@ -67,7 +68,7 @@ def into_state(name: str) -> str:
 
 
 def check_gravity(gravity: Any) -> np.ndarray:
-    found = np.asarray(gravity, float)
+    found = np.asarray(constant(gravity, "gravity", "gravity"), float)
     if found.shape != (3,):
         raise ValueError(f"gravity is {gravity!r}; expected a vector of 3 numbers [m/s^2], such as (0, 0, -9.81)")
     return found
@@ -90,9 +91,12 @@ def check_actuators(actuators: Any) -> None:
             raise TypeError(f"actuators has the class {one.__name__}; make one of it: {one.__name__}()")
 
 
-def as_numbers(given: Mapping[str, Any], default: torch.dtype) -> list[torch.Tensor]:
-    """Return values as tensors of one number type, name -> tensor, array or list. default: the type where no value has one."""
-    found = promoted(list(given.values()), default)
+def as_numbers(given: Mapping[str, Any], maker: Typed) -> list[torch.Tensor]:
+    """Return values as tensors of one number type, name -> tensor, array or list. maker: knows the type where no value has one."""
+    values = list(given.values())
+    if alike(values):
+        return values
+    found = promoted(values, maker.dtype)
     for name, value in zip(given, found, strict=True):
         if not isinstance(value, torch.Tensor):
             raise TypeError(f"{name} is {_given(value)}; expected a torch tensor, or an array or list of numbers")

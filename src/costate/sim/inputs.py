@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from costate.core.names import did_you_mean, listed
 from costate.core.numbers import as_tensor, number_type
 from costate.robot import Robot
 from costate.robot.learnable import Learnable, input_name
@@ -35,7 +36,7 @@ class Inputs:
         learnt = tuple(p for p in self.learnt() if p not in self.setup.parameters)
         if not learnt and not wrenches:
             return self.setup
-        pushed = tuple(self._link(name) for name in wrenches or ())
+        pushed = tuple(self.link(name) for name in wrenches or ())
         return replace(self.setup, parameters=self.setup.parameters + learnt, wrenches=pushed)
 
     def learnt(self) -> dict[str, tuple[str, Learnable]]:
@@ -73,7 +74,7 @@ class Inputs:
                 f"parameter {', '.join(given)} is not an input of this world (inputs: {have}): name it in "
                 "World(parameters=[...])"
             )
-        kind = number_type([state, *told.values()])
+        kind = number_type([state, *told.values()]) if told else state.dtype
         return [self._tensor(name, value, kind) for name, value in told.items()]
 
     def _run_modules(
@@ -108,11 +109,15 @@ class Inputs:
             )
         return value
 
-    def _link(self, name: str) -> str:
-        """Return the full name of a link; a body also goes by its own name."""
+    def link(self, name: str) -> str:
+        """Return the full name of a link; a body also goes by its own name, and a link by its own where no other has it."""
         links = [link.name for link in self.setup.scene.model.links[1:]]
-        if name in links:
-            return name
-        if f"{name}/body" in links:
-            return f"{name}/body"
-        raise ValueError(f"no link '{name}' to push; links are {', '.join(links)}")
+        for full in (name, f"{name}/body"):
+            if full in links:
+                return full
+        own = [link for link in links if link.partition("/")[2] == name]
+        if len(own) == 1:
+            return own[0]
+        short = [link.partition("/")[2] for link in links]
+        hint = f"links of that name are {', '.join(own)}" if own else did_you_mean(str(name), [*links, *short])
+        raise ValueError(f"the world has no link '{name}'; {hint or f'links are {listed(links)}'}")

@@ -21,7 +21,7 @@ def longest_substep(world: World, state: Tensor, params: Params = None) -> Tenso
     nothing touches. Forces that are much larger later, as in an impact, ask for shorter ones.
     """
     rates = world._kernel("rates", world._inputs.setup_for(None), _rate_kernel)
-    (state,) = as_numbers({"state": state}, world.dtype)
+    (state,) = as_numbers({"state": state}, world)
     values = world._inputs.values(state, params, world.coordinates)
     M, K, C = rates.apply([state, *values])
     L = torch.linalg.cholesky(M)

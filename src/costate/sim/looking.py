@@ -8,6 +8,7 @@ from dataclasses import replace
 from costate.core.names import listed
 from costate.kernel import Kernel, ProgramBuilder
 from costate.physics.dynamics.energy import kinetic_energy, potential_energy
+from costate.physics.kinematics import link_poses
 from costate.sim.contact.detect import Contact
 from costate.sim.files.parts import Parts
 from costate.sim.forces.equality import equations
@@ -71,6 +72,13 @@ def summary(setup: Setup, robots: Iterable[str], parts: Parts) -> str:
         f"{setup.contact.name}, {setup.integrator}, dt = {steps}{setup.dt:g} s",
     ]
     return f"World({'; '.join(held)})"
+
+
+def pose_kernel(setup: Setup, link: str) -> Kernel:
+    """Build (state, parameters) -> position [m] and rotation of a link in the world."""
+    s = Symbols(setup)
+    R, p = link_poses(setup.scene.model, s.params, s.q, [link])[link]
+    return Kernel("world.link_pose", {"state": s.x, **s.given}, {"position": p, "rotation": R})
 
 
 def energy_kernel(setup: Setup) -> Kernel:

@@ -17,6 +17,7 @@ from casadi import SX
 from torch import Tensor
 
 from costate.collision.shapes import FAR
+from costate.core.constants import Constants
 from costate.core.eager import eager
 from costate.kernel import Kernel, ProgramBuilder
 from costate.model import Model
@@ -64,7 +65,7 @@ class Noise:
 
 @dataclass(frozen=True, kw_only=True)
 @eager
-class Sensor:
+class Sensor(Constants):
     """Something that is measured."""
 
     noise: Noise = field(default_factory=Noise)
@@ -233,6 +234,7 @@ class RangeFinder(Sensor):
     """Shapes, links, bodies or scenery that rays pass through."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not 0 < self.limit <= FAR:
             raise ValueError(f"RangeFinder: limit must be positive and at most {FAR:g} m, not {self.limit}")
         if not self.directions or not all(np.linalg.norm(d) > 0 for d in self.directions):

@@ -5,22 +5,26 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from costate.core.constants import constant
 from costate.core.eager import eager
 from costate.core.fork import cached_property
+from costate.core.guesses import MAKE_WORLD, WORLD
+from costate.core.names import did_you_mean, missing, with_suggestions
 from costate.core.numbers import Typed, promoted
 from costate.kernel import Kernel
 from costate.model import ModelWarning
 from costate.model.constraint import Constraint
 from costate.model.tendon import Tendon
 from costate.physics.integrate import neutral
-from costate.robot import Robot
+from costate.robot import Pose, Robot
 from costate.sim.arguments import (
     Poses,
     as_numbers,
@@ -46,7 +50,7 @@ from costate.sim.forces.equality import resolve
 from costate.sim.forces.tendons import resolve_tendons
 from costate.sim.inputs import Inputs, Params, Wrenches
 from costate.sim.linearize import linearization_kernel
-from costate.sim.looking import contact_kernel, described, energy_kernel, gap_kernel, summary
+from costate.sim.looking import contact_kernel, described, energy_kernel, gap_kernel, pose_kernel, summary
 from costate.sim.rollout import check_checkpoint, rollout_kernel, step_kernel, stretches
 from costate.sim.scene.parts import Body, Static
 from costate.sim.scene.scene import Collide, make_scene
@@ -91,6 +95,7 @@ class World(Typed):
         check: Raise an error when a state is not finite or diverges.
     """
 
+    @with_suggestions(MAKE_WORLD)
     def __init__(
         self,
         robots: Sequence[Robot] | Mapping[str, Robot] = (),
@@ -112,6 +117,7 @@ class World(Typed):
     ):
         check_robots(robots)
         check_actuators(actuators)
+        dt, substeps = constant(dt, "dt"), constant(substeps, "substeps")
         named = named_robots(robots)
         model = contact_model(contact)
         files = [r.model.physics for r in named.values() if r.model.physics is not None]
@@ -121,14 +127,14 @@ class World(Typed):
         integrator = integrator or model.default_integrator(files) or "semi_implicit"
         check_options(integrator, substeps, dt)
         model.check(integrator)
-        own = self_collisions(self_collision)
+        own, at = self_collisions(self_collision), robot_poses(poses or {}, named)
         scene = make_scene(
-            named, poses or {}, bodies, scenery, world_gravity(named, gravity), own, collide, moved_shapes(parameters)
+            named, at, bodies, scenery, world_gravity(named, gravity), own, collide, moved_shapes(parameters)
         )
         told = bool(scenery) or collide is not None or not model.acts
         for note in (*model.notes(scene), *unused(scene, named, not told, actuators is None)):
-            warnings.warn(note, ModelWarning, stacklevel=2)
-        at, chosen = robot_poses(poses or {}, named), collide is not None
+            warnings.warn(note, ModelWarning, stacklevel=3)  # beyond what checks the arguments
+        chosen = collide is not None
         self._parts = Parts(bodies, scenery, actuators, at, own, chosen, constraints, tendons)
         self.dt, self.check = dt, check
         cables = resolve_tendons(scene.model, (*scene.model.tendons, *tendons))
@@ -153,6 +159,11 @@ class World(Typed):
     def __setstate__(self, state: dict[str, Any]) -> None:
         robots = state.pop("robots")
         self.__dict__.update(state, _inputs=Inputs(state["setup"], robots), _kernels={})
+
+    if not TYPE_CHECKING:  # a type checker would take any name for an attribute
+
+        def __getattr__(self, name: str) -> Any:
+            raise missing(self, name, WORLD)
 
     # --- structure ------------------------------------------------------------------------------------------------
 
@@ -250,6 +261,10 @@ class World(Typed):
     def __repr__(self) -> str:
         return summary(self.setup, self._inputs.robots, self._parts)
 
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows."""
+        return import_module("costate.report.notebook").world_html(self)
+
     def save(self, path: str | Path) -> None:
         """Write the world to a file, world.json, or into a folder, without any code: cs.load_world(path) reads it back.
 
@@ -304,12 +319,12 @@ class World(Typed):
                 raise ValueError(
                     "a rollout needs controls (T, ..., nu), a policy, or steps= to go on under zero controls"
                 )
-            controls = torch.zeros(whole_steps(steps), self.nu, dtype=as_numbers({"state": state}, self.dtype)[0].dtype)
+            controls = torch.zeros(whole_steps(steps), self.nu, dtype=as_numbers({"state": state}, self)[0].dtype)
         if isinstance(controls, int):
             raise TypeError(
                 f"controls is an int; expected (T, ..., {self.nu}), or steps={controls} for controls of zero"
             )
-        state, controls = as_numbers({"state": state, "controls": controls}, self.dtype)
+        state, controls = as_numbers({"state": state, "controls": controls}, self)
         check_controls(state, controls, self.nu)
         length = controls.shape[0]
         if steps not in (None, length):
@@ -320,7 +335,7 @@ class World(Typed):
 
     def _closed_loop(self, state, policy: Policy, steps: int, params, wrenches, every: int) -> Tensor:
         check_checkpoint(every, steps)
-        (state,) = as_numbers({"state": state}, self.dtype)
+        (state,) = as_numbers({"state": state}, self)
         states = [state]
         for t in range(steps):
             now = {link: w[t] for link, w in (wrenches or {}).items()}
@@ -340,7 +355,7 @@ class World(Typed):
         check_checkpoint(every, steps)
         setup = self._inputs.setup_for(wrenches)
         kernel = self._kernel(("rollout", every), setup, lambda s: rollout_kernel(s, every)).sized(steps // every)
-        state, controls, *pushes = as_numbers({"state": state, "controls": controls, **_named(wrenches)}, self.dtype)
+        state, controls, *pushes = as_numbers({"state": state, "controls": controls, **_named(wrenches)}, self)
         for link, w in zip(setup.wrenches, pushes, strict=True):
             if w.dim() < 2 or w.shape[0] != steps or w.shape[-1] != 6:
                 raise ValueError(f"wrenches of '{link}' have shape {tuple(w.shape)}; expected ({steps}, ..., 6)")
@@ -369,9 +384,27 @@ class World(Typed):
     def energy(self, state: Tensor, params: Params = None) -> Tensor:
         """Return kinetic and potential energy [J], shape (...)."""
         kernel = self._kernel("energy", self._inputs.setup_for(None), energy_kernel)
-        (state,) = as_numbers({"state": state}, self.dtype)
+        (state,) = as_numbers({"state": state}, self)
         values = self._inputs.values(state, params, self.coordinates)
         return kernel.apply([state, *values])[0].squeeze(-1)
+
+    def link_pose(self, state: Tensor, link: str, params: Params = None) -> Pose:
+        """Return the pose of a link in the world: position (..., 3) [m], rotation (..., 3, 3), quaternion (..., 4) x, y, z, w.
+
+        link: "robot/link", "link" if no other robot has one of that name, or the name of a body.
+        """
+        name = self._inputs.link(link)
+        kernel = self._kernel(("link_pose", name), self._inputs.setup_for(None), lambda s: pose_kernel(s, name))
+        (state,) = as_numbers({"state": state}, self)
+        return Pose(*kernel.apply([state, *self._inputs.values(state, params, self.coordinates)]))
+
+    def body_pose(self, state: Tensor, body: str, params: Params = None) -> Pose:
+        """Return the pose of a free body in the world, as `link_pose` does."""
+        bodies = [name.removesuffix("/body") for name in self.link_names if name.endswith("/body")]
+        if body not in bodies:
+            hint = did_you_mean(body, bodies) or f"bodies are {', '.join(bodies) or 'none'}"
+            raise ValueError(f"the world has no body '{body}'; {hint}; for a link of a robot use world.link_pose")
+        return self.link_pose(state, body, params)
 
     def contacts(
         self, state: Tensor, control: Tensor | None = None, params: Params = None, wrenches: Wrenches = None
@@ -387,7 +420,7 @@ class World(Typed):
         """Return distances of all contact points [m], negative where shapes overlap, (..., n); differentiable, also when apart."""
         self._some_contacts()
         kernel = self._kernel("gaps", self._inputs.setup_for(None), gap_kernel)
-        (state,) = as_numbers({"state": state}, self.dtype)
+        (state,) = as_numbers({"state": state}, self)
         return kernel.apply([state, *self._inputs.values(state, params, self.coordinates)])[0]
 
     def report(self) -> str:
@@ -422,7 +455,7 @@ class World(Typed):
 
     def _arguments(self, state, control, params, wrenches) -> list[Tensor]:
         told = {"state": state} if control is None else {"state": state, "control": control}
-        state, *others = as_numbers(told | _named(wrenches), self.dtype)
+        state, *others = as_numbers(told | _named(wrenches), self)
         u = torch.zeros(self.nu, dtype=state.dtype) if control is None else others.pop(0)
         return [state, u, *self._inputs.values(state, params, self.coordinates), *others]
 

@@ -33,9 +33,20 @@ class Page:
     def url(self) -> str:
         return f"http://{self.server.get_host()}:{self.server.get_port()}"
 
-    def wait(self) -> None:
+    def _greet(self, block: bool | None) -> Page:
+        """Say where the page is, and wait if that is asked for; None: unless Python is interactive."""
+        greeting = f"open {self.url}"
+        if block or (block is None and not hasattr(sys, "ps1") and "IPython" not in sys.modules):
+            self.wait(greeting)
+        else:
+            print(greeting, flush=True)
+        return self
+
+    def wait(self, greeting: str = "") -> None:
         """Wait until the user interrupts; a world that runs is run here."""
         try:
+            if greeting:  # within reach of an interruption that answers it
+                print(greeting, flush=True)
             if isinstance(self.content, Live):
                 self.content.run()
             while True:
@@ -97,28 +108,16 @@ def view(
         block: Wait until interrupted; None: unless Python is interactive.
     """
     runs = live or policy is not None
+    more = {"controls": controls, "gradient": gradient, "contacts": contacts, "energy": energy, "trails": tuple(trails)}
     if runs:
-        given = {"controls": controls is not None, "gradient": gradient is not None}
-        given |= {"contacts": contacts, "energy": energy, "trails": len(trails) > 0}
-        states = _start(source, states, [name for name, value in given.items() if value])
+        states = _start(source, states, more)
     elif options is not None or on_step is not None:
         raise ValueError("options= and on_step= belong to a world that runs: give policy=, or live=True")
     recording = _recording(source)
     content: Robots | Player | Live
     if recording is None and states is not None and not runs:
-        recording = record(
-            source,
-            states,
-            controls=controls,
-            gradient=gradient,
-            gradient_names=gradient_names,
-            contacts=contacts,
-            energy=energy,
-            trails=trails,
-            dt=dt,
-            samples=samples,
-            spacing=spacing,
-        )
+        placed = {"dt": dt, "samples": samples, "spacing": spacing}
+        recording = record(source, states, gradient_names=gradient_names, **more, **placed)
     server = start(port, _label(source, recording, runs), dark)
     try:
         if recording is not None:
@@ -130,11 +129,7 @@ def view(
     except BaseException:
         server.stop()
         raise
-    page = Page(server, content)
-    print(f"open {page.url}", flush=True)
-    if block or (block is None and not hasattr(sys, "ps1") and "IPython" not in sys.modules):
-        page.wait()
-    return page
+    return Page(server, content)._greet(block)
 
 
 def _label(source: Any, recording: Recording | None, runs: bool) -> str:
@@ -145,12 +140,13 @@ def _label(source: Any, recording: Recording | None, runs: bool) -> str:
     return f"costate: {', '.join(names[:3])}{', ...' * (len(names) > 3)}"
 
 
-def _start(world: Any, state: Any, of_a_motion: Sequence[str]) -> torch.Tensor | None:
+def _start(world: Any, state: Any, more: Mapping[str, Any]) -> torch.Tensor | None:
     """Return the state from which a world starts to run; what a running world cannot show is refused."""
     if not hasattr(world, "step"):
         raise ValueError(
             f"policy= and live=True run a world; {type(world).__name__} given: make one, cs.World(robots=[...])"
         )
+    of_a_motion = [name for name, value in more.items() if _is_given(value)]
     if of_a_motion:
         raise ValueError(
             f"{', '.join(of_a_motion)}: belongs to a motion that is played, not to a world that runs (live, policy)"
@@ -163,6 +159,10 @@ def _start(world: Any, state: Any, of_a_motion: Sequence[str]) -> torch.Tensor |
             f"a world runs from one state ({world.nx},); {tuple(x.shape)} given: leave out live and policy to play a motion"
         )
     return x
+
+
+def _is_given(value: Any) -> bool:
+    return not (value is None or value is False or (isinstance(value, tuple) and not value))
 
 
 def _recording(source: Any) -> Recording | None:

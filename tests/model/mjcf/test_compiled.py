@@ -11,9 +11,10 @@ from tests.model.mjcf.test_limits import BODY, mjcf
 
 from costate.model import ModelError, read_mjcf
 from costate.model.document import parse
+from costate.model.errors import Assumptions
 from costate.model.mjcf import compiled
+from costate.model.mjcf.compiled import ELEMENTS, is_plain
 from costate.model.mjcf.limits import check_mjcf
-from costate.model.mjcf.plain import ELEMENTS, is_plain
 
 mujoco = pytest.importorskip("mujoco")
 linux = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the system bounds neither time nor memory")
@@ -100,11 +101,11 @@ def test_both_ways_give_the_same_model(tmp_path: Path, monkeypatch: pytest.Monke
     content = check_mjcf(parse(path), path)
     with warnings.catch_warnings(record=True) as here:
         warnings.simplefilter("always")
-        a = compiled.compile_mjcf(path, content)
+        a = compiled.compile_mjcf(path, content, "refuse", Assumptions(""))
     monkeypatch.setattr(compiled, "is_plain", lambda _: False)
     with warnings.catch_warnings(record=True) as apart:
         warnings.simplefilter("always")
-        b = compiled.compile_mjcf(path, content)
+        b = compiled.compile_mjcf(path, content, "refuse", Assumptions(""))
     assert [str(w.message) for w in here] == [str(w.message) for w in apart] != []
     names = [n for n in dir(a) if isinstance(getattr(a, n, None), np.ndarray)]
     assert len(names) > 200

@@ -24,7 +24,7 @@ def mjcf(inside: str = "", world: str = BODY) -> str:
 
 def refused(path: Path) -> str:
     """Return the last line of the error with which another process refuses a file, in a bounded time."""
-    ended = subprocess.run([sys.executable, "-c", READ, str(path)], capture_output=True, text=True, timeout=60)
+    ended = subprocess.run([sys.executable, "-c", READ, str(path)], capture_output=True, text=True, timeout=600)
     assert ended.returncode == 1
     return ended.stderr.splitlines()[-1]
 

@@ -196,3 +196,6 @@ def test_a_world_says_what_it_leaves_aside():
     assert said(lambda: cs.World([robot], self_collision=True, actuators=cs.Torque())) == []
     assert said(lambda: cs.World([robot], contact=None, actuators=cs.Torque())) == []
     assert len(said(lambda: cs.World([cs.load_robot(ASSETS / "ant.xml")], self_collision=True))) == 2
+    with pytest.warns(ModelWarning) as caught:
+        cs.World([robot])
+    assert {w.filename for w in caught} == {__file__}  # the line of the user

@@ -41,6 +41,7 @@ LAYERS: dict[str, nn.Module] = {
     "rms_norm": nn.RMSNorm(HIDDEN, eps=1e-5),
     "batch_norm": nn.BatchNorm1d(HIDDEN),
     "weight_norm": nn.utils.parametrizations.weight_norm(nn.Linear(HIDDEN, HIDDEN)),
+    "spectral_norm": nn.utils.parametrizations.spectral_norm(nn.Linear(HIDDEN, HIDDEN)),
     "dropout": nn.Dropout(),
     "identity": nn.Identity(),
     "flatten": nn.Flatten(),
@@ -143,6 +144,7 @@ def module(kind: str) -> nn.Module:
     with torch.no_grad():
         for parameter in made.parameters():
             parameter.normal_(0.0, 0.7)
-        if kind == "batch_norm":
-            made(3 * torch.randn(100, INPUTS) + 1)  # statistics of its own
+        if kind in ("batch_norm", "spectral_norm"):
+            for _ in range(20):
+                made(3 * torch.randn(100, INPUTS) + 1)  # statistics, and an estimate of the norm, of its own
     return made.eval()

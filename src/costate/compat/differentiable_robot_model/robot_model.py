@@ -75,6 +75,11 @@ class DifferentiableRobotModel(nn.Module):
                     f"no dynamics information for link {link}: its mass and inertia are set to 1", stacklevel=2
                 )
         model = rows.model
+        if several := [j.name for j in model.joints if j.nv > 1]:
+            raise ValueError(
+                f"{urdf_path}: joint {several[0]} has several degrees of freedom; here a joint has one, as in the original: "
+                "cs.load_robot takes all kinds of joints"
+            )
         self._robot = Robot(model)
         # Shares the learnable modules, not a submodule of its own: parameters are counted once.
         object.__setattr__(self, "_weightless", Robot(rows.weightless))

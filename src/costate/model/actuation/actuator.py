@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from costate.core.constants import Constants
 from costate.model.actuation.transmission import Rename, Transmission
 
 Span = tuple[float, float]
@@ -13,7 +14,7 @@ ALL: Span = (-np.inf, np.inf)
 
 
 @dataclass(frozen=True)
-class Actuator:
+class Actuator(Constants):
     """A motor or servo on a joint or tendon: torque = gear * control + offset - stiffness * position - damping * velocity."""
 
     name: str
@@ -45,7 +46,7 @@ class Actuator:
 
 
 @dataclass(frozen=True, eq=False)
-class GeneralActuator:
+class GeneralActuator(Constants):
     """An actuator as MJCF describes it (`general`): force = gain * signal + bias, where gain and bias depend on the length of its
     transmission and on how fast it changes. The signal is the control, or an activation that follows it."""
 

@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from costate.core.arrays import Array
 from costate.model.base import WORLD, with_floating_base
 from costate.model.document import parse
 from costate.model.errors import Assumptions
-from costate.model.joint import Joint
+from costate.model.joint import JOINT_SIZES, Joint
 from costate.model.mjcf.actuator import read_actuators
 from costate.model.mjcf.compiled import compile_mjcf
 from costate.model.mjcf.contact import listed_geoms, read_excluded, read_listed
@@ -26,11 +27,10 @@ from costate.model.mjcf.equality import read_constraints
 from costate.model.mjcf.fields import note_fields
 from costate.model.mjcf.flags import follow_flags
 from costate.model.mjcf.geom import read_geoms, softness
-from costate.model.mjcf.keyframe import coordinates, joint_coordinates, read_keyframes
 from costate.model.mjcf.limits import check_mjcf
 from costate.model.mjcf.option import read_drag, read_physics
 from costate.model.mjcf.tendon import read_tendons
-from costate.model.model import Inertia, Link, Model
+from costate.model.model import Inertia, Keyframe, Link, Model
 from costate.model.rotation import about_axis, from_wxyz
 from costate.model.surface import Bounds
 from costate.model.transform import Transform
@@ -75,8 +75,8 @@ def read_mjcf(path: str | Path, floating_base: bool | None = None, inertia: Faul
         excluded=read_excluded(mj, names(mj)),
     )
     assumed.warn()
-    home = coordinates(mj, mj.qpos0)
-    return with_floating_base(replace(model, home=home, keyframes=read_keyframes(mj)), floating_base)
+    home = _coordinates(mj, mj.qpos0)
+    return with_floating_base(replace(model, home=home, keyframes=_keyframes(mj)), floating_base)
 
 
 def names(mj: Any) -> list[str]:
@@ -145,7 +145,7 @@ def _joint(mj: Any, j: int, kind: str, parent: str, child: str, origin: Transfor
         armature=float(mj.dof_armature[dof]),
         stiffness=float(mj.jnt_stiffness[j]),
         rest=float(mj.qpos_spring[mj.jnt_qposadr[j]]) if scalar else 0.0,
-        rest_at=joint_coordinates(mj, j, mj.qpos_spring) if mj.jnt_stiffness[j] and not scalar else None,
+        rest_at=_joint_coordinates(mj, j, mj.qpos_spring) if mj.jnt_stiffness[j] and not scalar else None,
         max_angle=float(mj.jnt_range[j].max()) if kind == "spherical" and mj.jnt_limited[j] else np.inf,
         bounds=Bounds(
             softness(mj.jnt_solref[j], mj.jnt_solimp[j]),
@@ -168,3 +168,32 @@ def _note_left_out(mj: Any, assumed: Assumptions) -> None:
     if mj.nflex:
         what = f"{mj.nflex} deformable bodies"
         assumed.note("parts of the file that a tree of rigid bodies cannot hold, left out", what)
+
+
+# --- states ------------------------------------------------------------------------------------------------------------
+
+
+def _keyframes(mj: Any) -> tuple[Keyframe, ...]:
+    """Return the states that a file names; one without a name is called by its number."""
+    return tuple(_keyframe(mj, k) for k in range(mj.nkey))
+
+
+def _coordinates(mj: Any, qpos: Array) -> Array:
+    """Return all coordinates (nq,) from MuJoCo's."""
+    return np.concatenate([np.zeros(0), *(_joint_coordinates(mj, j, qpos) for j in range(mj.njnt))])
+
+
+def _joint_coordinates(mj: Any, j: int, qpos: Array) -> Array:
+    """Return the coordinates of a joint among all, with a quaternion as x, y, z, w."""
+    start = int(mj.jnt_qposadr[j])
+    q = np.array(qpos[start : start + JOINT_SIZES[_KINDS[int(mj.jnt_type[j])]][0]])
+    return q if len(q) == 1 else np.concatenate([q[:-4], q[-3:], q[-4:-3]])
+
+
+def _keyframe(mj: Any, k: int) -> Keyframe:
+    q, v = _coordinates(mj, mj.key_qpos[k]), np.array(mj.key_qvel[k])
+    for j in range(mj.njnt):
+        if _KINDS[int(mj.jnt_type[j])] == "floating":  # MuJoCo has the velocity of a free body's origin in world axes
+            at, dof = int(mj.jnt_qposadr[j]), int(mj.jnt_dofadr[j])
+            v[dof : dof + 3] = from_wxyz(mj.key_qpos[k][at + 3 : at + 7]).T @ v[dof : dof + 3]
+    return Keyframe(mj.key(k).name or str(k), q, v, np.array(mj.key_act[k]), np.array(mj.key_ctrl[k]))

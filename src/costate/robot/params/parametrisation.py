@@ -10,6 +10,7 @@ import torch
 from casadi import SX
 from torch import Tensor, nn
 
+from costate.core.constants import constant
 from costate.core.numbers import number_type
 
 
@@ -77,7 +78,7 @@ class Positive(Parametrisation):
     """A value minimum + exp(raw): steps of an optimiser are relative, which suits masses."""
 
     def __init__(self, init: Any = None, minimum: float = 0.0):
-        self.minimum = float(minimum)
+        self.minimum = float(constant(minimum, "minimum of a positive parameter"))
         super().__init__(init)
 
     def value(self, raw: Tensor) -> Tensor:
@@ -103,8 +104,8 @@ class Bounded(Parametrisation):
     def __init__(self, lower: Any, upper: Any, init: Any = None):
         # Buffers, which move with the module, exist only after nn.Module's own set-up: so the value comes last.
         super().__init__()
-        self.register_buffer("lower", as_tensor(lower))
-        self.register_buffer("upper", as_tensor(upper))
+        self.register_buffer("lower", as_tensor(constant(lower, "lower bound of a parameter")))
+        self.register_buffer("upper", as_tensor(constant(upper, "upper bound of a parameter")))
         if not bool((self.lower < self.upper).all()):
             raise ValueError(f"Bounded needs lower < upper, but got {shown(self.lower)} and {shown(self.upper)}")
         if init is not None:

@@ -29,6 +29,7 @@ import numpy as np
 from casadi import SX
 
 from costate.collision.pairs import ContactPoint, Placed, contact_points, tangents
+from costate.core.constants import Constants
 from costate.kernel import ProgramBuilder
 from costate.kernel.ir.program import Program, Var
 from costate.model.surface import Physics, Surface
@@ -42,7 +43,7 @@ Axes = tuple[SX, ...]
 """Unit vectors in world axes, (3,) each."""
 
 
-class ContactModel(ABC):
+class ContactModel(Constants, ABC):
     """A rule for how shapes that touch push each other."""
 
     integrators: ClassVar[tuple[str, ...]] = tuple(INTEGRATORS)
@@ -63,6 +64,9 @@ class ContactModel(ABC):
     """True if limits of joints and tendons are rows."""
     joint_friction: bool = False
     """True if Coulomb friction of joints and tendons is rows; else it is a smooth force."""
+
+    def _instead(self) -> dict[str, str]:
+        return {name: name for name in self.parameters}
 
     @property
     def name(self) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 from costate.core.arrays import Array
 from costate.core.names import unknown
 from costate.model import GeneralActuator, Joint, Transform
-from costate.model.floating import float_in_world
+from costate.model.base import float_in_world
 from costate.model.model import Keyframe
 from costate.robot import Robot
 from costate.sim.setup import Setup

@@ -12,14 +12,21 @@ is a frozen dataclass that derives from one of the two and says its law; worlds 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
 from math import inf
 from typing import Literal
 
 import casadi as ca
 import numpy as np
 from casadi import SX
+
+from costate.core.constants import Constants
+
+PREFIX = "actuator_"
+"""Start of the names of inputs that are numbers of actuators: see tuning.py."""
+HIDDEN = ("time_constant",)
+"""Fields that only say how gains are chosen where none are given."""
 
 Compensation = bool | Literal["nominal"]
 """Choice of the weight that a servo carries: none, that of the robot as it is (also where masses are inputs of the world or
@@ -29,11 +36,14 @@ Gains = tuple[float, float]
 """Stiffness [N m/rad or N/m] and damping [N m s/rad or N s/m]."""
 
 
-class Actuator(ABC):
+class Actuator(Constants, ABC):
     """A kind of motor or servo on a joint or tendon."""
 
     limit: float | None = None
     """Largest torque [N m] or force [N]; None: that of the joint."""
+
+    def _instead(self) -> Mapping[str, str]:
+        return {f.name: f"{PREFIX}{f.name}" for f in fields(self) if f.name not in HIDDEN}  # type: ignore[arg-type]
 
     @property
     def rotor(self) -> float:
@@ -157,6 +167,7 @@ class DCMotor(Servo):
     limit: float | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not (self.stall_torque > 0 and self.no_load_speed > 0 and self.gear > 0):
             raise ValueError(f"a DC motor needs a positive stall torque, no-load speed and gear, not {self}")
 

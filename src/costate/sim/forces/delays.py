@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from costate.core.constants import Constants
+
 
 @dataclass(frozen=True, eq=False)
 class Lag:
@@ -33,7 +35,7 @@ class Lag:
 
 
 @dataclass(frozen=True)
-class Latency:
+class Latency(Constants):
     """Controls arrive some steps late; until then `initial` acts."""
 
     steps: int

@@ -61,6 +61,7 @@ class General(Explicit):
     limit: float | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.activation not in ("none", *RATES):
             raise ValueError(
                 f"the activation of an actuator is none, {', '.join(RATES)}, not '{self.activation}': choose one"

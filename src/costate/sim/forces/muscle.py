@@ -8,11 +8,13 @@ from dataclasses import dataclass
 import casadi as ca
 from casadi import SX
 
+from costate.core.constants import Constants
+
 TINY = 1e-15
 
 
 @dataclass(frozen=True)
-class Muscle:
+class Muscle(Constants):
     """A muscle whose force is -peak * (active(length) * speed(velocity) * activation + passive(length)); lengths are relative to
     the one at which it is strongest."""
 

@@ -16,12 +16,10 @@ import casadi as ca
 import numpy as np
 from casadi import SX
 
+from costate.sim.forces.actuators import HIDDEN, PREFIX
+
 if TYPE_CHECKING:
     from costate.sim.setup import Drive
-
-PREFIX = "actuator_"
-_HIDDEN = ("time_constant",)
-"""Fields that only say how gains are chosen where none are given."""
 
 
 def numbers(d: Drive) -> dict[str, np.ndarray]:
@@ -37,7 +35,7 @@ def numbers(d: Drive) -> dict[str, np.ndarray]:
 
 def _is_numeric(name: str, value: Any) -> bool:
     several = value if isinstance(value, tuple) else (value,)
-    return name not in _HIDDEN and all(isinstance(x, Real) and not isinstance(x, bool) for x in several)
+    return name not in HIDDEN and all(isinstance(x, Real) and not isinstance(x, bool) for x in several)
 
 
 def owned(drives: Sequence[Drive], parameter: str) -> dict[int, np.ndarray]:

@@ -12,7 +12,7 @@ from costate.model import Model, Shape, Transform
 from costate.model.merge import WORLD, merge
 from costate.model.surface import Surface
 from costate.robot import Robot
-from costate.sim.arguments import Poses, check_gravity, check_parts, robot_poses
+from costate.sim.arguments import check_gravity, check_parts
 from costate.sim.scene.coincident import merge_coincident
 from costate.sim.scene.contact_lists import ContactLists, contact_lists
 from costate.sim.scene.parts import Body, Static
@@ -82,7 +82,7 @@ Collide = PairRule | Sequence[tuple[str, str]]
 
 def make_scene(
     robots: Mapping[str, Robot],
-    poses: Poses,
+    poses: Mapping[str, Transform],
     bodies: Sequence[Body],
     scenery: Sequence[Static],
     gravity: Sequence[float],
@@ -93,12 +93,11 @@ def make_scene(
     """Return the scene of a world. moved: names of shapes that parameters move, which need not stay where they are."""
     check_parts(bodies, Body, "bodies")
     check_parts(scenery, Static, "scenery")
-    at = robot_poses(poses, robots)
     names = [*robots, *(b.name for b in bodies), *(s.name for s in scenery)]
     twice = sorted({n for n in names if names.count(n) > 1})
     if twice:
         raise ValueError(f"names in a world must differ, but {', '.join(twice)} appears more than once: rename one")
-    parts = [(n, r.model, at.get(n, Transform())) for n, r in robots.items()]
+    parts = [(n, r.model, poses.get(n, Transform())) for n, r in robots.items()]
     parts += [(b.name, b.model(), Transform()) for b in bodies]
     seen = [_placed(s) for s in scenery if isinstance(s.shape, Shape) and s.visible]
     model = merge(WORLD, parts, seen, check_gravity(gravity))

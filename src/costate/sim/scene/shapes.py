@@ -15,14 +15,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from costate.collision.kinds import register as register
 from costate.collision.kinds import solid_of
 from costate.collision.mesh.files import convex_parts
 from costate.collision.shapes import Difference, Intersection, Moved, Offset, Solid, Union
 from costate.core.arrays import Color
+from costate.core.constants import constant
 from costate.model import Shape, Transform
-from costate.model.rotation import from_rpy
+from costate.model.transform import placed
 
 Vector = Sequence[float]
 
@@ -31,65 +33,70 @@ def sphere(
     radius: float, position: Vector = (0, 0, 0), *, friction: float | None = None, color: Color | None = None
 ) -> Shape:
     """Make a ball."""
-    return shape("sphere", [radius], position, (0, 0, 0), friction, color)
+    return shape("sphere", [radius], position, None, friction, color)
 
 
 def box(
     size: Vector,
     position: Vector = (0, 0, 0),
-    rpy: Vector = (0, 0, 0),
+    rpy: Vector | None = None,
     *,
+    quaternion: Vector | None = None,
     friction: float | None = None,
     color: Color | None = None,
 ) -> Shape:
-    """Make a box of three edge lengths, centred. rpy: roll, pitch, yaw [rad]."""
-    return shape("box", size, position, rpy, friction, color)
+    """Make a box of three edge lengths, centred. rpy: roll, pitch, yaw [rad]; or give a quaternion xyzw."""
+    return shape("box", size, position, rpy, friction, color, quaternion)
 
 
 def cylinder(
     radius: float,
     length: float,
     position: Vector = (0, 0, 0),
-    rpy: Vector = (0, 0, 0),
+    rpy: Vector | None = None,
     *,
+    quaternion: Vector | None = None,
     friction: float | None = None,
     color: Color | None = None,
 ) -> Shape:
     """Make a cylinder along z, centred."""
-    return shape("cylinder", [radius, length], position, rpy, friction, color)
+    return shape("cylinder", [radius, length], position, rpy, friction, color, quaternion)
 
 
 def capsule(
     radius: float,
     length: float,
     position: Vector = (0, 0, 0),
-    rpy: Vector = (0, 0, 0),
+    rpy: Vector | None = None,
     *,
+    quaternion: Vector | None = None,
     friction: float | None = None,
     color: Color | None = None,
 ) -> Shape:
     """Make a cylinder along z with round ends; the length is without them."""
-    return shape("capsule", [radius, length], position, rpy, friction, color)
+    return shape("capsule", [radius, length], position, rpy, friction, color, quaternion)
 
 
 def ellipsoid(
     semi_axes: Vector,
     position: Vector = (0, 0, 0),
-    rpy: Vector = (0, 0, 0),
+    rpy: Vector | None = None,
     *,
+    quaternion: Vector | None = None,
     friction: float | None = None,
     color: Color | None = None,
 ) -> Shape:
     """Make an ellipsoid of three semi-axes, centred."""
-    return shape("ellipsoid", semi_axes, position, rpy, friction, color)
+    return shape("ellipsoid", semi_axes, position, rpy, friction, color, quaternion)
 
 
 def mesh(
     path: str | Path,
     scale: float | Vector = 1.0,
     position: Vector = (0, 0, 0),
-    rpy: Vector = (0, 0, 0),
+    rpy: Vector | None = None,
     *,
+    quaternion: Vector | None = None,
     contact: str = "hull",
     friction: float | None = None,
     color: Color | None = None,
@@ -99,8 +106,8 @@ def mesh(
     contact: what others touch, "hull" (its convex hull, of at most 32 corners) or "grid" (its distance sampled on a grid: any
     shape, but only convex shapes can touch it).
     """
-    factors = np.broadcast_to(np.asarray(scale, float), 3).tolist()
-    found = shape("mesh", factors, position, rpy, friction, color)
+    factors = np.broadcast_to(np.asarray(constant(scale, "scale of a mesh"), float), 3).tolist()
+    found = shape("mesh", factors, position, rpy, friction, color, quaternion)
     return replace(found, mesh=str(path), uri=str(path), contact=contact)
 
 
@@ -108,8 +115,9 @@ def decomposition(
     path: str | Path,
     scale: float | Vector = 1.0,
     position: Vector = (0, 0, 0),
-    rpy: Vector = (0, 0, 0),
+    rpy: Vector | None = None,
     *,
+    quaternion: Vector | None = None,
     threshold: float = 0.05,
     parts: int = -1,
     friction: float | None = None,
@@ -120,31 +128,37 @@ def decomposition(
     threshold: concavity that is left, 0.01 (many parts) to 1; parts: at most so many, -1 for no limit.
     """
     found = convex_parts(Path(path), threshold, parts)
-    return [mesh(p, scale, position, rpy, friction=friction, color=color) for p in found]
+    return [mesh(p, scale, position, rpy, quaternion=quaternion, friction=friction, color=color) for p in found]
 
 
 def heightfield(
-    heights: np.ndarray,
+    heights: ArrayLike,
     size: Vector,
     position: Vector = (0, 0, 0),
-    rpy: Vector = (0, 0, 0),
+    rpy: Vector | None = None,
     *,
+    quaternion: Vector | None = None,
     friction: float | None = None,
     color: Color | None = None,
 ) -> Shape:
     """Make a smooth surface through heights [m] (nx, ny), spread evenly over a rectangle of two lengths [m] around the origin; it
     is solid below, and there is nothing beyond."""
-    values = np.asarray(heights, float)
+    values = np.asarray(constant(heights, "heights of a heightfield"), float)
     if values.ndim != 2 or min(values.shape) < 2:
         raise ValueError(f"heights have shape {values.shape}; expected (nx, ny), at least 2 x 2")
-    return replace(shape("heightfield", size, position, rpy, friction, color), heights=values)
+    return replace(shape("heightfield", size, position, rpy, friction, color, quaternion), heights=values)
 
 
 def plane(
-    position: Vector = (0, 0, 0), rpy: Vector = (0, 0, 0), *, friction: float | None = None, color: Color | None = None
+    position: Vector = (0, 0, 0),
+    rpy: Vector | None = None,
+    *,
+    quaternion: Vector | None = None,
+    friction: float | None = None,
+    color: Color | None = None,
 ) -> Shape:
     """Make a plane: everything below z = 0."""
-    return shape("plane", [], position, rpy, friction, color)
+    return shape("plane", [], position, rpy, friction, color, quaternion)
 
 
 def socket(
@@ -153,8 +167,9 @@ def socket(
     depth: float,
     floor: float,
     position: Vector = (0, 0, 0),
-    rpy: Vector = (0, 0, 0),
+    rpy: Vector | None = None,
     *,
+    quaternion: Vector | None = None,
     friction: float | None = None,
     color: Color | None = None,
 ) -> Shape:
@@ -163,7 +178,7 @@ def socket(
     Contact with a cylinder that goes in with its lower end (its local -z) is exact: see
     `costate.collision.formulas.cylinder_socket`.
     """
-    return shape("socket", [bore, radius, depth, floor], position, rpy, friction, color)
+    return shape("socket", [bore, radius, depth, floor], position, rpy, friction, color, quaternion)
 
 
 def union(*parts: Shape | Solid) -> Solid:
@@ -183,34 +198,46 @@ def difference(whole: Shape | Solid, *parts: Shape | Solid) -> Solid:
 
 def offset(shape: Shape | Solid, by: float) -> Solid:
     """Grow a shape by a distance: edges become round. A negative one shrinks it."""
-    return Offset(_solid(shape), by)
+    return Offset(_solid(shape), constant(by, "distance of an offset", _COMPOSED))
 
 
-def moved(shape: Shape | Solid, position: Vector = (0, 0, 0), rpy: Vector = (0, 0, 0)) -> Solid:
+def moved(
+    shape: Shape | Solid,
+    position: Vector = (0, 0, 0),
+    rpy: Vector | None = None,
+    *,
+    quaternion: Vector | None = None,
+) -> Solid:
     """Move a shape to another pose."""
-    return Moved(_solid(shape), _pose(position, rpy))
+    return Moved(_solid(shape), _pose(position, rpy, quaternion, _COMPOSED))
 
 
 def shape(
     kind: str,
     size: Vector,
     position: Vector = (0, 0, 0),
-    rpy: Vector = (0, 0, 0),
+    rpy: Vector | None = None,
     friction: float | None = None,
     color: Color | None = None,
+    quaternion: Vector | None = None,
 ) -> Shape:
     """Return a shape of any kind, also one that was added by `register`."""
-    if not np.all(np.asarray(size, float) > 0):
+    sizes = np.asarray(constant(size, f"size of a {kind}", "size:SHAPE"), float)
+    if not np.all(sizes > 0):
         raise ValueError(f"sizes of a {kind} must be positive, got {tuple(size)}")
-    return Shape(kind, np.asarray(size, float), _pose(position, rpy), friction=friction, color=color)
+    return Shape(kind, sizes, _pose(position, rpy, quaternion, "position:SHAPE"), friction=friction, color=color)
 
 
-def _pose(position: Vector, rpy: Vector) -> Transform:
-    if np.shape(position) != (3,) or np.shape(rpy) != (3,):
+_COMPOSED = "the numbers of composed shapes are constants, but a body or static shape made of it may move"
+
+
+def _pose(position: Vector, rpy: Vector | None, quaternion: Vector | None, instead: str) -> Transform:
+    position, rpy = constant(position, "position of a shape", instead), constant(rpy, "rpy of a shape", instead)
+    if np.shape(position) != (3,) or (rpy is not None and np.shape(rpy) != (3,)):
         raise ValueError(
             f"position and rpy of a shape are 3 numbers each, got {position} and {rpy}; sizes go in one list: box((x, y, z))"
         )
-    return Transform(from_rpy(np.asarray(rpy, float)), np.asarray(position, float))
+    return placed("a shape", None, position, rpy, quaternion, instead)
 
 
 def _solid(shape: Shape | Solid) -> Solid:

@@ -39,7 +39,7 @@ def traced(module: nn.Module, sizes: Sequence[int]) -> Graph:
             known[node] = inputs[-1]
         else:
             tensor = _weights(program, role.target)
-            known[node] = tensor.double() if tensor.is_floating_point() else tensor
+            known[node] = tensor.to(torch.float64, copy=True) if tensor.is_floating_point() else tensor.clone()
             if tensor.is_floating_point():
                 b.constant(known[node], role.target)
     for node in program.graph.nodes:

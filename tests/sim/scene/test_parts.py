@@ -117,8 +117,8 @@ OBLIQUE = (2.0, -1.0, -9.0)
 
 
 def scene(contact: str, at: cs.Transform, by_hand: bool = False) -> tuple[cs.World, torch.Tensor]:
-    """Return a world with a robot that floats and a capsule on the ground, all seen from a frame, and its start: the poses are
-    given to the parts, or put into the state. Where pairs are solved by themselves, there is only the capsule."""
+    """Return a world with a robot that floats and a capsule on the ground, seen from a frame, and its start: the poses are given
+    to the parts, or put into the state. Where pairs are solved by themselves, there is only the capsule."""
     robots = {} if contact == "pairwise" else {"arm": floating_arm()}
     poses = {"arm": at @ cs.Transform.at((0, 0.6, 0.075), (0.2, 0.1, 0.3))} if robots else {}
     block = at @ cs.Transform.at((0, 0, 0.05), (0, 0, 0.3))
