@@ -37,6 +37,7 @@ TESTED_ELSEWHERE = {
     "tasks/insertion/least_time": "tasks/test_insertion_least_time.py",
     "tasks/insertion/mujoco": "tasks/test_insertion_mujoco.py",
     "tasks/insertion/play": "tasks/test_insertion_play.py",
+    "tasks/locomotion": "tasks/test_locomotion.py",
     "tasks/insertion/report": "tasks/test_insertion_report.py",
     "train/network/operations": "train/network/test_network.py",
     "train/solve": "tasks/test_solve.py",

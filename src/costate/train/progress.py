@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import takewhile
 from types import TracebackType
 from typing import Any
@@ -24,6 +24,14 @@ def terms_of(row: Row, measured: Iterable[str]) -> list[str]:
     return list(takewhile(lambda name: name not in ends, names[names.index("loss") + 1 :]))
 
 
+def said(row: Row, measured: Mapping[str, str]) -> dict[str, str]:
+    """Return the task's measures in a row, as they are said: "error_mm" of unit mm is an error."""
+    found: dict[str, list[str]] = {}
+    for name, unit in measured.items():
+        found.setdefault(name.partition("_")[0], []).append(f"{row[name]:.3f} {unit}".strip())
+    return {name: ", ".join(texts) for name, texts in found.items()}
+
+
 class Screen:
     """A screen that shows rows of metrics of a training; a context manager."""
 
@@ -34,6 +42,7 @@ class Screen:
         self.total, self.first = run.options.iterations, run.checkpoint().iteration
         self.title, self.measured = f"{run.task.name}, {run.task.steps} steps", dict(run.task.measured)
         self.success: float | None = None
+        self.looks = run.options.watch_interval > 0
         self.begun = self.said = time.monotonic()
         self.live = None
 
@@ -68,8 +77,8 @@ class Screen:
         return {
             "iteration": f"{row['iteration']}/{self.total}",
             "loss": f"{row['loss']:.3f}",
-            "error": ", ".join(f"{row[name]:.3f} {unit}" for name, unit in self.measured.items()),
-            "success": success,
+            **said(row, self.measured),
+            **({"success": success} if self.looks else {}),
             "gradient": f"{row['gradient_norm']:.2g} at most, {100 * row['clipped']:.0f} % clipped",
             "speed": f"{row['steps_per_second']:,.0f} control steps/s",
             "left": f"{self.left(row):.0f} s",

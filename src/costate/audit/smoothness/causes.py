@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from math import ceil
+from math import ceil, inf
 
 import torch
 from torch import Tensor
@@ -72,7 +72,11 @@ def _friction_slope(motion: Motion, events: Sequence[Event]) -> Iterator[Cause]:
     speed = getattr(motion.world.setup.contact, "friction_speed", None)
     if not motion.has_contacts or speed is None:
         return
-    slope = motion.friction * motion.contacts.forces / (motion.sliding**2 + speed**2).sqrt()
+    bound, steepest = (
+        motion.friction * motion.contacts.forces,
+        getattr(motion.world.setup.contact, "friction_slope", inf),
+    )
+    slope = bound / (motion.sliding**2 + speed**2 + (bound / steepest) ** 2).sqrt()
     number = slope * motion.mobility[1] * motion.world.setup.dt * motion.touching
     if float(number.max()) > FRICTION:
         t, k = _worst(number)
@@ -82,7 +86,7 @@ def _friction_slope(motion: Motion, events: Sequence[Event]) -> Iterator[Cause]:
             f"Smooth friction is too steep for the step: where {motion.name(k)} sticks, a substep multiplies a sliding speed by "
             f"{1 - float(number[t, k]):.3g} (worst in step {t}), and gradients likewise. Such steps: "
             f"{int((number > FRICTION).any(-1).sum())} of {len(number)}. Use {ceil(times)} times as many substeps, or "
-            f"friction_speed={times * speed:.2g}; or cs.Newton().",
+            f"friction_speed={times * speed:.2g}, or friction_slope={float(slope[t, k]) / times:.2g}; or cs.Newton().",
             unstable=_steps(number > FRICTION),
         )  # fmt: skip
 

@@ -165,12 +165,14 @@ def _watch(folder: Run, tensorboard: bool) -> Iterator[Watch]:
 
 
 def _summary(folder: Run) -> None:
+    from costate.train.progress import said
+
     rows = folder.metrics()
     last, clipped = rows[-1], [row["clipped"] for row in rows]
     success = f", success {100 * last['success']:.1f} % of {folder.options.watch_episodes}" if "success" in last else ""
-    errors = ", ".join(f"{last[name]:.3f} {unit}" for name, unit in folder.task.measured.items())
+    measures = ", ".join(f"{name} {text}" for name, text in said(last, folder.task.measured).items())
     print(
-        f"trained for {last['seconds']:.1f} s, {last['control_steps']:,} control steps: error {errors}{success}; "
+        f"trained for {last['seconds']:.1f} s, {last['control_steps']:,} control steps: {measures}{success}; "
         f"clipped {100 * sum(clipped) / len(clipped):.0f} % of the gradients\n"
         f"judge it with: costate evaluate {folder.path}"
     )

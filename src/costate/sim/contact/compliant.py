@@ -6,8 +6,9 @@ sliding:  f_t = -friction * f_n * v_t / sqrt(|v_t|^2 + s^2),     s^2 = friction_
 The step is explicit in these forces, so it must be short. A contact point with the lever r from the centre of mass of a body moves
 in a direction d as if its mass were m_d, with 1 / m_d = 1 / m + (r x d) . I^-1 (r x d): less than m, much less for a long lever.
 A substep resolves a contact below sqrt(m_n / stiffness) / 5 for its normal, and below m_t friction_speed / (friction f_n) for
-friction. At an impact f_n is many times the weight, and with it the slope of friction: where gradients matter, `friction_slope` bounds
-it, whatever the load, so that a substep below m_t / friction_slope resolves it always. Points that act on the same bodies add up; `costate.sim.longest_substep` looks at all of them together.
+friction. At an impact f_n is many times the weight, and so is the slope of friction over the sliding speed: beyond 2 m_t per
+substep, gradients grow from step to step while the motion looks well. `friction_slope` bounds the slope, whatever the load. Points
+that act on the same bodies add up; `costate.sim.longest_substep` looks at all of them together.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Tasks that are learnt by reward: a world, what a policy sees of it, what it is rewarded for, and when an episode ends.
 
-What a task says of a step are formulas of symbols, as those of the physics are, and become part of the same compiled code: a kernel of
-a window of steps with the policy inside (closed_loop.py), differentiable from the first action to the last reward.
+What a task says of a step are formulas of symbols, as those of the physics are, and become part of the same compiled code: a kernel
+of a window of steps with the policy inside (closed_loop.py), differentiable from the first action to the last reward.
 
 `costate.envs` makes any task an environment of gymnasium.
 """
