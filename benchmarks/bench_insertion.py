@@ -54,7 +54,7 @@ def training(chosen: Options, run: Run) -> Iterator[Table]:
         with threads(count):
             plan = run.task.plan(run.options, 100)
             cases = {
-                "iteration": lambda trainer=trainer, plan=plan: trainer._iterate(plan),
+                "iteration": lambda trainer=trainer, plan=plan: trainer.iterate(plan),
                 "evaluation": lambda trainer=trainer: evaluate_policy(run.task, trainer.policy, judged),
             }
             seconds = interleaved(cases, 2 if chosen.smoke else 10, 0.2)

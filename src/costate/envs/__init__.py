@@ -1,8 +1,8 @@
 """Tasks as environments for reinforcement learning. Needs gymnasium (extra "rl").
 
     import gymnasium, costate.envs
-    env = gymnasium.make("costate/Insertion-v0", render_mode="rgb_array")
-    envs = gymnasium.make_vec("costate/Insertion-v0", num_envs=1024)      # one call of the batched world per step
+    env = gymnasium.make("costate/Reach-v0", render_mode="rgb_array")
+    envs = gymnasium.make_vec("costate/Reach-v0", num_envs=1024)      # one call of the batched world per step
     envs = costate.envs.VectorEnvironment(MyTask(), 1024)                 # any trainable task
 
 Observations, actions, worlds and success are those of the task; rewards are `Trainable.reward`. Importing this package registers

@@ -13,7 +13,7 @@ from costate.train.trainable import Trainable
 def task_of(task: Any, options: dict[str, Any]) -> Trainable:
     """Return a task with changed options.
 
-    task: a task; its class; its name ("insertion"), the file it is in ("my_task.py"), or "module:Class".
+    task: a task; its class; its name ("reach"), the file it is in ("my_task.py"), or "module:Class".
     """
     if isinstance(task, str):
         task = loaded(task) if ":" in task and ".py" not in task else find_task(task)

@@ -241,7 +241,7 @@ class ProgramBuilder:
 
     def finite(self, *values: Var) -> Var:
         """Return a flag, 1 if all numbers of the vectors are finite, else 0. It has no derivative."""
-        return self._builder.stage(Finite(_sizes(values)), self.constant([1.0]), *values)[0]
+        return self._builder.stage(Finite(tuple(_sizes(values))), self.constant([1.0]), *values)[0]
 
     def implicit(self, solver: Body, residual: Callable[..., ca.SX], *args: Var) -> Var:
         """Return y = solver(args) with residual(y, *args) = 0, differentiated by the implicit function theorem: derivatives depend

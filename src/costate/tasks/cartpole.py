@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 import casadi as ca
 import torch
@@ -28,7 +29,7 @@ class Cartpole(RewardedTask):
     length = 240
     training = ShacOptions(iterations=500, learning_rate=1e-2, critic_rate=1e-3, actor=(64, 64), critic=(64, 64))
     strength = 1000.0
-    tolerance = 0.1
+    tolerance: ClassVar[float] = 0.1  # type: ignore[assignment]  (never None)
     """Largest angle of a pole that stands, over the last second [rad]."""
 
     @cached_property

@@ -25,11 +25,9 @@ def terms_of(row: Row, measured: Iterable[str]) -> list[str]:
 
 
 def said(row: Row, measured: Mapping[str, str]) -> dict[str, str]:
-    """Return the task's measures in a row, as they are said: "error_mm" of unit mm is an error."""
-    found: dict[str, list[str]] = {}
-    for name, unit in measured.items():
-        found.setdefault(name.partition("_")[0], []).append(f"{row[name]:.3f} {unit}".strip())
-    return {name: ", ".join(texts) for name, texts in found.items()}
+    """Return the task's measures in a row, under the name of the first: "error_mm" of unit mm is an error."""
+    texts = [f"{row[name]:.3f} {unit}".strip() for name, unit in measured.items()]
+    return {next(iter(measured), "").partition("_")[0]: ", ".join(texts)} if texts else {}
 
 
 class Screen:

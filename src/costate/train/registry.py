@@ -11,17 +11,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from costate.train.names import TASKS
 from costate.train.trainable import Trainable
-
-TASKS: dict[str, str] = {
-    "ant": "costate.tasks.locomotion.ant:Ant",
-    "cartpole": "costate.tasks.cartpole:Cartpole",
-    "half_cheetah": "costate.tasks.locomotion.planar:HalfCheetah",
-    "hopper": "costate.tasks.locomotion.planar:Hopper",
-    "insertion": "costate.tasks.insertion:Insertion",
-    "reach": "costate.tasks.reach_position:ReachPosition",
-}
-"""Name -> module:class. Modules are loaded when they are asked for."""
 
 
 def find_task(name: str | Path, beside: str | None = None) -> type[Trainable]:
@@ -30,7 +21,7 @@ def find_task(name: str | Path, beside: str | None = None) -> type[Trainable]:
     beside: another folder in which the file may import modules.
     """
     if str(name) in TASKS:
-        return loaded(TASKS[str(name)])
+        return loaded(TASKS[str(name)].target)
     file, _, wanted = str(name).partition(".py:")
     if wanted or str(name).endswith(".py"):
         return _in_file(Path(f"{file}.py") if wanted else Path(name), wanted, beside)

@@ -52,14 +52,14 @@ class Checkpoint:
     """Parameters of the policy by name."""
     moments: dict[str, dict[str, Tensor]]
     """Adam's state of each parameter; empty at the start."""
-    more: dict[str, Tensor] = field(default_factory=dict)
-    """Whatever else an algorithm goes on with: critics, robots in the middle of their episodes."""
     metrics_bytes: int = 0
     """Length of metrics.jsonl; everything behind it was written after this checkpoint."""
     seconds: float = 0.0
     """Time spent on training so far [s]."""
     control_steps: int = 0
     """Control steps simulated in training so far."""
+    more: dict[str, Tensor] = field(default_factory=dict)
+    """Whatever else an algorithm goes on with: critics, robots in the middle of their episodes."""
 
 
 class Run:

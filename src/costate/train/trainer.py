@@ -88,7 +88,7 @@ def _append(metrics: FileIO, row: dict[str, Any], folder: Run) -> None:
 
 @dataclass(frozen=True)
 class Iterated:
-    """What an iteration found."""
+    """The findings of an iteration."""
 
     terms: dict[str, float]
     """Loss, and its terms."""
@@ -192,7 +192,7 @@ class Trainer(Training):
             group["lr"] = plan.learning_rate
         self.adam.step()
         self.control_steps += trajectory.actions.shape[0] * plan.batch
-        told = {"loss": float(total)} | {name: float(term.mean()) for name, term in terms.items()}
+        told = {"loss": float(total.detach())} | {name: float(term.mean()) for name, term in terms.items()}
         return Iterated(told, norm, lambda: task.measures(trajectory))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -12,7 +13,7 @@ import costate as cs
 MASS, G, MU, SLOPE = 2.0, 9.81, 0.5, 30.0
 
 
-def sliding(dt: float, **friction: float) -> cs.World:
+def sliding(dt: float, **friction: Any) -> cs.World:
     """A ball that rests on the ground and slides: it cannot turn."""
     body = cs.Body("ball", [cs.shapes.sphere(0.1)], mass=MASS, inertia=1e6 * torch.eye(3).numpy(), position=(0, 0, 0.1))
     contact = cs.Compliant(stiffness=1e5, friction=MU, **friction)

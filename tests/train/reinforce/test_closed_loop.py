@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from tests.train.reinforce.swing import Swing
@@ -62,7 +64,8 @@ def plain(env, net, given, clip, push, lengths) -> Window:
             values.append(value)
         x, last = torch.where(ends, fresh[:, t], y), torch.where(ends, 0.0, action)
         age = torch.where(ends, 0.0, age + 1)
-    return Window(*(torch.stack(v, 1) for v in told.values()), torch.cat([x, last, age], 1))
+    stacked: Any = {name: torch.stack(values, 1) for name, values in told.items()}
+    return Window(**stacked, carry=torch.cat([x, last, age], 1))
 
 
 def loss_of(w: Window) -> Tensor:
@@ -71,7 +74,7 @@ def loss_of(w: Window) -> Tensor:
     return (w.reward * weights).sum() + (seen * weights.flip(0)).sum()
 
 
-def zeros(noise: Tensor, size: int) -> Tensor:
+def zeros(noise: Any, size: int) -> Any:
     return noise.new_zeros(*noise.shape[:2], size).requires_grad_()
 
 

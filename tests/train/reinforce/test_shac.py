@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -107,7 +108,7 @@ def test_options_that_mean_nothing_are_refused(change):
 def test_actor_as_a_network_of_numpy(tmp_path):
     """Its layers, with the normalisation in the first one, act as it does."""
     run = Run.create(tmp_path / "run", Swing)
-    policy = run.policy
+    policy: Any = run.policy
     g = torch.Generator().manual_seed(0)
     policy.learn_scale(3 + 2 * torch.randn(100, 9, generator=g, dtype=torch.float32))
     seen = torch.randn(20, 9, generator=g, dtype=torch.float32)

@@ -11,17 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
+from costate.train.names import TASKS
+
 if TYPE_CHECKING:
     from costate.train.run import Run
     from costate.train.trainable import Trainable
     from costate.train.trainer import Watch
-
-
-LISTED = {
-    "insertion": "a UR5 puts a bottle into a socket",
-    "reach": "a UR5 brings its tool to a random position",
-}
-"""Tasks and what is to be learnt: what `costate train list` says, without loading anything."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,13 +34,13 @@ class Options:
 
 def chosen(arguments: Sequence[str]) -> Options | None:
     """Return the default options of the task that the arguments name; None if they name none."""
-    named = [a for a in arguments if a in LISTED or a.endswith(".py") or ".py:" in a]
+    named = [a for a in arguments if a in TASKS or a.endswith(".py") or ".py:" in a]
     named += [a for a in arguments[:1] if not a.startswith("-") and a != "list"]
     if not named:
         return None
-    if named[0] not in LISTED and ".py" not in named[0]:  # said before anything heavy is loaded
-        near = get_close_matches(named[0], LISTED, n=1)
-        names = f"the tasks are {', '.join(LISTED)}, or a file of your own: my_task.py"
+    if named[0] not in TASKS and ".py" not in named[0]:  # said before anything heavy is loaded
+        near = get_close_matches(named[0], TASKS, n=1)
+        names = f"the tasks are {', '.join(TASKS)}, or a file of your own: my_task.py"
         raise ValueError(f"unknown task {named[0]!r}; {f'did you mean {near[0]!r}?' if near else names}")
     from costate.train.registry import find_task
 
@@ -88,9 +83,9 @@ def run(options: Options) -> None:
 
 
 def _list() -> None:
-    width = max(map(len, LISTED))
-    for name, summary in LISTED.items():
-        print(f"{name:<{width}}  {summary}")
+    width = max(map(len, TASKS))
+    for name, row in TASKS.items():
+        print(f"{name:<{width}}  {row.summary}")
     print(f"{'FILE.py':<{width}}  a task of your own (docs/own_task.md)")
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
-from lxml import etree
+from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
 
 from costate.core.extras import needs
 from costate.robot import Robot, load_robot

@@ -33,7 +33,7 @@ from costate.train.reinforce.rewarded import RewardedTask
 
 @dataclass(frozen=True)
 class Window:
-    """What happened in H steps of B robots."""
+    """The course of H steps of B robots."""
 
     seen: Tensor
     """Observations that the actor acted on, (B, H, n)."""

@@ -20,14 +20,14 @@ import torch
 from torch import Tensor, nn
 
 from costate.train.plan import Iteration, Schedule
-from costate.train.reinforce.actor import FLOAT, perceptron
+from costate.train.reinforce.actor import FLOAT, Actor, perceptron
 from costate.train.reinforce.closed_loop import ClosedLoop, Window
 from costate.train.run import Checkpoint
 from costate.train.streams import generator
 from costate.train.trainer import Iterated, Training
 
 BETAS = (0.7, 0.95)
-"""Of Adam: short memories, since what is learnt from changes with the policy."""
+"""Memories of Adam: short ones, since what is learnt from changes with the policy."""
 RECENT = 100
 """Number of episodes whose mean return is shown."""
 
@@ -80,6 +80,8 @@ class ShacOptions(Schedule):
 
 class Shac(Training):
     """A training by SHAC."""
+
+    policy: Actor
 
     def set_up(self, point: Checkpoint) -> None:
         o, task = self.options, self.task
@@ -163,7 +165,7 @@ class Shac(Training):
         return found
 
     def _fit_critic(self, seen: Tensor, returns: Tensor, random: torch.Generator, plan: Iteration) -> float:
-        """Regress returns; then let the target follow. Return the mean square error of the last part."""
+        """Fit the critic to returns; then let the target follow. Return the mean square error of the last part."""
         o, adam = self.options, self.adams[1]
         seen, returns = seen.flatten(0, 1), returns.flatten()
         adam.param_groups[0]["lr"] = plan.learning_rate * o.critic_rate / o.learning_rate
