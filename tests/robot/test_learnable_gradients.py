@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -157,9 +158,10 @@ def test_every_parametrisation(name: str) -> None:
 def test_gradient_in_the_state_goes_through_the_module() -> None:
     robot = cs.load_robot("pendulum2")
     robot.learn("joint_2", "friction", cs.params.OfState(network(4, 1)))
+    of_type = {torch.float64: robot, torch.float32: copy.deepcopy(robot).float()}
     q, v, x = state(robot, 3)
 
     def torque(q: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
-        return robot.inverse_dynamics(q, v, x.to(q))
+        return of_type[q.dtype].inverse_dynamics(q, v, x.to(q))
 
     check_gradients(torque, (q, v), names=("q", "v"), step=1e-3)

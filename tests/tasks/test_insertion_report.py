@@ -13,6 +13,7 @@ from safetensors.torch import load_file
 from tests.browser import Browser, Page
 
 from costate.cli.main import main
+from costate.core.display import number
 from costate.core.files import write_json
 from costate.report.run_report import run_report
 from costate.report.training import duration
@@ -87,7 +88,7 @@ def test_episodes_are_the_best_the_median_and_the_worst(page: Page, plots: dict[
     captions = page.js("[...document.querySelectorAll('figure:has(.replay) figcaption')].map((c) => c.textContent)")
     assert [c.split()[0] for c in captions] == ["Best", "Median", "Worst"]
     best = 1e3 * float(verdict.error[verdict.success].min())
-    assert f"{best:.2g} mm, success" in captions[0]
+    assert f"{number(best)} mm, success" in captions[0]
     curves = {s["name"]: s["y"] for s in plots["Distance of the bottle from its seat"]["series"]}
     assert curves["best"][30] == pytest.approx(best, rel=1e-4)
     assert all(curve[0] > 30 for curve in curves.values())  # mm, at the start

@@ -164,18 +164,20 @@ def test_a_diverged_training_says_where_and_keeps_the_checkpoint(tmp_path: Path)
 # Trains in forks of itself, which it kills: at any time, or soon after they have written a row of metrics.
 KILLER = """
 import os, random, signal, sys, time
+from costate.train.controller import save_policy
 from costate.train.run import Run
 from costate.train.trainer import Trainer, train
 
 warm, folder, chance, kills = Run.open(sys.argv[1]), Run.open(sys.argv[2]), random.Random(1), 0
-Trainer(warm).interval()  # loads the kernels, so that a fork trains at once
+Trainer(warm).interval()  # loads the kernels, so that a fork trains at once,
+save_policy(warm)  # and what writes the controller
 while not folder.finished:
     rows, child = len(folder.metrics()), os.fork()
     if child == 0:
         train(folder)
         os._exit(0)
     if kills < 12:
-        while kills % 2 and len(folder.metrics()) <= rows:
+        while kills % 2 and len(folder.metrics()) <= rows and not folder.finished:
             time.sleep(0.001)
         time.sleep(chance.uniform(0.0, 0.15))
         os.kill(child, signal.SIGKILL)

@@ -25,7 +25,6 @@ from costate.core.files import checksum, read_json, write_atomically, write_text
 from costate.core.tensors import read_tensors, write_tensors
 from costate.model import Model, Shape
 from costate.robot import Robot
-from costate.sim.contact.smooth import NoContact
 from costate.sim.files.classes import CLASSES, NAMES
 from costate.sim.files.codec import Codec, CodecError
 from costate.sim.files.layout import laid_out
@@ -93,7 +92,7 @@ def _arguments(world: World) -> dict[str, Any]:
         "bodies": tuple(parts.bodies),
         "scenery": tuple(parts.scenery),
         "actuators": parts.actuators,
-        "contact": None if isinstance(setup.contact, NoContact) else setup.contact,
+        "contact": setup.contact if setup.contact.acts else None,
         "integrator": setup.integrator,
         "substeps": setup.substeps,
         "dt": world.dt,
