@@ -189,11 +189,12 @@ class RunReport:
     def origins(self) -> list[tuple[str, str]]:
         """Return rows about the run."""
         note, o = self.source.note, self.source.options
+        weights = sum(p.numel() for p in self.source.policy.parameters())
         return [
             ("started, finished (UTC)", f"{note.get('started')}, {note.get('finished') or 'not yet'}"),
             ("machine", f"{note.get('cpu')}, {note.get('cores')} cores, {note.get('system')}"),
             ("versions", ", ".join(f"{k} {v}" for k, v in note.get("versions", {}).items())),
-            ("training", f"{o.iterations} iterations of {o.batch} episodes, seed {o.seed}, {o.hidden} hidden units"),
+            ("training", f"{o.iterations} iterations of {o.batch} episodes, seed {o.seed}, {weights:,} weights"),
             ("options of the task", set_fields(self.task.options) or "defaults"),
         ]
 

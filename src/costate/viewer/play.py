@@ -72,6 +72,7 @@ class Play:
         """Durations of the policy's latest actions [s]."""
         self._since, self._told_at = 0, 0.0
         self._states: list[Tensor] = []
+        self._acted: list[Tensor] = []
         with server.gui.add_folder(task.name):
             self.readout = server.gui.add_markdown("")
         self.episodes = self._drawn()
@@ -119,8 +120,12 @@ class Play:
 
     def _act(self, state: Tensor, step: int) -> Tensor:
         """Return the policy's command."""
-        observation = self.task.observe(state[None], step, self.episodes)[0]
-        return torch.from_numpy(self.timed(self.controller, observation.numpy()))
+        acted = self._acted if step else []
+        observation = self.task.see(state[None], step, self.episodes, acted)[0]
+        control = torch.from_numpy(self.timed(self.controller, observation.numpy()))
+        offset, scale = self.task.action_scale
+        self._acted = [((control - offset) / scale)[None]] if len(control) == len(scale) else []
+        return control
 
     def timed(self, act: Callable[..., Any], *arguments: Any) -> Any:
         """Return the result of an action, and remember how long it took."""

@@ -9,7 +9,8 @@ import pytest
 import torch
 from tests.train.reinforce.swing import Swing
 
-from costate.train.evaluate import evaluate_policy
+from costate.report.run_report import run_report
+from costate.train.evaluate import evaluate, evaluate_policy
 from costate.train.reinforce.closed_loop import Window
 from costate.train.reinforce.shac import Shac, ShacOptions
 from costate.train.run import Run
@@ -106,7 +107,7 @@ def test_options_that_mean_nothing_are_refused(change):
 
 
 def test_actor_as_a_network_of_numpy(tmp_path):
-    """Its layers, with the normalisation in the first one, act as it does."""
+    """The exported network, normalisation included, acts as it does."""
     run = Run.create(tmp_path / "run", Swing)
     policy: Any = run.policy
     g = torch.Generator().manual_seed(0)
@@ -115,3 +116,12 @@ def test_actor_as_a_network_of_numpy(tmp_path):
     network = run.task.network(policy)
     expected = 6 * policy(seen).detach().double()
     torch.testing.assert_close(torch.as_tensor(network(seen.double().numpy())), expected, rtol=0, atol=1e-5)
+
+
+def test_a_run_is_evaluated_and_reported(tmp_path):
+    run = Run.create(tmp_path / "run", Swing)
+    train(run)
+    found = evaluate(run, episodes=20)
+    assert run.task.rows(found)["return: mean"] == f"{found['return']:.5g}"
+    page = run_report(run, 20).save(tmp_path / "report.html").read_text()
+    assert f"{sum(p.numel() for p in run.policy.parameters()):,} weights" in page

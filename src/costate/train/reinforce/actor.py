@@ -61,13 +61,3 @@ class Actor(nn.Module):
         self.variance.copy_((spread + off.square() * self.count * new / total) / total)
         self.mean += off * new / total
         self.count.copy_(total)
-
-    def layers(self) -> list[nn.Module]:
-        """Return the layers from observations to actions; the first one has the normalisation in its weights."""
-        first, *others = self.net
-        assert isinstance(first, nn.Linear)
-        folded = nn.Linear(first.in_features, first.out_features, dtype=first.weight.dtype)
-        with torch.no_grad():
-            folded.weight.copy_(first.weight * self.scale)
-            folded.bias.copy_(first.bias - folded.weight @ self.mean)
-        return [folded, *others, nn.Tanh()]

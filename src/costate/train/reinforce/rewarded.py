@@ -145,6 +145,12 @@ class RewardedTask(Trainable):
         columns = {"return": reward.sum(0), "length [steps]": steps}
         return Verdict(steps == len(reward), -reward.sum(0), columns=columns)
 
+    def rows(self, metrics: Mapping[str, Any]) -> dict[str, str]:
+        rows = super().rows(metrics)
+        if not self.unit:  # the error is minus the return
+            rows = {name: text for name, text in rows.items() if not name.startswith("error")}
+        return {"success": rows.pop("success"), "return: mean": f"{metrics['return']:.5g}"} | rows
+
     measured: ClassVar[Mapping[str, str]] = {"return": "", "length": "steps"}  # type: ignore[assignment]
 
     def measures(self, trajectory: Trajectory) -> dict[str, float]:
