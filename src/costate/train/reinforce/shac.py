@@ -19,15 +19,15 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from costate.train.dense.fit import BETAS
 from costate.train.plan import Iteration, Schedule
-from costate.train.reinforce.actor import FLOAT, Actor, perceptron
+from costate.train.reinforce.actor import FLOAT, Actor
 from costate.train.reinforce.closed_loop import ClosedLoop, Window
+from costate.train.reinforce.critic import Critic
 from costate.train.run import Checkpoint
 from costate.train.streams import generator
 from costate.train.trainer import Iterated, Training
 
-BETAS = (0.7, 0.95)
-"""Memories of Adam: short ones, since what is learnt from changes with the policy."""
 RECENT = 100
 """Number of episodes whose mean return is shown."""
 
@@ -86,10 +86,8 @@ class Shac(Training):
     def set_up(self, point: Checkpoint) -> None:
         o, task = self.options, self.task
         self.loop = ClosedLoop(task, self.policy.net)
-        weights = generator("weights", o.seed, 1)
-        self.critic, self.target = (perceptron(task.size[2], o.critic, 1, weights) for _ in range(2))
-        self.target.load_state_dict(self.critic.state_dict())
-        self.adams = [torch.optim.Adam(m.parameters(), betas=BETAS, fused=True) for m in (self.policy, self.critic)]
+        self.critic = Critic(task.size[2], o.critic, generator("weights", o.seed, 1))
+        self.adam = torch.optim.Adam(self.policy.parameters(), betas=BETAS, fused=True)
         self.carry = self.loop.begin(o.batch, generator("episodes", o.seed, -1)).to(FLOAT)
         self.running = torch.zeros(2, o.batch, dtype=FLOAT)  # return and length of the episodes that go on
         self.recent = torch.zeros(2, 0, dtype=FLOAT)  # and of the latest that have ended
@@ -122,7 +120,7 @@ class Shac(Training):
 
     def _values(self, seen: Tensor, fell: Tensor) -> Tensor:
         """Return the value of what comes after each step, (B, H): nothing, where an episode ended before its time."""
-        return torch.where(fell, 0.0, self.target(seen)[..., 0])
+        return torch.where(fell, 0.0, self.critic.values(seen))
 
     def _loss(self, window: Window, values: Tensor) -> Tensor:
         """Return minus the discounted rewards of the window and the value of its ends, per step."""
@@ -145,7 +143,7 @@ class Shac(Training):
 
     def _move_actor(self, seen: Tensor, push: Tensor, noise: Tensor, rate: float) -> float:
         """Do a step of Adam. push: gradient with respect to the means (B, H, m). Return the length of the whole gradient."""
-        adam, policy = self.adams[0], self.policy
+        adam, policy = self.adam, self.policy
         adam.zero_grad()
         policy.net(seen).backward(push)
         policy.log_std.grad = (push * noise).sum((0, 1))
@@ -166,20 +164,11 @@ class Shac(Training):
 
     def _fit_critic(self, seen: Tensor, returns: Tensor, random: torch.Generator, plan: Iteration) -> float:
         """Fit the critic to returns; then let the target follow. Return the mean square error of the last part."""
-        o, adam = self.options, self.adams[1]
+        o, rate = self.options, plan.learning_rate * self.options.critic_rate / self.options.learning_rate
         seen, returns = seen.flatten(0, 1), returns.flatten()
-        adam.param_groups[0]["lr"] = plan.learning_rate * o.critic_rate / o.learning_rate
-        for _ in range(o.critic_passes):
-            for part in torch.randperm(len(seen), generator=random).chunk(o.minibatches):
-                adam.zero_grad()
-                loss = (self.critic(seen[part])[:, 0] - returns[part]).square().mean()
-                loss.backward()
-                nn.utils.clip_grad_norm_(self.critic.parameters(), o.clip)
-                adam.step()
-        with torch.no_grad():
-            for slow, fast in zip(self.target.parameters(), self.critic.parameters(), strict=True):
-                slow.lerp_(fast, 1 - o.target_memory)
-        return float(loss.detach())
+        error = self.critic.fit(seen, returns, random, o.critic_passes, o.minibatches, rate, o.clip)
+        self.critic.follow(o.target_memory)
+        return error
 
     # --- counting and keeping -------------------------------------------------------------------------------------
 
@@ -202,24 +191,17 @@ class Shac(Training):
             "recent": self.recent,
             "dropped": torch.tensor(self.dropped),
         }
-        for name, module in self._learnt().items():
-            more |= {f"{name}.{key}": t for key, t in module.state_dict().items()}
-        for k, adam in enumerate(self.adams):
-            more |= {f"adam{k}.{i}.{key}": t for i, s in adam.state_dict()["state"].items() for key, t in s.items()}
+        more |= {f"critic.{key}": t for key, t in self.critic.kept().items()}
+        more |= {f"adam.{i}.{key}": t for i, s in self.adam.state_dict()["state"].items() for key, t in s.items()}
         return {"moments": {}, "more": more}
 
     def _restore(self, point: Checkpoint) -> None:
         more = point.more
         self.carry, self.running, self.recent = (more[k].clone() for k in ("carry", "running", "recent"))
         self.dropped = int(more["dropped"])
-        for name, module in self._learnt().items():
-            module.load_state_dict({key: more[f"{name}.{key}"] for key in module.state_dict()})
-        for k, adam in enumerate(self.adams):
-            for i, parameter in enumerate(adam.param_groups[0]["params"]):
-                begin = f"adam{k}.{i}."
-                adam.state[parameter] = {
-                    n.removeprefix(begin): t.clone() for n, t in more.items() if n.startswith(begin)
-                }
-
-    def _learnt(self) -> dict[str, nn.Module]:
-        return {"critic": self.critic, "target": self.target}
+        self.critic.restore({k.removeprefix("critic."): t for k, t in more.items() if k.startswith("critic.")})
+        for i, parameter in enumerate(self.adam.param_groups[0]["params"]):
+            begin = f"adam.{i}."
+            self.adam.state[parameter] = {
+                n.removeprefix(begin): t.clone() for n, t in more.items() if n.startswith(begin)
+            }
