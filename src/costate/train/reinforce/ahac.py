@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from costate.train.plan import Iteration
-from costate.train.reinforce.actor import FLOAT, perceptron
+from costate.train.reinforce.actor import FLOAT
+from costate.train.reinforce.critic import Critic
 from costate.train.reinforce.shac import Shac, ShacOptions
 from costate.train.reinforce.windowed import Rolled
 
@@ -30,6 +31,7 @@ class AhacOptions(ShacOptions):
     algorithm: ClassVar[str] = "ahac"
     trainer: ClassVar[Any] = "costate.train.reinforce.ahac:Ahac"
 
+    target_memory: float = 0.0
     critic_passes: int = 16
     """Passes of the critics over a window at most."""
     stall: float = 0.05
@@ -53,9 +55,9 @@ class AhacOptions(ShacOptions):
 class Ahac(Shac):
     """A training by AHAC."""
 
-    def critics(self, random: torch.Generator) -> dict[str, nn.Module]:
+    def begin(self, random: torch.Generator) -> None:
         self.length = torch.tensor(float(self.options.horizon), dtype=FLOAT)
-        return {f"critic{k}": perceptron(self.task.size[2], self.options.critic, 1, random) for k in range(2)}
+        self.critics += [Critic(self.task.size[2], self.options.critic, random) for _ in range(2)]
 
     @property
     def going(self) -> tuple[str, ...]:
@@ -66,19 +68,18 @@ class Ahac(Shac):
         return max(round(float(self.length)), 1)
 
     def value(self, seen: Tensor) -> Tensor:
-        return torch.minimum(self.learnt["critic0"](seen), self.learnt["critic1"](seen))[:, 0]
+        return torch.minimum(*(critic.values(seen) for critic in self.critics))
 
     def learn_more(self, rolled: Rolled, random: torch.Generator, plan: Iteration) -> dict[str, float]:
         o, growth = self.options, _growth(rolled)
         change = max(-1.0, min(1.0, 1 - growth / o.growth))
         self.length = (self.length + o.horizon_rate * change).clamp(o.shortest * o.horizon, o.longest * o.horizon)
-        seen, returns = rolled.seen.flatten(0, 1), self.returns.flatten()
-        rate = plan.learning_rate * o.critic_rate / o.learning_rate
-        errors = [self.fit(seen, returns, random, rate)]
+        errors = [self.fit(rolled, random, 1, plan.learning_rate)]
         while len(errors) < o.critic_passes:
-            errors.append(self.fit(seen, returns, random, rate))
+            errors.append(self.fit(rolled, random, 1, plan.learning_rate))
             if errors[-1] > (1 - o.stall) * errors[-2]:
                 break
+        self.follow()
         terms = {"critic": errors[-1], "critic_passes": len(errors)}
         return terms | {"horizon": rolled.noise.shape[1], "growth": growth}
 

@@ -19,7 +19,8 @@ from torch import Tensor, nn
 from torch.nn.functional import softplus
 
 from costate.train.plan import Iteration
-from costate.train.reinforce.actor import FLOAT, perceptron
+from costate.train.reinforce.actor import FLOAT
+from costate.train.reinforce.critic import Critic
 from costate.train.reinforce.shac import Shac, ShacOptions
 from costate.train.reinforce.windowed import Rolled
 
@@ -35,6 +36,7 @@ class SapoOptions(ShacOptions):
     clip: float = 0.5
     """Longest gradient; a longer one is shortened to this."""
     critic_rate: float = 5e-4
+    target_memory: float = 0.0
     entropy: float = -0.5
     """Target of the entropy of the actions, per action."""
     temperature: float = 1.0
@@ -54,29 +56,27 @@ class Temperature(nn.Module):
         super().__init__()
         self.log = nn.Parameter(torch.tensor([math.log(start)], dtype=FLOAT))
 
+    @property
+    def value(self) -> float:
+        """Weight of the entropy now."""
+        return float(self.log.detach().exp())
+
 
 class Sapo(Shac):
     """A training by SAPO."""
 
-    def critics(self, random: torch.Generator) -> dict[str, nn.Module]:
-        made: dict[str, nn.Module] = {"temperature": Temperature(self.options.temperature)}
-        return made | {f"critic{k}": perceptron(self.task.size[2], self.options.critic, 1, random) for k in range(2)}
-
-    def values(self, seen: Tensor) -> Tensor:
-        """Return the values (N, 2) of observations (N, n) by both critics."""
-        return torch.cat([self.learnt["critic0"](seen), self.learnt["critic1"](seen)], 1)
+    def begin(self, random: torch.Generator) -> None:
+        o = self.options
+        self.critics += [Critic(self.task.size[2], o.critic, random, nn.SiLU) for _ in range(2)]
+        self.learnt["temperature"] = self.weight = Temperature(o.temperature)
 
     def value(self, seen: Tensor) -> Tensor:
-        values = self.values(seen)
-        return values.mean(1) if torch.is_grad_enabled() else values.amin(1)
+        values = torch.stack([critic.values(seen) for critic in self.critics])
+        return values.mean(0) if torch.is_grad_enabled() else values.amin(0)
 
     def earned(self, rolled: Rolled) -> Tensor:
         self.entropy = -self._log_probability(rolled)
-        return rolled.window.reward + self._temperature * self.entropy
-
-    @property
-    def _temperature(self) -> float:
-        return float(self.learnt["temperature"].log.detach().exp())  # type: ignore[operator]
+        return rolled.window.reward + self.weight.value * self.entropy
 
     def _log_probability(self, rolled: Rolled) -> Tensor:
         """Return the logarithm of the density of the actions that were taken, (B, H)."""
@@ -89,9 +89,8 @@ class Sapo(Shac):
     def learn_more(self, rolled: Rolled, random: torch.Generator, plan: Iteration) -> dict[str, float]:
         o, adam, entropy = self.options, self.adams["temperature"], self.entropy.detach().mean()
         too_much = entropy - o.entropy * self.policy.outputs
-        logarithm = self.learnt["temperature"].log
-        logarithm.grad = too_much.reshape(1) * logarithm.detach().exp()  # type: ignore[operator]
+        self.weight.log.grad = (too_much * self.weight.value).reshape(1)
         adam.param_groups[0]["lr"] = plan.learning_rate * o.temperature_rate / o.learning_rate
         adam.step()
-        terms = {"entropy": float(entropy), "temperature": self._temperature}
+        terms = {"entropy": float(entropy), "temperature": self.weight.value}
         return super().learn_more(rolled, random, plan) | terms

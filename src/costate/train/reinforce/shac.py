@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from costate.train.plan import Iteration
-from costate.train.reinforce.actor import perceptron
 from costate.train.reinforce.closed_loop import Window
+from costate.train.reinforce.critic import Critic
 from costate.train.reinforce.windowed import Rolled, WindowOptions, WindowTraining
 
 
@@ -54,11 +54,8 @@ class ShacOptions(WindowOptions):
 class Shac(WindowTraining):
     """A training by SHAC."""
 
-    def critics(self, random: torch.Generator) -> dict[str, nn.Module]:
-        made = [perceptron(self.task.size[2], self.options.critic, 1, random) for _ in range(2)]
-        made[1].load_state_dict(made[0].state_dict())
-        self.slow["target"] = made[1]
-        return {"critic": made[0]}
+    def begin(self, random: torch.Generator) -> None:
+        self.critics.append(Critic(self.task.size[2], self.options.critic, random))
 
     @property
     def horizon(self) -> int:
@@ -68,7 +65,7 @@ class Shac(WindowTraining):
 
     def value(self, seen: Tensor) -> Tensor:
         """Return the value (N,) of observations (N, n)."""
-        return self.slow["target"](seen)[:, 0]
+        return self.critics[0].values(seen)
 
     def earned(self, rolled: Rolled) -> Tensor:
         """Return what the steps of a window earn, (B, H)."""
@@ -108,29 +105,18 @@ class Shac(WindowTraining):
     # --- learning -------------------------------------------------------------------------------------------------
 
     def learn_more(self, rolled: Rolled, random: torch.Generator, plan: Iteration) -> dict[str, float]:
-        o = self.options
-        seen, returns = rolled.seen.flatten(0, 1), self.returns.flatten()
-        for _ in range(o.critic_passes):
-            error = self.fit(seen, returns, random, plan.learning_rate * o.critic_rate / o.learning_rate)
-        with torch.no_grad():
-            for name, slow in self.slow.items():
-                fast = self.learnt[name.replace("target", "critic")]
-                for kept, new in zip(slow.parameters(), fast.parameters(), strict=True):
-                    kept.lerp_(new, 1 - o.target_memory)
+        error = self.fit(rolled, random, self.options.critic_passes, plan.learning_rate)
+        self.follow()
         return {"critic": error}
 
-    def fit(self, seen: Tensor, returns: Tensor, random: torch.Generator, rate: float) -> float:
-        """Do a pass of the critics over observations and returns; return the mean square error."""
-        o, errors = self.options, []
-        critics = [name for name in self.learnt if name.startswith("critic")]
-        for part in torch.randperm(len(seen), generator=random).chunk(o.minibatches):
-            for name in critics:
-                adam = self.adams[name]
-                adam.param_groups[0]["lr"] = rate
-                adam.zero_grad()
-                loss = (self.learnt[name](seen[part])[:, 0] - returns[part]).square().mean()
-                loss.backward()
-                nn.utils.clip_grad_norm_(self.learnt[name].parameters(), o.clip)
-                adam.step()
-                errors.append(loss.detach())
-        return float(torch.stack(errors).mean())
+    def fit(self, rolled: Rolled, random: torch.Generator, passes: int, learning_rate: float) -> float:
+        """Fit the critics to the returns of a window; return the mean square error. learning_rate: that of the actor."""
+        o, rate = self.options, learning_rate * self.options.critic_rate / self.options.learning_rate
+        seen, returns = rolled.seen.flatten(0, 1), self.returns.flatten()
+        errors = [critic.fit(seen, returns, random, passes, o.minibatches, rate, o.clip) for critic in self.critics]
+        return sum(errors) / len(errors)
+
+    def follow(self) -> None:
+        """Let the copies of the critics that give values follow them."""
+        for critic in self.critics:
+            critic.follow(self.options.target_memory)

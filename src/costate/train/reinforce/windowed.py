@@ -13,15 +13,15 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from costate.train.dense.fit import BETAS
 from costate.train.plan import Iteration, Schedule
 from costate.train.reinforce.actor import FLOAT, Actor
 from costate.train.reinforce.closed_loop import ClosedLoop, Window
+from costate.train.reinforce.critic import Critic
 from costate.train.run import Checkpoint
 from costate.train.streams import generator
 from costate.train.trainer import Iterated, Training
 
-BETAS = (0.7, 0.95)
-"""Memories of Adam: short ones, since what is learnt from changes with the policy."""
 RECENT = 100
 """Number of episodes whose mean return is shown."""
 
@@ -96,17 +96,17 @@ class WindowTraining(Training):
         self.running = torch.zeros(2, o.batch, dtype=FLOAT)  # return and length of the episodes that go on
         self.recent = torch.zeros(2, 0, dtype=FLOAT)  # and of the latest that have ended
         self.dropped = torch.zeros((), dtype=torch.int64)
-        self.slow: dict[str, nn.Module] = {}
-        self.learnt: dict[str, nn.Module] = {"policy": self.policy} | self.critics(generator("weights", o.seed, 1))
+        self.critics: list[Critic] = []
+        self.learnt: dict[str, nn.Module] = {"policy": self.policy}
+        self.begin(generator("weights", o.seed, 1))
         self.adams = {
             name: torch.optim.Adam(m.parameters(), betas=BETAS, fused=True) for name, m in self.learnt.items()
         }
         if point.more:
             self._restore(point.more)
 
-    def critics(self, random: torch.Generator) -> dict[str, nn.Module]:
-        """Return the networks that are learnt beside the policy, by name; put copies that follow them into `slow`."""
-        return {}
+    def begin(self, random: torch.Generator) -> None:
+        """Make what is learnt beside the policy: put critics into `critics`, and anything else into `learnt`."""
 
     @property
     def going(self) -> tuple[str, ...]:
@@ -201,10 +201,10 @@ class WindowTraining(Training):
 
     def kept(self) -> dict[str, Any]:
         more = {name: getattr(self, name) for name in self.going}
-        for name, module in (self.learnt | self.slow).items():
-            if name != "policy":
-                more |= {f"{name}.{key}": t for key, t in module.state_dict().items()}
+        more |= {f"critic{k}.{key}": t for k, critic in enumerate(self.critics) for key, t in critic.kept().items()}
         for name, adam in self.adams.items():
+            if name != "policy":
+                more |= {f"{name}.{key}": t for key, t in self.learnt[name].state_dict().items()}
             state = adam.state_dict()["state"]
             more |= {f"adam.{name}.{i}.{key}": t for i, s in state.items() for key, t in s.items()}
         return {"moments": {}, "more": more}
@@ -212,15 +212,19 @@ class WindowTraining(Training):
     def _restore(self, more: dict[str, Tensor]) -> None:
         for name in self.going:
             setattr(self, name, more[name].clone())
-        for name, module in (self.learnt | self.slow).items():
-            if name != "policy":
-                module.load_state_dict({key: more[f"{name}.{key}"] for key in module.state_dict()})
+        for k, critic in enumerate(self.critics):
+            critic.restore(_behind(f"critic{k}.", more))
         for name, adam in self.adams.items():
+            if name != "policy":
+                self.learnt[name].load_state_dict(_behind(f"{name}.", more))
             for i, parameter in enumerate(adam.param_groups[0]["params"]):
-                begin = f"adam.{name}.{i}."
-                kept = {key.removeprefix(begin): t.clone() for key, t in more.items() if key.startswith(begin)}
-                if kept:
+                if kept := _behind(f"adam.{name}.{i}.", more):
                     adam.state[parameter] = kept
+
+
+def _behind(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Return copies of the tensors whose names begin so, by the rest of their names."""
+    return {name.removeprefix(prefix): t.clone() for name, t in tensors.items() if name.startswith(prefix)}
 
 
 def _after_last(ended: Tensor) -> Tensor:
