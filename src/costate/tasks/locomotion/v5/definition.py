@@ -1,4 +1,4 @@
-"""What the tasks of gymnasium's version 5 share: a file of gymnasium, forward speed as reward, ranges of health."""
+"""The definition that the tasks of gymnasium's version 5 share: a file of gymnasium, forward speed as reward, ranges of health."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from casadi import SX
 from torch import Tensor
 
 from costate.core.fork import cached_property
+from costate.kernel.ir.program import Program
 from costate.sim import World
 from costate.sim.files.load import load_world
 from costate.tasks.locomotion.gym_files import gym_file
@@ -25,6 +26,7 @@ class VersionFive(RewardedTask):
     The world is that of gymnasium's file, with MuJoCo's contact, integrator and time step. Contact costs are left out.
     """
 
+    staggered = True
     gym: ClassVar[str]
     """Name of the environment in gymnasium."""
     gym_options: ClassVar[dict[str, Any]] = {}
@@ -43,13 +45,22 @@ class VersionFive(RewardedTask):
     """Size of what is random about a start."""
     normal: ClassVar[bool] = False
     """True: random velocities of a start are normal numbers, not uniform ones."""
+    practice: ClassVar[dict[str, Any]] = {}
+    """Arguments of `World` that are others in training: a cheaper integrator, or softer contact."""
     transfer = "costate.tasks.locomotion.v5.transfer:try_in_gymnasium"
 
     @cached_property
     def world(self) -> World:
+        return self._world()
+
+    @cached_property
+    def motion(self) -> Program:
+        return self.program_of(self._world(**self.practice))
+
+    def _world(self, **options: Any) -> World:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=".*settotalmass")  # MuJoCo will not always read it
-            return load_world(gym_file(self.file), substeps=self.skip, check=False)
+            return load_world(gym_file(self.file), substeps=self.skip, check=False, **options)
 
     @cached_property
     def home(self) -> Tensor:

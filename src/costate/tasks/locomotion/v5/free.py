@@ -62,6 +62,7 @@ class AntV5(Free):
     gym, file, skip = "Ant-v5", "ant", 5
     gym_options = {"include_cfrc_ext_in_observation": False}  # noqa: RUF012
     cost, noise, normal, heights = 0.5, 0.1, True, (0.2, 1.0)
+    practice = {"integrator": "semi_implicit"}  # noqa: RUF012
 
 
 class HumanoidV5(Free):
