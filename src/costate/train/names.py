@@ -16,11 +16,25 @@ class Row(NamedTuple):
 
 TASKS: dict[str, Row] = {
     "ant": Row("costate.tasks.locomotion.ant:Ant", "an ant of 182 kg runs along x"),
+    "ant_v5": Row("costate.tasks.locomotion.v5.free:AntV5", "gymnasium's Ant-v5: a four-legged robot runs along x"),
     "cartpole": Row("costate.tasks.cartpole:Cartpole", "a cart swings a pole up and balances it"),
     "half_cheetah": Row("costate.tasks.locomotion.planar:HalfCheetah", "a two-legged robot runs along x"),
+    "half_cheetah_v5": Row(
+        "costate.tasks.locomotion.v5.planar:HalfCheetahV5",
+        "gymnasium's HalfCheetah-v5: a two-legged robot runs along x",
+    ),
     "hopper": Row("costate.tasks.locomotion.planar:Hopper", "a one-legged robot hops along x"),
+    "hopper_v5": Row(
+        "costate.tasks.locomotion.v5.planar:HopperV5", "gymnasium's Hopper-v5: a one-legged robot hops along x"
+    ),
+    "humanoid_v5": Row(
+        "costate.tasks.locomotion.v5.free:HumanoidV5", "gymnasium's Humanoid-v5: a humanoid walks along x"
+    ),
     "insertion": Row("costate.tasks.insertion:Insertion", "a UR5 puts a bottle into a socket"),
     "reach": Row("costate.tasks.reach_position:ReachPosition", "a UR5 brings its tool to a random position"),
+    "walker2d_v5": Row(
+        "costate.tasks.locomotion.v5.planar:Walker2dV5", "gymnasium's Walker2d-v5: a two-legged robot walks along x"
+    ),
 }
 """Name -> task. Modules are loaded when they are asked for."""
 

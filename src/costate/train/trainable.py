@@ -232,7 +232,7 @@ class Trainable(Task):
     play: ClassVar[Any] = "costate.viewer.play:Play"
     """Class of the live page, or its module:name."""
     transfer: ClassVar[Any] = None
-    """Function (run, episodes, seed, files) that tries a policy in another engine, or its module:name; None: there is none."""
+    """Function (run, episodes or None, seed, files) that tries a policy in another engine, or its module:name; None: no such."""
 
     def marks(self, episodes: Any) -> Tensor:
         """Return points to be marked in a picture of each episode, such as goals [m], (B, K, 3)."""

@@ -64,9 +64,10 @@ class ClosedLoop:
         self.task, self.stages = task, stages_of(actor)
 
     def begin(self, batch: int, generator: torch.Generator) -> Tensor:
-        """Return robots at the beginning of their episodes, (batch, nx + m + 1)."""
+        """Return robots at the beginning of their episodes, (batch, nx + m + 1); of random ages, if the task is `staggered`."""
         state = self.task.start(batch, generator)
-        return torch.cat([state, state.new_zeros(batch, self.task.size[1] + 1)], 1)
+        age = torch.randint(self.task.length, (batch, 1), generator=generator) * self.task.staggered
+        return torch.cat([state, state.new_zeros(batch, self.task.size[1]), age], 1)
 
     @cached_property
     def heads(self) -> int:

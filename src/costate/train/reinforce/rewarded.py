@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from costate.core.fork import cached_property
 from costate.kernel import Kernel, ProgramBuilder
 from costate.kernel.ir.program import Program
+from costate.sim import World
 from costate.sim.step import step_program
 from costate.train.episode import Episodes, Trajectory, Verdict
 from costate.train.names import ALGORITHMS
@@ -40,6 +41,8 @@ class RewardedTask(Trainable):
     stationary = True
     length: ClassVar[int] = 1000
     """Control steps of an episode at most."""
+    staggered: ClassVar[bool] = False
+    """True: a training begins with episodes of random ages, so that those which nobody ends early do not all end together."""
 
     @abstractmethod
     def start(self, batch: int, generator: torch.Generator) -> Tensor:
@@ -91,10 +94,14 @@ class RewardedTask(Trainable):
 
     @cached_property
     def motion(self) -> Program:
-        """Program (x, action) -> x after a step."""
+        """Program (x, action) -> x after a step, with which a policy is trained."""
+        return self.program_of(self.world)
+
+    def program_of(self, world: World) -> Program:
+        """Return the program (x, action) -> x after a step of a world."""
         b = ProgramBuilder("task.step")
         x, a = b.inputs(*self.size[:2])
-        return b.program(*b.call(step_program(self.world.setup), x, b.trace(self.control_of, a)))
+        return b.program(*b.call(step_program(world.setup), x, b.trace(self.control_of, a)))
 
     def told(self, x: SX, action: SX, after: SX, time: SX) -> tuple[SX, SX, SX]:
         """Return observation, reward and margin after a step."""
