@@ -13,6 +13,7 @@ ENVIRONMENTS: dict[str, tuple[str, dict[str, Any]]] = {
     "costate/Hopper-v0": ("hopper", {}),
     "costate/Insertion-v0": ("insertion", {}),
     "costate/InsertionMoving-v0": ("insertion", {"moving": True}),
+    **{f"costate/LinkPendulum{n}-v0": ("link_pendulum", {"links": n}) for n in range(1, 8)},
     "costate/Reach-v0": ("reach", {}),
 }
 """Name -> task (see `costate.train.registry`), and options of it that are changed."""

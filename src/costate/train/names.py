@@ -20,6 +20,9 @@ TASKS: dict[str, Row] = {
     "half_cheetah": Row("costate.tasks.locomotion.planar:HalfCheetah", "a two-legged robot runs along x"),
     "hopper": Row("costate.tasks.locomotion.planar:Hopper", "a one-legged robot hops along x"),
     "insertion": Row("costate.tasks.insertion:Insertion", "a UR5 puts a bottle into a socket"),
+    "link_pendulum": Row(
+        "costate.tasks.link_pendulum:LinkPendulum", "a pendulum of up to seven links swings its tip up"
+    ),
     "reach": Row("costate.tasks.reach_position:ReachPosition", "a UR5 brings its tool to a random position"),
 }
 """Name -> task. Modules are loaded when they are asked for."""
