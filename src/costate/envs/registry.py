@@ -17,6 +17,7 @@ ENVIRONMENTS: dict[str, tuple[str, dict[str, Any]]] = {
     "costate/Humanoid-v5": ("humanoid_v5", {}),
     "costate/Insertion-v0": ("insertion", {}),
     "costate/InsertionMoving-v0": ("insertion", {"moving": True}),
+    **{f"costate/LinkPendulum{n}-v0": ("link_pendulum", {"links": n}) for n in range(1, 8)},
     "costate/Reach-v0": ("reach", {}),
     "costate/Walker2d-v5": ("walker2d_v5", {}),
 }

@@ -31,6 +31,9 @@ TASKS: dict[str, Row] = {
         "costate.tasks.locomotion.v5.free:HumanoidV5", "gymnasium's Humanoid-v5: a humanoid walks along x"
     ),
     "insertion": Row("costate.tasks.insertion:Insertion", "a UR5 puts a bottle into a socket"),
+    "link_pendulum": Row(
+        "costate.tasks.link_pendulum:LinkPendulum", "a pendulum of up to seven links swings its tip up"
+    ),
     "reach": Row("costate.tasks.reach_position:ReachPosition", "a UR5 brings its tool to a random position"),
     "walker2d_v5": Row(
         "costate.tasks.locomotion.v5.planar:Walker2dV5", "gymnasium's Walker2d-v5: a two-legged robot walks along x"

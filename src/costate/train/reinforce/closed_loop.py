@@ -45,9 +45,9 @@ class Window:
     reward: Tensor
     """Rewards, (B, H)."""
     fell: Tensor
-    """True where an episode ended before its time, (B, H)."""
+    """True where an episode ended, and nothing comes after, (B, H)."""
     over: Tensor
-    """True where an episode has lasted its time, (B, H)."""
+    """True where an episode was cut off since it has lasted its time, (B, H)."""
     carry: Tensor
     """State, last action and age of the episode of every robot after the window, (B, nx + m + 1)."""
 
@@ -101,8 +101,11 @@ class ClosedLoop:
         told["probe"] = noise.new_zeros(*noise.shape[:-1], 1) if probe is None else probe
         out = self.kernel.sized(noise.shape[1])(carry=carry, noise=noise, fresh=fresh, **told, **weights)
         reward, fell, over = out.told.unbind(-1)
-        final = out.states[:, -1].detach()
-        return Window(out.seen.detach(), out.heads, out.after, reward, fell.detach() > 0, over.detach() > 0, final)
+        last = out.states[:, -1].detach()
+        fell, over = fell.detach() > 0, over.detach() > 0
+        if not self.task.stationary:  # it knows its time: the last step is the end
+            fell, over = fell | over, torch.zeros_like(over)
+        return Window(out.seen.detach(), out.heads, out.after, reward, fell, over, last)
 
     @cached_property
     def kernel(self) -> Kernel:
