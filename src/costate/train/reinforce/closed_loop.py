@@ -112,7 +112,7 @@ class ClosedLoop:
         sequences = [b.input(name, (DYNAMIC, size)) for name, size in sizes.items()]
         shared = [b.input("middle", n), b.input("scale", n), b.input("clip", 1)]
         for stage in self.stages:
-            shared += [b.input(name, tuple(t.shape)) for name, t in stage.weights.items()]
+            shared += stage.inputs(b)
         body = self._step([nx + m + 1, *sizes.values(), *(s.size for s in shared)])
         _, found, (states,) = b.scan(body, DYNAMIC, carry, sequences, shared, keep=True)
         for name, value, size in zip(("seen", "heads", "after", "told"), found, (n, self.heads, n, 3), strict=True):
