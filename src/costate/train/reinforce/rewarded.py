@@ -78,10 +78,10 @@ class RewardedTask(Trainable):
 
     @cached_property
     def motion(self) -> Program:
-        """Program (x, action) -> x after a step."""
+        """Program (x, action) -> x after a step, and what its substeps begin with."""
         b = ProgramBuilder("task.step")
         x, a = b.inputs(*self.size[:2])
-        return b.program(*b.call(step_program(self.world.setup), x, b.trace(self.control_of, a)))
+        return b.program(*b.call(step_program(self.world.setup, keep=True), x, b.trace(self.control_of, a)))
 
     def told(self, x: SX, action: SX, after: SX, time: SX) -> tuple[SX, SX, SX]:
         """Return observation, reward and margin after a step."""
