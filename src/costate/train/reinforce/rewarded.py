@@ -20,9 +20,12 @@ from torch import Tensor, nn
 from costate.core.fork import cached_property
 from costate.kernel import Kernel, ProgramBuilder
 from costate.kernel.ir.program import Program
+from costate.sim import World
 from costate.sim.step import step_program
 from costate.train.episode import Episodes, Trajectory, Verdict
+from costate.train.names import ALGORITHMS
 from costate.train.plan import Iteration
+from costate.train.registry import loaded
 from costate.train.reinforce.actor import Actor
 from costate.train.trainable import Trainable
 
@@ -38,6 +41,8 @@ class RewardedTask(Trainable):
     stationary = True
     length: ClassVar[int] = 1000
     """Control steps of an episode at most."""
+    staggered: ClassVar[bool] = False
+    """True: a training begins with episodes of random ages, so that those which nobody ends early do not all end together."""
 
     @abstractmethod
     def start(self, batch: int, generator: torch.Generator) -> Tensor:
@@ -66,7 +71,18 @@ class RewardedTask(Trainable):
     def policy(self, training: Any, generator: torch.Generator | None = None) -> nn.Module:
         if not hasattr(training, "actor"):
             return super().policy(training, generator)
-        return Actor(self.size[2], self.size[1], training.actor, generator)
+        return Actor(self.size[2], self.size[1], training.actor, generator, training.sees_spread)
+
+    @classmethod
+    def ways(cls) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((*super().ways(), *ALGORITHMS)))
+
+    @classmethod
+    def training_by(cls, algorithm: str | None = None) -> Any:
+        known = (None, cls.training.algorithm, *cls.algorithms)
+        if algorithm in known or algorithm not in ALGORITHMS:
+            return super().training_by(algorithm)
+        return loaded(ALGORITHMS[algorithm].target).like(cls.training)
 
     # --- kernels --------------------------------------------------------------------------------------------------
 
@@ -78,10 +94,14 @@ class RewardedTask(Trainable):
 
     @cached_property
     def motion(self) -> Program:
-        """Program (x, action) -> x after a step, and what its substeps begin with."""
+        """Program (x, action) -> x after a step, and what its substeps begin with: with it a policy is trained."""
+        return self.program_of(self.world)
+
+    def program_of(self, world: World) -> Program:
+        """Return the program (x, action) -> x after a step of a world, and what its substeps begin with."""
         b = ProgramBuilder("task.step")
         x, a = b.inputs(*self.size[:2])
-        return b.program(*b.call(step_program(self.world.setup, keep=True), x, b.trace(self.control_of, a)))
+        return b.program(*b.call(step_program(world.setup, keep=True), x, b.trace(self.control_of, a)))
 
     def told(self, x: SX, action: SX, after: SX, time: SX) -> tuple[SX, SX, SX]:
         """Return observation, reward and margin after a step."""
