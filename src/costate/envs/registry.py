@@ -11,9 +11,11 @@ ENVIRONMENTS: dict[str, tuple[str, dict[str, Any]]] = {
     "costate/Cartpole-v0": ("cartpole", {}),
     "costate/HalfCheetah-v0": ("half_cheetah", {}),
     "costate/Hopper-v0": ("hopper", {}),
+    "costate/Humanoid-v0": ("humanoid", {}),
     "costate/Insertion-v0": ("insertion", {}),
     "costate/InsertionMoving-v0": ("insertion", {"moving": True}),
     "costate/Reach-v0": ("reach", {}),
+    "costate/Walker-v0": ("walker", {}),
 }
 """Name -> task (see `costate.train.registry`), and options of it that are changed."""
 

@@ -102,7 +102,7 @@ class Shac(Training):
     def iterate(self, plan: Iteration) -> Iterated:
         o, random = self.options, generator("episodes", self.options.seed, plan.number)
         noise = torch.randn(o.batch, o.horizon, self.task.size[1], generator=random, dtype=FLOAT)
-        fresh = self.task.start(o.batch * o.horizon, random).to(FLOAT).reshape(o.batch, o.horizon, -1)
+        fresh = self.task.fresh(o.batch * o.horizon, random).to(FLOAT).reshape(o.batch, o.horizon, -1)
         policy, scaling = self.policy, (self.policy.mean.clone(), self.policy.scale)
         noise *= policy.log_std.detach().exp()
         push = torch.zeros_like(noise, requires_grad=True)
