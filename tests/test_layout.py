@@ -38,6 +38,7 @@ TESTED_ELSEWHERE = {
     "tasks/insertion/mujoco": "tasks/test_insertion_mujoco.py",
     "tasks/insertion/play": "tasks/test_insertion_play.py",
     "tasks/locomotion": "tasks/test_locomotion.py",
+    "tasks/locomotion/v5": "tasks/test_locomotion_v5.py",
     "tasks/insertion/report": "tasks/test_insertion_report.py",
     "train/network/operations": "train/network/test_network.py",
     "train/solve": "tasks/test_solve.py",

@@ -8,14 +8,20 @@ from costate.envs.gym import gymnasium
 
 ENVIRONMENTS: dict[str, tuple[str, dict[str, Any]]] = {
     "costate/Ant-v0": ("ant", {}),
+    "costate/Ant-v5": ("ant_v5", {}),
     "costate/Cartpole-v0": ("cartpole", {}),
     "costate/HalfCheetah-v0": ("half_cheetah", {}),
+    "costate/HalfCheetah-v5": ("half_cheetah_v5", {}),
     "costate/Hopper-v0": ("hopper", {}),
+    "costate/Hopper-v5": ("hopper_v5", {}),
     "costate/Humanoid-v0": ("humanoid", {}),
+    "costate/Humanoid-v5": ("humanoid_v5", {}),
     "costate/Insertion-v0": ("insertion", {}),
     "costate/InsertionMoving-v0": ("insertion", {"moving": True}),
+    **{f"costate/LinkPendulum{n}-v0": ("link_pendulum", {"links": n}) for n in range(1, 8)},
     "costate/Reach-v0": ("reach", {}),
     "costate/Walker-v0": ("walker", {}),
+    "costate/Walker2d-v5": ("walker2d_v5", {}),
 }
 """Name -> task (see `costate.train.registry`), and options of it that are changed."""
 

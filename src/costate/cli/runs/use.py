@@ -51,8 +51,8 @@ class RobustnessOptions(RunOptions):
 
 @dataclass(frozen=True)
 class TransferOptions(RunOptions):
-    episodes: int = 200
-    """Held-out episodes, the same in every engine."""
+    episodes: int | None = None
+    """Held-out episodes, the same in every engine; default: as many as suit the task."""
     seed: int = 0
     """Seed of the episodes."""
     mjcf: bool = False

@@ -4,8 +4,8 @@ In every step of a window the actor sees an observation, its network gives a hea
 
     action = tanh(mean + standard deviation * noise).
 
-The head is the mean alone, where the noise comes scaled, or mean and logarithm of the standard deviation. The world moves, and a
-robot whose episode has ended begins a fresh one.
+The head is the mean alone, where the noise comes scaled, or the mean and what gives the standard deviation (actor.py). The world
+moves, and a robot whose episode has ended begins a fresh one.
 
 `push` is added to the heads. It is zero; the gradient with respect to it is that with respect to the heads, through everything
 that follows. With it, one backward pass of torch over all observations together gives the gradient of the weights (shac.py).
@@ -28,6 +28,7 @@ from costate.core.fork import cached_property
 from costate.kernel import Kernel, ProgramBuilder
 from costate.kernel.ir.program import DYNAMIC, Program, Var
 from costate.train.network.in_kernel import stages_of
+from costate.train.reinforce.actor import LEAST, MOST
 from costate.train.reinforce.rewarded import RewardedTask
 
 
@@ -44,9 +45,9 @@ class Window:
     reward: Tensor
     """Rewards, (B, H)."""
     fell: Tensor
-    """True where an episode ended before its time, (B, H)."""
+    """True where an episode ended, and nothing comes after, (B, H)."""
     over: Tensor
-    """True where an episode has lasted its time, (B, H)."""
+    """True where an episode was cut off since it has lasted its time, (B, H)."""
     carry: Tensor
     """State, last action, age of the episode and varied parameters of every robot after the window, (B, nx + m + 1 + p)."""
 
@@ -63,10 +64,11 @@ class ClosedLoop:
         self.task, self.stages = task, stages_of(actor)
 
     def begin(self, batch: int, generator: torch.Generator) -> Tensor:
-        """Return robots at the beginning of their episodes, (batch, nx + m + 1 + p)."""
+        """Return robots at the beginning of their episodes, (batch, nx + m + 1 + p); of random ages, if the task is `staggered`."""
         nx, m, _ = self.task.size
         fresh = self.task.fresh(batch, generator)
-        return torch.cat([fresh[:, :nx], fresh.new_zeros(batch, m + 1), fresh[:, nx:]], 1)
+        age = torch.randint(self.task.length, (batch, 1), generator=generator) * self.task.staggered
+        return torch.cat([fresh[:, :nx], fresh.new_zeros(batch, m), age, fresh[:, nx:]], 1)
 
     @cached_property
     def varied(self) -> int:
@@ -105,8 +107,11 @@ class ClosedLoop:
         told["probe"] = noise.new_zeros(*noise.shape[:-1], 1) if probe is None else probe
         out = self.kernel.sized(noise.shape[1])(carry=carry, noise=noise, fresh=fresh, **told, **weights)
         reward, fell, over = out.told.unbind(-1)
-        final = out.states[:, -1].detach()
-        return Window(out.seen.detach(), out.heads, out.after, reward, fell.detach() > 0, over.detach() > 0, final)
+        last = out.states[:, -1].detach()
+        fell, over = fell.detach() > 0, over.detach() > 0
+        if not self.task.stationary:  # it knows its time: the last step is the end
+            fell, over = fell | over, torch.zeros_like(over)
+        return Window(out.seen.detach(), out.heads, out.after, reward, fell, over, last)
 
     @cached_property
     def kernel(self) -> Kernel:
@@ -167,7 +172,9 @@ def _kept(b: ProgramBuilder, values: Var) -> Var:
 
 def _squashed(head: SX, noise: SX) -> SX:
     m = noise.numel()
-    return ca.tanh(head[:m] + (noise if head.numel() == m else ca.exp(head[m:]) * noise))
+    if head.numel() == m:
+        return ca.tanh(head + noise)
+    return ca.tanh(head[:m] + ca.exp(LEAST + (MOST - LEAST) / 2 * (1 + ca.tanh(head[m:]))) * noise)
 
 
 def _shortened(n: int) -> Program:

@@ -22,9 +22,12 @@ from torch import Tensor, nn
 from costate.core.fork import cached_property
 from costate.kernel import Kernel, ProgramBuilder
 from costate.kernel.ir.program import Program
+from costate.sim import World
 from costate.sim.step import step_program
 from costate.train.episode import Episodes, Metrics, Trajectory, Verdict
+from costate.train.names import ALGORITHMS
 from costate.train.plan import Iteration
+from costate.train.registry import loaded
 from costate.train.reinforce.actor import Actor
 from costate.train.trainable import Trainable
 
@@ -70,6 +73,8 @@ class RewardedTask(Trainable):
     varied: Mapping[str, tuple[float, float]] = {}
     """Parameter of the world (World(parameters=...)) -> range of the factor by which it differs from episode to episode, drawn
     evenly on a logarithmic scale."""
+    staggered: ClassVar[bool] = False
+    """True: a training begins with episodes of random ages, so that those which nobody ends early do not all end together."""
 
     @abstractmethod
     def start(self, batch: int, generator: torch.Generator) -> Tensor:
@@ -98,7 +103,18 @@ class RewardedTask(Trainable):
     def policy(self, training: Any, generator: torch.Generator | None = None) -> nn.Module:
         if not hasattr(training, "actor"):
             return super().policy(training, generator)
-        return Actor(self.size[2], self.size[1], training.actor, generator)
+        return Actor(self.size[2], self.size[1], training.actor, generator, training.sees_spread)
+
+    @classmethod
+    def ways(cls) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((*super().ways(), *ALGORITHMS)))
+
+    @classmethod
+    def training_by(cls, algorithm: str | None = None) -> Any:
+        known = (None, cls.training.algorithm, *cls.algorithms)
+        if algorithm in known or algorithm not in ALGORITHMS:
+            return super().training_by(algorithm)
+        return loaded(ALGORITHMS[algorithm].target).like(cls.training)
 
     # --- kernels --------------------------------------------------------------------------------------------------
 
@@ -121,14 +137,18 @@ class RewardedTask(Trainable):
 
     @cached_property
     def motion(self) -> Program:
-        """Program (x, action, values that are varied) -> x after a step; without the last one where nothing is."""
+        """Program (x, action, varied values) -> x after a step, with which a policy is trained."""
+        return self.program_of(self.world)
+
+    def program_of(self, world: World) -> Program:
+        """Return the program (x, action, varied values) -> x after a step of a world; the last one only where values are varied."""
         b, sizes = ProgramBuilder("task.step"), self.varied_sizes
         x, a, *values = b.inputs(*self.size[:2], *([sum(sizes.values())] if sizes else []))
         parts, begin = [], 0
         for size in sizes.values():
             parts.append(b.slice(values[0], begin, size))
             begin += size
-        return b.program(*b.call(step_program(self.world.setup), x, b.trace(self.control_of, a), *parts))
+        return b.program(*b.call(step_program(world.setup), x, b.trace(self.control_of, a), *parts))
 
     def told(self, x: SX, action: SX, after: SX, time: SX) -> tuple[SX, SX, SX]:
         """Return observation, reward and margin after a step."""

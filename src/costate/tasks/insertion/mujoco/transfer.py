@@ -15,6 +15,9 @@ from costate.train.evaluate import at_least_one
 from costate.train.run import Run
 from costate.train.streams import generator
 
+EPISODES = 200
+"""Number of episodes, if none is asked for."""
+
 
 @dataclass(frozen=True)
 class Transfer:
@@ -39,7 +42,7 @@ class Transfer:
         return {name: m.as_dict() for name, m in values.items()} | {"agree": self.agree, "apart": self.apart}
 
 
-def transfer_of(task: Insertion, policy: Policy, episodes: int = 200, seed: int = 0) -> Transfer:
+def transfer_of(task: Insertion, policy: Policy, episodes: int = EPISODES, seed: int = 0) -> Transfer:
     """Run held-out episodes in both engines, in float64."""
     policy = copy.deepcopy(policy).double()
     drawn = draw(task, episodes, generator("held out", seed), dtype=torch.float64)
@@ -63,7 +66,7 @@ def apart_above(task: Insertion, a: torch.Tensor, b: torch.Tensor) -> float:
     return 1e3 * float(apart[above.long().cumprod(0).bool()].max())
 
 
-def transfer(folder: Run, episodes: int = 200, seed: int = 0) -> Transfer:
+def transfer(folder: Run, episodes: int = EPISODES, seed: int = 0) -> Transfer:
     """Try a run's policy in both engines; write transfer.json."""
     at_least_one(episodes)
     found = transfer_of(folder.task, folder.policy, episodes, seed)  # pyright: ignore[reportArgumentType]
@@ -71,8 +74,9 @@ def transfer(folder: Run, episodes: int = 200, seed: int = 0) -> Transfer:
     return found
 
 
-def try_elsewhere(folder: Run, episodes: int, seed: int, files: bool) -> None:
+def try_elsewhere(folder: Run, episodes: int | None, seed: int, files: bool) -> None:
     """Try a run's policy in MuJoCo, and print what is found. files: write the scene as scene.xml, too."""
+    episodes = EPISODES if episodes is None else episodes
     found = transfer(folder, episodes, seed)
     rows = {
         "costate": found.ours,
