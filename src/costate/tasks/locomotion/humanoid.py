@@ -19,12 +19,12 @@ class Humanoid(Floating):
 
     name = "humanoid"
     summary = "a humanoid of 41 kg runs along x"
-    training = ShacOptions(actor=(256, 128), critic=(128, 128), critic_rate=5e-4, target_memory=0.995)
+    training = ShacOptions(actor=(256, 128), critic=(128, 128), critic_rate=5e-4, target_memory=0.9, state_clip=100.0)
     lowest, height = 0.74, 1.35
     stance = (0.0,) * 21
     friction = 0.75
     soft = Compliant(
-        stiffness=2e4, damping=0.25, friction_speed=0.1, friction_slope=1e3, smoothing=5e-3, limit_damping=0.01
+        stiffness=2e4, damping=0.25, friction_speed=0.1, friction_slope=1e3, smoothing=5e-3, limit_damping=0.25
     )
     substeps = 48
     touching = tuple(f"{side}_{part}" for side in ("right", "left") for part in ("foot", "shin", "lower_arm"))
