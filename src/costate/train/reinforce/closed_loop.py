@@ -117,16 +117,17 @@ class ClosedLoop:
         sequences = [b.input(name, (DYNAMIC, size)) for name, size in sizes.items()]
         shared = [b.input("middle", n), b.input("scale", n), b.input("clip", 1)]
         for stage in self.stages:
-            shared += [b.input(name, tuple(t.shape)) for name, t in stage.weights.items()]
+            shared += stage.inputs(b)
         body = self._step([nx + m + 1, *sizes.values(), *(s.size for s in shared)])
         _, found, (states,) = b.scan(body, DYNAMIC, carry, sequences, shared, keep=True)
-        for name, value, size in zip(("seen", "heads", "after", "told"), found, (n, self.heads, n, 3), strict=True):
-            b.output(name, value, (DYNAMIC, size))
+        names = ("seen", "heads", "after", "told", *(f"substeps{k}" for k in range(len(found) - 4)))
+        for name, value in zip(names, found, strict=True):  # the backward pass reads what substeps begin with
+            b.output(name, value, (DYNAMIC, value.size // DYNAMIC))
         b.output("states", states, (DYNAMIC + 1, nx + m + 1))
         return b.kernel()
 
     def _step(self, sizes: Sequence[int]) -> Program:
-        """Return the program of a step, (carry, sequences, shared) -> (carry, seen, heads, after, (reward, fell, over))."""
+        """Return the program of a step, (carry, sequences, shared) -> (carry, seen, heads, after, told, substeps)."""
         e = self.task
         nx, m, _ = e.size
         b = ProgramBuilder("window.step")
@@ -140,11 +141,11 @@ class ClosedLoop:
             head, weights = stage.add(b, head, weights[:count]), weights[count:]
         head = b.add(head, push)
         action = b.trace(_squashed, head, noise)
-        (moved,) = b.call(e.motion, x, action)
+        moved, *substeps = b.call(e.motion, x, action)
         (after,) = b.custom(lambda x, clip, probe: x, moved, clip, probe, adjoint=_shortened(nx))
         told = b.trace(e.told, x, action, after, then)
         next_, *told = b.trace(self._ended, after, action, fresh, age, b.finite(after), *told)
-        return b.program(next_, seen, head, *told)
+        return b.program(next_, seen, head, *told, *substeps)
 
     def _ended(self, x: SX, a: SX, fresh: SX, age: SX, finite: SX, seen: SX, reward: SX, margin: SX):
         """Return the next carry, the observation, and (reward, fell, over)."""

@@ -94,14 +94,14 @@ class RewardedTask(Trainable):
 
     @cached_property
     def motion(self) -> Program:
-        """Program (x, action) -> x after a step, with which a policy is trained."""
+        """Program (x, action) -> x after a step, and what its substeps begin with: with it a policy is trained."""
         return self.program_of(self.world)
 
     def program_of(self, world: World) -> Program:
-        """Return the program (x, action) -> x after a step of a world."""
+        """Return the program (x, action) -> x after a step of a world, and what its substeps begin with."""
         b = ProgramBuilder("task.step")
         x, a = b.inputs(*self.size[:2])
-        return b.program(*b.call(step_program(world.setup), x, b.trace(self.control_of, a)))
+        return b.program(*b.call(step_program(world.setup, keep=True), x, b.trace(self.control_of, a)))
 
     def told(self, x: SX, action: SX, after: SX, time: SX) -> tuple[SX, SX, SX]:
         """Return observation, reward and margin after a step."""
