@@ -1,4 +1,4 @@
-"""The trainable tasks that come with the package, by name. Importing this loads nothing else."""
+"""The trainable tasks and the algorithms that come with the package, by name. Importing this loads nothing else."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 
 class Row(NamedTuple):
-    """A task in the table."""
+    """A task or an algorithm in its table."""
 
     target: str
-    """Place of its class, module:class."""
+    """Place of its class, module:class; of an algorithm, that of its options."""
     summary: str
-    """Line that says what is to be done."""
+    """Line that says what is to be done, or how."""
 
 
 TASKS: dict[str, Row] = {
@@ -37,3 +37,12 @@ TASKS: dict[str, Row] = {
     ),
 }
 """Name -> task. Modules are loaded when they are asked for."""
+
+_PLACE = "costate.train.reinforce"
+ALGORITHMS: dict[str, Row] = {
+    "shac": Row(f"{_PLACE}.shac:ShacOptions", "short-horizon actor-critic: gradients of a few steps, and a critic"),
+    "ahac": Row(f"{_PLACE}.ahac:AhacOptions", "adaptive-horizon actor-critic: as many steps as their gradients bear"),
+    "sapo": Row(f"{_PLACE}.sapo:SapoOptions", "soft analytic policy optimisation: as shac, with a reward for entropy"),
+    "bptt": Row(f"{_PLACE}.bptt:BpttOptions", "back-propagation through whole episodes, without a critic"),
+}
+"""Name -> algorithm that learns any task with rewards."""

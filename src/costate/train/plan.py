@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, Self
 
 MOST = {
     "iterations": 100_000_000,
@@ -29,6 +29,8 @@ MOST = {
 class Schedule:
     """Options of every training, whatever its algorithm."""
 
+    algorithm: ClassVar[str] = "bptt"
+    """Name of the algorithm that these are options of."""
     trainer: ClassVar[Any] = "costate.train.trainer:Trainer"
     """Class that trains with these options, or its module:name."""
 
@@ -60,6 +62,13 @@ class Schedule:
         for name in ("learning_rate", "clip"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be above 0")
+
+    @classmethod
+    def like(cls, other: Schedule) -> Self:
+        """Return options of this class in which all is as usual, but for what other options say otherwise than usual."""
+        known = {f.name for f in fields(cls)}
+        said = {f.name: getattr(other, f.name) for f in fields(other) if f.name in known}
+        return cls(**{f.name: said[f.name] for f in fields(other) if f.name in said and said[f.name] != f.default})
 
     def rate(self, number: int) -> float:
         """Return the learning rate of an iteration: by default it falls along a line to nearly zero."""

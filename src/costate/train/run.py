@@ -97,7 +97,10 @@ class Run:
         )
         try:
             run.path.mkdir(parents=True)
-            write_json(run.path / "options.json", {"task": asdict(made.options)} | asdict(options))
+            write_json(
+                run.path / "options.json",
+                {"task": asdict(made.options), "algorithm": options.algorithm} | asdict(options),
+            )
             run.save(Checkpoint(0, dict(weights), {}))
             write_json(run.path / "run.json", _origin(options) | _told(type(made), run.path))
             _put(run.path, path)
@@ -127,7 +130,11 @@ class Run:
         if not isinstance(given, dict):
             raise ValueError(f"{place} is damaged: it has no options")
         own = from_json(type(kind.options), given.pop("task", {}), place)
-        return cls(path, from_json(type(kind.training), given, place), kind, lambda: _made(kind, own))
+        try:
+            training = kind.training_by(given.pop("algorithm", None))
+        except ValueError as error:
+            raise ValueError(f"{place} is damaged: {error}") from error
+        return cls(path, from_json(type(training), given, place), kind, lambda: _made(kind, own))
 
     @cached_property
     def task(self) -> Any:

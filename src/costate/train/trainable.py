@@ -54,6 +54,8 @@ class Trainable(Task):
     """Options of the task: a frozen dataclass, which the command line is made from (`--task.NAME`)."""
     training: ClassVar[Schedule] = TrainOptions()
     """Options of the training with the task's own defaults; their class may have more fields."""
+    algorithms: ClassVar[Mapping[str, Schedule]] = {}
+    """Options of other algorithms than that of `training`, by name, where their defaults do not do."""
 
     def __init__(self, options: Any = None):
         if options is not None:
@@ -110,6 +112,20 @@ class Trainable(Task):
     def policy(self, training: Any, generator: torch.Generator | None = None) -> nn.Module:
         """Return an untrained policy: any module of usual layers; see `costate.train.policy.acting` for memory."""
         return Policy(len(self.inputs), len(self.outputs), training.hidden, generator)
+
+    @classmethod
+    def ways(cls) -> tuple[str, ...]:
+        """Return the names of the algorithms that train the task; the first is the default."""
+        return (cls.training.algorithm, *cls.algorithms)
+
+    @classmethod
+    def training_by(cls, algorithm: str | None = None) -> Any:
+        """Return the default options of an algorithm; None: that of `training`."""
+        if algorithm in (None, cls.training.algorithm):
+            return cls.training
+        if algorithm in cls.algorithms:
+            return cls.algorithms[algorithm]
+        raise ValueError(f"no algorithm {algorithm!r} trains {cls.name!r}; choose of {', '.join(cls.ways())}")
 
     def plan(self, training: Any, number: int) -> Iteration:
         """Return the plan of an iteration. A curriculum changes its batch or its factors."""

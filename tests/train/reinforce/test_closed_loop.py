@@ -52,7 +52,8 @@ def plain(env, net, given, clip, push, lengths) -> Window:
     for t in range(noise.shape[1]):
         seen = env.telling(state=x, action=last, after=x, time=age / env.length).observation
         head = net((seen - scaling[0]) * scaling[1]) + push[:, t]
-        action = torch.tanh(head[:, :2] + (head[:, 2:].exp() if head.shape[1] == 4 else 1) * noise[:, t])
+        deviation = (-1.5 + 3.5 * head[:, 2:].tanh()).exp() if head.shape[1] == 4 else 1  # between exp(-5) and exp(2)
+        action = torch.tanh(head[:, :2] + deviation * noise[:, t])
         y = env.world.step(x, 6.0 * action)
         y.register_hook(shorten)
         out = env.telling(state=x, action=action, after=y, time=(age + 1) / env.length)

@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, make_dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from costate.train.names import TASKS
+from costate.train.names import ALGORITHMS, TASKS
 
 if TYPE_CHECKING:
     from costate.train.run import Run
@@ -44,17 +44,29 @@ def chosen(arguments: Sequence[str]) -> Options | None:
         raise ValueError(f"unknown task {named[0]!r}; {f'did you mean {near[0]!r}?' if near else names}")
     from costate.train.registry import find_task
 
-    return options_of(find_task(named[0]), named[0])
+    return options_of(find_task(named[0]), named[0], _algorithm(arguments))
 
 
-def options_of(kind: type[Trainable], name: str) -> Options:
-    """Return the default options of training a task: those of its training, of the task itself, and its variants."""
+def _algorithm(arguments: Sequence[str]) -> str | None:
+    """Return the algorithm that the arguments name; None if they name none."""
+    for flag, value in zip(arguments, [*arguments[1:], None], strict=True):
+        if flag == "--algorithm" or flag.startswith("--algorithm="):
+            return flag.partition("=")[2] or value
+    return None
+
+
+def options_of(kind: type[Trainable], name: str, algorithm: str | None = None) -> Options:
+    """Return the default options of training a task: those of its algorithm, of the task itself, and its variants."""
+    training = kind.training_by(algorithm)
     made: list[Any] = [variant_flag(k, v.about) for k, v in kind.variants.items()]
+    if len(kind.ways()) > 1:
+        about = "Way to learn it: " + "; ".join(f"{n}: {ALGORITHMS[n].summary}" for n in kind.ways() if n in ALGORITHMS)
+        made.append(("algorithm", Annotated[Literal[kind.ways()], tyro.conf.arg(help=about)], training.algorithm))
     if fields(kind.options):
         made.append(("task", type(kind.options), field(default_factory=lambda: kind.options)))
-    bases = (Options, type(kind.training))
+    bases = (Options, type(training))
     options = make_dataclass("Options", made, bases=bases, frozen=True, kw_only=True)
-    return options(what=name, **{f.name: getattr(kind.training, f.name) for f in fields(kind.training)})
+    return options(what=name, **{f.name: getattr(training, f.name) for f in fields(training)})
 
 
 def variant_flag(name: str, about: str) -> tuple[str, Any, bool]:
@@ -91,7 +103,8 @@ def _list() -> None:
 
 def _asked(options: Any, kind: type[Trainable]) -> tuple[Any, Any]:
     """Return the options of task and training, with variants put in their place."""
-    training = type(kind.training)(**{f.name: getattr(options, f.name) for f in fields(kind.training)})
+    kept = kind.training_by(getattr(options, "algorithm", None))
+    training = type(kept)(**{f.name: getattr(options, f.name) for f in fields(kept)})
     task = getattr(options, "task", kind.options)
     for name, variant in kind.variants.items():
         task = variant.change(task) if getattr(options, name) else task

@@ -30,17 +30,33 @@ def perceptron(
     return nn.Sequential(*layers)
 
 
+LEAST, MOST = -5.0, 2.0
+"""Bounds of the logarithm of a standard deviation that depends on the observation."""
+
+
 class Actor(nn.Module):
-    """A Gaussian policy, squashed: action = tanh(mean(observation) + standard deviation * noise). Called, it acts without noise."""
+    """A Gaussian policy, squashed: action = tanh(mean(observation) + standard deviation * noise). Called, it acts without noise.
+
+    The network gives the heads: the means, and where it `sees_spread`, behind them, what gives the logarithms of the standard
+    deviations between `LEAST` and `MOST`; else these are parameters.
+    """
 
     mean: Tensor
     variance: Tensor
     count: Tensor
 
-    def __init__(self, inputs: int, outputs: int, hidden: Sequence[int], generator: torch.Generator | None = None):
+    def __init__(
+        self,
+        inputs: int,
+        outputs: int,
+        hidden: Sequence[int],
+        generator: torch.Generator | None = None,
+        sees_spread: bool = False,
+    ):
         super().__init__()
-        self.net = perceptron(inputs, hidden, outputs, generator)
-        self.log_std = nn.Parameter(torch.full((outputs,), -1.0, dtype=FLOAT))
+        self.outputs = outputs
+        self.net = perceptron(inputs, hidden, outputs * (1 + sees_spread), generator)
+        self.log_std = None if sees_spread else nn.Parameter(torch.full((outputs,), -1.0, dtype=FLOAT))
         self.register_buffer("mean", torch.zeros(inputs, dtype=FLOAT))
         self.register_buffer("variance", torch.ones(inputs, dtype=FLOAT))
         self.register_buffer("count", torch.tensor(1e-4, dtype=FLOAT))
@@ -51,7 +67,18 @@ class Actor(nn.Module):
         return (self.variance + EPSILON).rsqrt()
 
     def forward(self, observation: Tensor) -> Tensor:
-        return torch.tanh(self.net((observation - self.mean) * self.scale))
+        heads = self.net((observation - self.mean) * self.scale)
+        return torch.tanh(heads if self.log_std is not None else heads[..., : self.outputs])
+
+    def log_spread(self, heads: Tensor) -> Tensor:
+        """Return the logarithms of the standard deviations, (..., m) or (m,), of heads (..., k)."""
+        if self.log_std is not None:
+            return self.log_std
+        return LEAST + (MOST - LEAST) / 2 * (1 + heads[..., self.outputs :].tanh())
+
+    def spread(self, heads: Tensor) -> Tensor:
+        """Return the standard deviations, without a gradient, (..., m) or (m,), of heads (..., k)."""
+        return self.log_spread(heads.detach()).detach().exp()
 
     def learn_scale(self, seen: Tensor) -> None:
         """Take more observations (N, n) into mean and variance."""

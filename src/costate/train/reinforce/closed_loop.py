@@ -4,8 +4,8 @@ In every step of a window the actor sees an observation, its network gives a hea
 
     action = tanh(mean + standard deviation * noise).
 
-The head is the mean alone, where the noise comes scaled, or mean and logarithm of the standard deviation. The world moves, and a
-robot whose episode has ended begins a fresh one.
+The head is the mean alone, where the noise comes scaled, or the mean and what gives the standard deviation (actor.py). The world
+moves, and a robot whose episode has ended begins a fresh one.
 
 `push` is added to the heads. It is zero; the gradient with respect to it is that with respect to the heads, through everything
 that follows. With it, one backward pass of torch over all observations together gives the gradient of the weights (shac.py).
@@ -28,6 +28,7 @@ from costate.core.fork import cached_property
 from costate.kernel import Kernel, ProgramBuilder
 from costate.kernel.ir.program import DYNAMIC, Program
 from costate.train.network.in_kernel import stages_of
+from costate.train.reinforce.actor import LEAST, MOST
 from costate.train.reinforce.rewarded import RewardedTask
 
 
@@ -153,7 +154,9 @@ class ClosedLoop:
 
 def _squashed(head: SX, noise: SX) -> SX:
     m = noise.numel()
-    return ca.tanh(head[:m] + (noise if head.numel() == m else ca.exp(head[m:]) * noise))
+    if head.numel() == m:
+        return ca.tanh(head + noise)
+    return ca.tanh(head[:m] + ca.exp(LEAST + (MOST - LEAST) / 2 * (1 + ca.tanh(head[m:]))) * noise)
 
 
 def _shortened(n: int) -> Program:

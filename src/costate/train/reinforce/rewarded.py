@@ -23,7 +23,9 @@ from costate.kernel.ir.program import Program
 from costate.sim import World
 from costate.sim.step import step_program
 from costate.train.episode import Episodes, Trajectory, Verdict
+from costate.train.names import ALGORITHMS
 from costate.train.plan import Iteration
+from costate.train.registry import loaded
 from costate.train.reinforce.actor import Actor
 from costate.train.trainable import Trainable
 
@@ -69,7 +71,18 @@ class RewardedTask(Trainable):
     def policy(self, training: Any, generator: torch.Generator | None = None) -> nn.Module:
         if not hasattr(training, "actor"):
             return super().policy(training, generator)
-        return Actor(self.size[2], self.size[1], training.actor, generator)
+        return Actor(self.size[2], self.size[1], training.actor, generator, training.sees_spread)
+
+    @classmethod
+    def ways(cls) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((*super().ways(), *ALGORITHMS)))
+
+    @classmethod
+    def training_by(cls, algorithm: str | None = None) -> Any:
+        known = (None, cls.training.algorithm, *cls.algorithms)
+        if algorithm in known or algorithm not in ALGORITHMS:
+            return super().training_by(algorithm)
+        return loaded(ALGORITHMS[algorithm].target).like(cls.training)
 
     # --- kernels --------------------------------------------------------------------------------------------------
 
