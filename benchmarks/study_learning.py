@@ -3,9 +3,9 @@
 python -m benchmarks.study_learning [--tasks ant hopper cartpole] [--algorithms shac] [--seeds 5] [--at-once 2] [--folder FOLDER]
 python -m benchmarks.study_learning --markdown docs/learning_curves.md --plots docs/plots      # what the docs show
 
-Every training is `costate train TASK --algorithm ALGORITHM --seed SEED` with the defaults of the task, on one thread; a run that is in
-the folder goes on, or is not repeated. Time is that of the processor, since the machine may have other work; at the end the policy acts
-without noise from new starts.
+Every training is `costate train TASK --algorithm ALGORITHM --seed SEED` with the defaults of the task, on one thread; a run that
+is in the folder goes on, or is not repeated. Time is that of the processor, since the machine may have other work; at the end the
+policy acts without noise from new starts.
 """
 
 from __future__ import annotations
