@@ -50,6 +50,8 @@ class Window:
     """True where an episode was cut off since it has lasted its time, (B, H)."""
     carry: Tensor
     """State, last action, age of the episode and varied parameters of every robot after the window, (B, nx + m + 1 + p)."""
+    states: Tensor | None = None
+    """The same before each step, (B, H, nx + m + 1 + p)."""
 
     @property
     def ended(self) -> Tensor:
@@ -107,11 +109,11 @@ class ClosedLoop:
         told["probe"] = noise.new_zeros(*noise.shape[:-1], 1) if probe is None else probe
         out = self.kernel.sized(noise.shape[1])(carry=carry, noise=noise, fresh=fresh, **told, **weights)
         reward, fell, over = out.told.unbind(-1)
-        last = out.states[:, -1].detach()
+        states = out.states.detach()
         fell, over = fell.detach() > 0, over.detach() > 0
         if not self.task.stationary:  # it knows its time: the last step is the end
             fell, over = fell | over, torch.zeros_like(over)
-        return Window(out.seen.detach(), out.heads, out.after, reward, fell, over, last)
+        return Window(out.seen.detach(), out.heads, out.after, reward, fell, over, states[:, -1], states[:, :-1])
 
     @cached_property
     def kernel(self) -> Kernel:
