@@ -21,6 +21,8 @@ from costate.train.trainable import Variant
 
 Range = tuple[float, float]
 """Smallest and largest factor."""
+SAME: Range = (1.0, 1.0)
+"""Range of what does not vary."""
 
 
 @dataclass(frozen=True)
@@ -32,20 +34,26 @@ class WalkOptions:
 
     contact: Literal["compliant", "newton", "pgs"] = "compliant"
     """Contact model of the world to learn in."""
-    stiffness: Range = (1.0, 1.0)
+    stiffness: Range = SAME
     """Range of the stiffness of compliant contact."""
-    friction: Range = (1.0, 1.0)
+    limits: Range = SAME
+    """Range of the stiffness of joint limits, with compliant contact."""
+    friction: Range = SAME
     """Range of the friction of the floor."""
-    mass: Range = (1.0, 1.0)
+    mass: Range = SAME
     """Range of the mass of every link."""
+    steps: int = 1000
+    """Control steps of an episode at most, 60 a second."""
 
     def __post_init__(self) -> None:
-        for name in ("stiffness", "friction", "mass"):
+        if self.steps < 1:
+            raise ValueError(f"steps is {self.steps}; it must be at least 1")
+        for name in ("stiffness", "limits", "friction", "mass"):
             low, high = getattr(self, name)
             if not 0 < low <= high < float("inf"):
                 raise ValueError(f"{name} is {low} {high}; expected the smallest and the largest factor, above 0")
-        if self.contact != "compliant" and self.stiffness != (1.0, 1.0):
-            raise ValueError(f"the stiffness can vary with compliant contact alone, not with {self.contact}")
+        if self.contact != "compliant" and (self.stiffness, self.limits) != (SAME, SAME):
+            raise ValueError(f"stiffness and limits can vary with compliant contact alone, not with {self.contact}")
 
 
 @dataclass(frozen=True)
@@ -88,6 +96,10 @@ class Walking(RewardedTask):
     actuators: Any = "file"
     """Actuators of the robot, as `World` takes them."""
 
+    @property
+    def length(self) -> int:  # type: ignore[override]
+        return self.options.steps
+
     @cached_property
     def robot(self) -> Robot:
         """Robot that walks."""
@@ -106,8 +118,8 @@ class Walking(RewardedTask):
     def varied(self) -> Mapping[str, Range]:  # type: ignore[override]
         o, own = self.options, self.robot.model
         masses = {f"mass:{own.name}/{link.name}": o.mass for link in own.links if float(link.inertia.mass) > 0}
-        ranges = {"stiffness": o.stiffness, "friction:floor": o.friction, **masses}
-        return {name: told for name, told in ranges.items() if tuple(told) != (1.0, 1.0)}
+        ranges = {"stiffness": o.stiffness, "limit_stiffness": o.limits, "friction:floor": o.friction, **masses}
+        return {name: told for name, told in ranges.items() if tuple(told) != SAME}
 
     @cached_property
     def world(self) -> World:
@@ -137,6 +149,7 @@ class Walking(RewardedTask):
             "compliant contact": soft,
             "substeps a quarter as long": soft.changed(substeps=4),
             "contact four times as stiff": soft.changed(substeps=2, stiffness=4),
+            "joint limits 30 times as stiff": soft.changed(substeps=2, limit_stiffness=30),
             "a fifth of the smoothing": soft.changed(substeps=4, smoothing=0.2, friction_speed=0.2),
             "friction 30 % lower": soft.changed(friction=0.7),
             "friction 30 % higher": soft.changed(friction=1.3),
@@ -147,13 +160,19 @@ class Walking(RewardedTask):
 
     variants: ClassVar[Mapping[str, Variant]] = {
         "randomise": Variant(
-            "Vary the stiffness of contact, friction and masses from robot to robot, within the ranges of RANDOMISED.",
-            lambda options: replace(options, **RANDOMISED, **({} if options.contact == "compliant" else KEPT)),
-        )
+            "Vary stiffness of contact and of joint limits, friction and masses from robot to robot, in the ranges of RANDOMISED.",
+            lambda options: replace(options, **RANDOMISED | ({} if options.contact == "compliant" else KEPT)),
+        ),
+        "long": Variant("Let episodes last 20 s: 1,200 steps.", lambda options: replace(options, steps=1200)),
     }
 
 
-RANDOMISED: dict[str, Any] = {"stiffness": (0.5, 8.0), "friction": (0.6, 1.4), "mass": (0.9, 1.1)}
+RANDOMISED: dict[str, Range] = {
+    "stiffness": (0.5, 8.0),
+    "limits": (1.0, 50.0),
+    "friction": (0.6, 1.4),
+    "mass": (0.9, 1.1),
+}
 """Ranges of factors that make a policy fit for other contact than that it learns with."""
-KEPT: dict[str, Any] = {"stiffness": (1.0, 1.0)}
-"""Range of what only compliant contact has."""
+KEPT: dict[str, Range] = {"stiffness": SAME, "limits": SAME}
+"""Ranges of what only compliant contact has."""
