@@ -9,20 +9,26 @@ at most n^2 / 2: where the tip is at the end counts, and nothing else.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import casadi as ca
 import torch
 from casadi import SX
-from torch import Tensor
+from torch import Tensor, nn
 
 from costate.core.fork import cached_property
 from costate.model.builtin.parts import BLUE, GREY, ORANGE, X, capsule, joint, link, robot, sphere
 from costate.robot import Robot
 from costate.sim import Torque, World
 from costate.train.episode import Episodes, Trajectory, Verdict
+from costate.train.plan import Schedule
+from costate.train.reinforce.actor import Actor
+from costate.train.reinforce.bptt import BpttOptions
 from costate.train.reinforce.rewarded import RewardedTask
+from costate.train.reinforce.sac import SacOptions
 from costate.train.reinforce.shac import ShacOptions
 
 LENGTH = 0.5
@@ -32,6 +38,9 @@ FIRST, OTHERS, TIP = (1.0, 0.00494875), (2.16, 0.00539427), (0.01, 1e-4)
 
 FASTEST = 100.0
 """Speed of a joint that ends an episode [rad/s]: a step is then longer than a quarter of a turn, and follows no motion any more."""
+
+NOISE = 0.1
+"""Standard deviation of actions at the start of a training; a long chain makes much of little."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +63,22 @@ class LinkPendulum(RewardedTask):
     unit = "m"
     length = 100
     stationary = False
-    training = ShacOptions()
+    training = BpttOptions(iterations=300, batch=16, learning_rate=5e-3, actor=(64, 64), state_clip=1e6, interval=25)
+    algorithms: ClassVar[Mapping[str, Schedule]] = {
+        "shac": ShacOptions(
+            iterations=600, batch=16, horizon=50, learning_rate=5e-3, actor=(64, 64), discount=1.0, state_clip=1e6
+        ),
+        "sac": SacOptions(
+            iterations=600,
+            batch=64,
+            horizon=20,
+            updates=20,
+            learning_rate=2e-3,
+            actor=(64, 64),
+            discount=1.0,
+            entropy=0.0,
+        ),
+    }
     options = LinkPendulumOptions()
     tolerance: ClassVar[float] = 0.1  # type: ignore[assignment]  (never None)
     """Largest distance of the tip from its target at the end [m]."""
@@ -75,6 +99,12 @@ class LinkPendulum(RewardedTask):
         made = Robot(robot("link_pendulum", links, joints, "Qiao et al., 2021"))
         motors = Torque(limit=10.0)
         return World([made], actuators=motors, contact=None, gravity=(0, 0, -9.8), dt=1 / 60, check=False)
+
+    def policy(self, training: Any, generator: torch.Generator | None = None) -> nn.Module:
+        made = super().policy(training, generator)
+        if isinstance(made, Actor) and made.log_std is not None:
+            nn.init.constant_(made.log_std, math.log(NOISE))
+        return made
 
     @property
     def best(self) -> float:

@@ -48,6 +48,9 @@ ALGORITHMS: dict[str, Row] = {
     "shac": Row(f"{_PLACE}.shac:ShacOptions", "short-horizon actor-critic: gradients of a few steps, and a critic"),
     "ahac": Row(f"{_PLACE}.ahac:AhacOptions", "adaptive-horizon actor-critic: as many steps as their gradients bear"),
     "sapo": Row(f"{_PLACE}.sapo:SapoOptions", "soft analytic policy optimisation: as shac, with a reward for entropy"),
+    "sac": Row(
+        f"{_PLACE}.sac:SacOptions", "soft actor-critic: learns from a memory; may use gradients of single steps"
+    ),
     "bptt": Row(f"{_PLACE}.bptt:BpttOptions", "back-propagation through whole episodes, without a critic"),
 }
 """Name -> algorithm that learns any task with rewards."""

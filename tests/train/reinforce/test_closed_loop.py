@@ -149,3 +149,12 @@ def test_single_precision(env, loop):
 def test_a_layer_that_no_kernel_has_is_named(env):
     with pytest.raises(ValueError, match="Bilinear"):
         _ = ClosedLoop(env, nn.Sequential(nn.Linear(9, 4), nn.Bilinear(2, 2, 2)))
+
+
+def test_episodes_begin_together_or_staggered(env, loop, monkeypatch):
+    ages = loop[1].begin(200, torch.Generator().manual_seed(0))[:, 6]
+    assert not bool(ages.any())
+    monkeypatch.setattr(type(env), "staggered", True)
+    carry = loop[1].begin(200, torch.Generator().manual_seed(0))
+    assert torch.equal(carry[:, :4], env.start(200, torch.Generator().manual_seed(0)))
+    assert set(carry[:, 6].tolist()) == set(range(env.length))  # all ages, none beyond the end

@@ -50,6 +50,8 @@ class Window:
     """True where an episode was cut off since it has lasted its time, (B, H)."""
     carry: Tensor
     """State, last action, age of the episode and varied parameters of every robot after the window, (B, nx + m + 1 + p)."""
+    states: Tensor | None = None
+    """The same before each step, (B, H, nx + m + 1 + p)."""
 
     @property
     def ended(self) -> Tensor:
@@ -107,11 +109,11 @@ class ClosedLoop:
         told["probe"] = noise.new_zeros(*noise.shape[:-1], 1) if probe is None else probe
         out = self.kernel.sized(noise.shape[1])(carry=carry, noise=noise, fresh=fresh, **told, **weights)
         reward, fell, over = out.told.unbind(-1)
-        last = out.states[:, -1].detach()
+        states = out.states.detach()
         fell, over = fell.detach() > 0, over.detach() > 0
         if not self.task.stationary:  # it knows its time: the last step is the end
             fell, over = fell | over, torch.zeros_like(over)
-        return Window(out.seen.detach(), out.heads, out.after, reward, fell, over, last)
+        return Window(out.seen.detach(), out.heads, out.after, reward, fell, over, states[:, -1], states[:, :-1])
 
     @cached_property
     def kernel(self) -> Kernel:
@@ -124,16 +126,17 @@ class ClosedLoop:
         sequences = [b.input(name, (DYNAMIC, size)) for name, size in sizes.items()]
         shared = [b.input("middle", n), b.input("scale", n), b.input("clip", 1)]
         for stage in self.stages:
-            shared += [b.input(name, tuple(t.shape)) for name, t in stage.weights.items()]
+            shared += stage.inputs(b)
         body = self._step([whole, *sizes.values(), *(s.size for s in shared)])
         _, found, (states,) = b.scan(body, DYNAMIC, carry, sequences, shared, keep=True)
-        for name, value, size in zip(("seen", "heads", "after", "told"), found, (n, self.heads, n, 3), strict=True):
-            b.output(name, value, (DYNAMIC, size))
+        names = ("seen", "heads", "after", "told", *(f"substeps{k}" for k in range(len(found) - 4)))
+        for name, value in zip(names, found, strict=True):  # the backward pass reads what substeps begin with
+            b.output(name, value, (DYNAMIC, value.size // DYNAMIC))
         b.output("states", states, (DYNAMIC + 1, whole))
         return b.kernel()
 
     def _step(self, sizes: Sequence[int]) -> Program:
-        """Return the program of a step, (carry, sequences, shared) -> (carry, seen, heads, after, (reward, fell, over))."""
+        """Return the program of a step, (carry, sequences, shared) -> (carry, seen, heads, after, told, substeps)."""
         e = self.task
         nx, m, _ = e.size
         b = ProgramBuilder("window.step")
@@ -148,11 +151,11 @@ class ClosedLoop:
         head = b.add(head, push)
         action = b.trace(_squashed, head, noise)
         values = [_kept(b, b.slice(carry, nx + m + 1, self.varied))] if self.varied else []
-        (moved,) = b.call(e.motion, x, action, *values)
+        moved, *substeps = b.call(e.motion, x, action, *values)
         (after,) = b.custom(lambda x, clip, probe: x, moved, clip, probe, adjoint=_shortened(nx))
         told = b.trace(e.told, x, action, after, then)
         next_, *told = b.trace(self._ended, after, action, fresh, age, b.finite(after), *told, *values)
-        return b.program(next_, seen, head, *told)
+        return b.program(next_, seen, head, *told, *substeps)
 
     def _ended(self, x: SX, a: SX, fresh: SX, age: SX, finite: SX, seen: SX, reward: SX, margin: SX, *values: SX):
         """Return the next carry, the observation, and (reward, fell, over)."""

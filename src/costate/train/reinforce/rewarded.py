@@ -137,18 +137,21 @@ class RewardedTask(Trainable):
 
     @cached_property
     def motion(self) -> Program:
-        """Program (x, action, varied values) -> x after a step, with which a policy is trained."""
+        """Program (x, action, varied values) -> x after a step, and what its substeps begin with: a policy is trained with it."""
         return self.program_of(self.world)
 
     def program_of(self, world: World) -> Program:
-        """Return the program (x, action, varied values) -> x after a step of a world; the last one only where values are varied."""
+        """Return the program (x, action, varied values) -> x after a step of a world, and what its substeps begin with.
+
+        The values come only where there are some.
+        """
         b, sizes = ProgramBuilder("task.step"), self.varied_sizes
         x, a, *values = b.inputs(*self.size[:2], *([sum(sizes.values())] if sizes else []))
         parts, begin = [], 0
         for size in sizes.values():
             parts.append(b.slice(values[0], begin, size))
             begin += size
-        return b.program(*b.call(step_program(world.setup), x, b.trace(self.control_of, a), *parts))
+        return b.program(*b.call(step_program(world.setup, keep=True), x, b.trace(self.control_of, a), *parts))
 
     def told(self, x: SX, action: SX, after: SX, time: SX) -> tuple[SX, SX, SX]:
         """Return observation, reward and margin after a step."""

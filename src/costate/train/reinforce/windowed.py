@@ -118,9 +118,9 @@ class WindowTraining(Training):
     def horizon(self) -> int:
         """Control steps of the next window."""
 
-    @abstractmethod
     def loss(self, rolled: Rolled) -> Tensor:
-        """Return what the actor minimises."""
+        """Return what the actor minimises. An algorithm with an `iterate` of its own needs none."""
+        raise NotImplementedError
 
     # --- an iteration ---------------------------------------------------------------------------------------------
 
