@@ -9,6 +9,7 @@ at most n^2 / 2: where the tip is at the end counts, and nothing else.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -22,7 +23,10 @@ from costate.model.builtin.parts import BLUE, GREY, ORANGE, X, capsule, joint, l
 from costate.robot import Robot
 from costate.sim import Torque, World
 from costate.train.episode import Episodes, Trajectory, Verdict
+from costate.train.plan import Schedule
+from costate.train.reinforce.bptt import BpttOptions
 from costate.train.reinforce.rewarded import RewardedTask
+from costate.train.reinforce.sac import SacOptions
 from costate.train.reinforce.shac import ShacOptions
 
 LENGTH = 0.5
@@ -54,7 +58,19 @@ class LinkPendulum(RewardedTask):
     unit = "m"
     length = 100
     stationary = False
-    training = ShacOptions()
+    training = BpttOptions(
+        iterations=300, batch=16, learning_rate=5e-3, noise=0.4, actor=(64, 64), state_clip=1e6, interval=20
+    )
+    algorithms: ClassVar[Mapping[str, Schedule]] = {
+        "shac": ShacOptions(
+            iterations=200, batch=16, horizon=100, learning_rate=5e-3, actor=(64, 64), critic_passes=1, minibatches=1,
+            discount=1.0, state_clip=1e6, interval=20,
+        ),
+        "sac": SacOptions(
+            iterations=160, batch=16, horizon=25, updates=50, learning_rate=3e-3, actor=(64, 64), critic=(64, 64),
+            target_memory=0.9, discount=1.0, entropy=-1.0, interval=10,
+        ),
+    }  # fmt: skip
     options = LinkPendulumOptions()
     tolerance: ClassVar[float] = 0.1  # type: ignore[assignment]  (never None)
     """Largest distance of the tip from its target at the end [m]."""

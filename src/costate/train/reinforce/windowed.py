@@ -118,9 +118,9 @@ class WindowTraining(Training):
     def horizon(self) -> int:
         """Control steps of the next window."""
 
-    @abstractmethod
     def loss(self, rolled: Rolled) -> Tensor:
-        """Return what the actor minimises."""
+        """Return what the actor minimises. An algorithm with an `iterate` of its own needs none."""
+        raise NotImplementedError
 
     # --- an iteration ---------------------------------------------------------------------------------------------
 
@@ -146,7 +146,7 @@ class WindowTraining(Training):
         """Let all robots go on for a window."""
         o, policy, horizon = self.options, self.policy, self.horizon
         noise = torch.randn(o.batch, horizon, self.task.size[1], generator=random, dtype=FLOAT)
-        fresh = self.task.start(o.batch * horizon, random).to(FLOAT).reshape(o.batch, horizon, -1)
+        fresh = self.task.fresh(o.batch * horizon, random).to(FLOAT).reshape(o.batch, horizon, -1)
         scaling = policy.mean.clone(), policy.scale
         if policy.log_std is not None:
             noise *= policy.log_std.detach().exp()
