@@ -54,8 +54,8 @@ def shac(chosen: Options) -> Iterator[Table]:
     columns = ("task", "robots x steps", "threads", "window", "actor", "critic", "rest", "iteration", "steps/s")
     note = (
         "us per control step of a robot, float32: processor time with one thread, wall time with two. Window: H steps of all robots "
-        "with the actor inside, and the gradient with respect to actions; actor, critic: their updates (16 x 4 minibatches of "
-        "the critic); rest: values, returns, new starts, statistics."
+        "with the actor inside, and the gradient with respect to actions; actor, critic: their updates (minibatches "
+        "of the critic); rest: values, returns, new starts, statistics."
     )
     yield Table("SHAC", columns, tuple(rows), note)
 
