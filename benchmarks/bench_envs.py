@@ -53,9 +53,9 @@ def shac(chosen: Options) -> Iterator[Table]:
             rows.append((name, f"{batch} x 32", count, *parts, rest, each["all"], 1e6 / each["all"]))
     columns = ("task", "robots x steps", "threads", "window", "actor", "critic", "rest", "iteration", "steps/s")
     note = (
-        "us per control step of a robot, float32: processor time with one thread, wall time with two. Window: H steps of all robots "
-        "with the actor inside, and the gradient with respect to actions; actor, critic: their updates (minibatches "
-        "of the critic); rest: values, returns, new starts, statistics."
+        "us per control step of a robot, float32: processor time with one thread, wall time with two. Window: steps of all robots "
+        "with the actor inside, and its gradient with respect to actions; actor, critic: their updates; rest: values, returns, new "
+        "starts, statistics."
     )
     yield Table("SHAC", columns, tuple(rows), note)
 
