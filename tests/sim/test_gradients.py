@@ -15,6 +15,7 @@ from tests.gradients import Tolerances, check_gradients
 
 import costate as cs
 from costate.model import Inertia, Joint, Link, Model, Transform
+from costate.model.builtin.parts import joint, link, robot
 from costate.sim import World
 
 D = torch.float64
@@ -216,6 +217,25 @@ def test_parameters(contact, kinds: list[str]) -> None:
     assert not [k for k, g in zip(kinds, found, strict=True) if not g.abs().max() > 0], (
         "every parameter should matter here"
     )
+
+
+def test_stiffness_and_damping_of_joint_limits_are_parameters() -> None:
+    """A turntable of inertia 2 that turns beyond its limit: I dv/dt = -k d (1 + c v), d the depth, which fades in."""
+    parts = [link("base"), link("table", 3.0, inertia=2.0)]
+    hinge = joint("hinge", "revolute", "base", "table", limits=(-0.5, 0.5, 10.0, 10.0))
+    names = ["limit_stiffness", "limit_damping"]
+    contact = cs.Compliant(smoothing=1e-2)
+    world = World([cs.Robot(robot("turntable", parts, [hinge], ""))], contact=contact, parameters=names, dt=1e-3)
+    q, v = 0.503, 0.7
+    values = [torch.tensor([300.0], dtype=D), torch.tensor([0.4], dtype=D)]
+
+    def after(*values: torch.Tensor) -> torch.Tensor:
+        state = torch.tensor([q, v], dtype=values[0].dtype)
+        return world.step(state, params=dict(zip(names, values, strict=True)))
+
+    depth = 1e-2 * np.log1p(np.exp((q - 0.5) / 1e-2))
+    assert float(after(*values)[1]) == pytest.approx(v - 1e-3 * 300 * depth * (1 + 0.4 * v) / 2, abs=1e-12)
+    check_gradients(after, values, names=names, tolerances=STIFF, float32=False)
 
 
 def test_learnable_parameters_of_robots_are_inputs() -> None:

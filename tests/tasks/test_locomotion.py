@@ -8,14 +8,27 @@ import pytest
 import torch
 from scipy.spatial.transform import Rotation
 
+import costate as cs
 import costate.envs
+from costate.sim.setup import Symbols
 from costate.tasks.cartpole import Cartpole
 from costate.tasks.locomotion.ant import Ant
-from costate.tasks.locomotion.planar import HalfCheetah, Hopper
+from costate.tasks.locomotion.humanoid import Humanoid
+from costate.tasks.locomotion.planar import HalfCheetah, Hopper, Walker
+from costate.tasks.locomotion.walking import RANDOMISED, WalkOptions
 
-TASKS = {task.name: task for task in (Ant, Cartpole, HalfCheetah, Hopper)}
-SIZES = {"ant": (37, 8), "cartpole": (5, 1), "half_cheetah": (17, 6), "hopper": (11, 3)}
-"""Observations and actions, as published."""
+TASKS = {task.name: task for task in (Ant, Cartpole, HalfCheetah, Hopper, Humanoid, Walker)}
+SIZES = {
+    "ant": (37, 8),
+    "cartpole": (5, 1),
+    "half_cheetah": (17, 6),
+    "hopper": (11, 3),
+    "humanoid": (76, 21),
+    "walker": (17, 6),
+}
+"""Observations and actions, as published; of the walker, as gymnasium has them."""
+FRICTION = {"ant": 0.75, "half_cheetah": 1.0, "hopper": 0.9, "humanoid": 0.75, "walker": 0.9}
+"""Coefficients of friction, as published; of the walker, that of the hopper."""
 
 
 @pytest.fixture(scope="module")
@@ -50,8 +63,9 @@ def test_ant_has_the_published_mass_and_its_reward_is_that_of_its_definition(tas
         assert float(told.margin[k]) == pytest.approx(s[2] - 0.27)
 
 
-def test_hopper_is_rewarded_as_defined(tasks):
-    hopper = tasks["hopper"]
+@pytest.mark.parametrize(("name", "nq"), [("hopper", 6), ("walker", 9)])
+def test_hopper_and_walker_are_rewarded_as_defined(tasks, name, nq):
+    hopper = tasks[name]
     x, action = random_states(hopper)
     x[::2, 1] -= 0.5  # low ones, too
     told = hopper.telling(state=x, action=action, after=x, time=torch.zeros(1, dtype=torch.float64))
@@ -59,7 +73,7 @@ def test_hopper_is_rewarded_as_defined(tasks):
         z = s[1] - 1.25
         d = np.clip(z + 0.30, -1, 0.3)
         height = d if d > 0 else -200 * d**2
-        reward = s[6] + height + 1 - (s[2] / np.deg2rad(30)) ** 2 - 0.1 * float(action[k].square().sum())
+        reward = s[nq] + height + 1 - (s[2] / np.deg2rad(30)) ** 2 - 0.1 * float(action[k].square().sum())
         assert float(told.reward[k]) == pytest.approx(reward, abs=1e-9)
         assert (float(told.margin[k]) < 0) == (z < -0.45)
 
@@ -105,3 +119,135 @@ def test_the_last_action_is_seen_until_an_episode_begins_anew(tasks):
     action = torch.full((3, 8), 0.5)
     assert torch.equal(batch.step(action).observation[:, -8:], action)
     assert not bool(batch.reset(torch.tensor([True, False, False]))[0, -8:].any())
+
+
+def test_humanoid_is_rewarded_as_defined(tasks):
+    humanoid = tasks["humanoid"]
+    x, action = random_states(humanoid)
+    x[::2, 2] -= 0.55  # low ones, too
+    told = humanoid.telling(state=x, action=action, after=x, time=torch.zeros(1, dtype=torch.float64))
+    for k, s in enumerate(x.numpy()):
+        R, a = Rotation.from_quat(s[3:7]).as_matrix(), action[k].numpy()
+        v, w = R @ s[28:31], R @ s[31:34]
+        seen = np.concatenate([s[2:7], v, w, s[7:28], 0.1 * s[34:55], [R[2, 2], R[0, 0]], a])
+        np.testing.assert_allclose(told.observation[k], seen, atol=1e-12)
+        d = np.clip(s[2] - 0.84, -1, 0.1)
+        height = 10 * d if d > 0 else -200 * d**2
+        assert float(told.reward[k]) == pytest.approx(v[0] + 0.1 * R[2, 2] + R[0, 0] + height - 0.002 * a @ a, abs=1e-9)
+        assert float(told.margin[k]) == pytest.approx(s[2] - 0.74)
+
+
+STRENGTHS = [200] * 3 + 2 * [200, 200, 600, 400, 100, 100] + 2 * [100, 100, 200]
+"""Strengths of the humanoid's motors, as published, before the factor 0.35 [N m]."""
+
+
+def test_the_humanoid_has_the_published_motors_and_stands_on_its_feet(tasks):
+    world = tasks["humanoid"].world
+    assert (world.nq, world.nv) == (28, 27)
+    assert [d.limit for d in world.setup.drives] == pytest.approx([0.35 * s for s in STRENGTHS])
+    names = [name.removeprefix("humanoid/") for name in world.actuated]
+    assert names[:9] == [*(f"abdomen_{k}" for k in "zyx"), *(f"right_hip_{k}" for k in "xzy"), *RIGHT_LEG]
+    assert [n.replace("left", "right") for n in names[9:15]] == names[3:9]
+    assert [n.replace("left", "right") for n in names[18:]] == names[15:18]
+    gaps = world.gaps(world.initial_state())  # four ends of capsules on each foot touch the floor
+    assert int((gaps.abs() < 1e-6).sum()) == 8 and float(gaps.min()) > -1e-6
+
+
+RIGHT_LEG = ("right_knee", "right_ankle_y", "right_ankle_x")
+BALL, CAPSULE = (
+    '<geom type="sphere" size="{}" pos="{} {} {}"/>',
+    '<geom type="capsule" size="{}" fromto="{} {} {} {} {} {}"/>',
+)
+
+
+def test_masses_of_the_humanoid_are_those_that_mujoco_finds(tasks):
+    """Torso, foot and forearm, of the geoms of the published model; and the mass of all."""
+    mujoco = pytest.importorskip("mujoco")
+    parts = {
+        "torso": [
+            CAPSULE.format(0.07, 0, -0.07, 0, 0, 0.07, 0),
+            CAPSULE.format(0.06, -0.01, -0.06, -0.12, -0.01, 0.06, -0.12),
+            BALL.format(0.09, 0, 0, 0.19),
+        ],
+        "right_foot": [
+            CAPSULE.format(0.027, -0.07, -0.02, -0.08, 0.14, -0.04, -0.08),
+            CAPSULE.format(0.027, -0.07, 0, -0.08, 0.14, 0.02, -0.08),
+        ],
+        "left_lower_arm": [
+            CAPSULE.format(0.031, 0.01, -0.01, 0.01, 0.17, -0.17, 0.17),
+            BALL.format(0.04, 0.18, -0.18, 0.18),
+        ],
+    }
+    links = {link.name: link.inertia for link in tasks["humanoid"].robot.model.links}
+    for name, geoms in parts.items():
+        text = f"<mujoco><worldbody><body><freejoint/>{''.join(geoms)}</body></worldbody></mujoco>"
+        model = mujoco.MjModel.from_xml_string(text)  # whose density is 1,000 kg/m^3
+        R = Rotation.from_quat(model.body_iquat[1], scalar_first=True).as_matrix()
+        assert links[name].mass == pytest.approx(model.body_mass[1])
+        np.testing.assert_allclose(links[name].com, model.body_ipos[1], atol=1e-9)
+        np.testing.assert_allclose(links[name].matrix, R @ np.diag(model.body_inertia[1]) @ R.T, atol=1e-9)
+    assert sum(i.mass for i in links.values()) == pytest.approx(40.84, abs=0.01)
+
+
+@pytest.mark.parametrize("name", FRICTION)
+def test_friction_is_that_of_the_definition_whatever_the_file_says(tasks, name):
+    setup = tasks[name].world.setup
+    symbols = Symbols(setup)
+    assert {round(float(symbols.friction_between(i, j)), 12) for i, j in setup.scene.pairs} == {FRICTION[name]}
+
+
+def test_a_humanoid_falls_by_itself_and_its_episode_ends(tasks):
+    humanoid = tasks["humanoid"]
+    x = humanoid.start(8, torch.Generator().manual_seed(0)).double()
+    assert float((x[:, 2] - 1.35).abs().max()) <= 0.1 and not bool(humanoid.over(x, 0, None).any())
+    angles = 2 * torch.rad2deg(torch.acos(x[:, 6]))
+    assert 1 < float(angles.max()) <= 7.5
+    for _ in range(90):
+        x = humanoid.world.step(x, torch.zeros(21, dtype=torch.float64))
+    assert bool(humanoid.over(x, 90, None).all()) and bool(x.isfinite().all())
+
+
+def test_robots_that_vary_have_their_own_contact_friction_and_masses():
+    options = Hopper.variants["randomise"].change(WalkOptions())
+    assert (options.stiffness, options.limits, options.friction, options.mass) == tuple(RANDOMISED.values())
+    hopper = Hopper(options)
+    drawn = hopper.draw(500, torch.Generator().manual_seed(0)).params
+    assert set(drawn) == {
+        "stiffness",
+        "friction:floor",
+        *(f"mass:hopper/{k}" for k in ("torso", "thigh", "leg", "foot")),
+    }
+    assert 0.9 * 3.665 < float(drawn["mass:hopper/torso"].min()) < float(drawn["mass:hopper/torso"].max()) < 1.1 * 3.67
+    low, high = (2e4 * f for f in RANDOMISED["stiffness"])
+    assert low <= float(drawn["stiffness"].min()) < 1.1 * low and 0.9 * high < float(drawn["stiffness"].max()) <= high
+    other = Hopper.variants["randomise"].change(WalkOptions(contact="newton"))
+    assert other.stiffness == other.limits == (1.0, 1.0) and other.friction == RANDOMISED["friction"]
+    assert Hopper(Hopper.variants["long"].change(WalkOptions())).steps == 1200
+    with pytest.raises(ValueError, match="compliant contact alone"):
+        WalkOptions(contact="pgs", stiffness=(0.5, 2.0))
+
+
+def test_other_worlds_differ_in_what_their_names_say(tasks):
+    hopper = tasks["hopper"]
+    made = {name: make().setup for name, make in hopper.worlds().items()}
+    own = made.pop("compliant contact")
+    assert own.contact == hopper.world.setup.contact and own.substeps == hopper.world.setup.substeps == 16
+    assert made["substeps a quarter as long"].dt == pytest.approx(own.dt / 4)
+    assert made["contact four times as stiff"].contact.stiffness == 4 * own.contact.stiffness
+    assert made["a fifth of the smoothing"].contact.smoothing == pytest.approx(own.contact.smoothing / 5)
+    assert isinstance(made["Newton contact"].contact, cs.Newton) and isinstance(made["PGS contact"].contact, cs.PGS)
+    for name, friction in (("friction 30 % lower", 0.63), ("friction 30 % higher", 1.17), ("PGS contact", 0.9)):
+        setup = made[name]
+        symbols = Symbols(setup)
+        found = {round(float(symbols.friction_between(i, j)), 12) for i, j in setup.scene.pairs}
+        assert found == {friction}
+
+
+@pytest.mark.parametrize("contact", ["newton", "pgs"])
+def test_a_hopper_that_learns_on_another_floor_stands_on_it(contact):
+    """It drops by 4 cm, and rests on the floor to 2 mm; on compliant contact it bounces, and sinks in by 7 mm."""
+    hopper = Hopper(WalkOptions(contact=contact))
+    x = hopper.home.double()
+    for _ in range(20):
+        x = hopper.world.step(x, torch.zeros(3, dtype=torch.float64))
+    assert abs(float(hopper.world.gaps(x).min())) < 2e-3 and abs(float(x[7])) < 1e-3

@@ -13,6 +13,9 @@ from tests.gradients import check_gradients
 
 import costate.envs
 from costate.cli.main import main
+from costate.kernel import ProgramBuilder
+from costate.sim.files.load import load_world
+from costate.tasks.locomotion.gym_files import gym_file
 from costate.tasks.locomotion.v5.free import AntV5, HumanoidV5
 from costate.tasks.locomotion.v5.planar import HalfCheetahV5, HopperV5, Walker2dV5
 from costate.train.run import Run
@@ -124,6 +127,21 @@ def test_gradients_of_what_a_step_tells(tasks):
         return torch.cat([out.observation, out.reward, out.margin], -1)
 
     check_gradients(told, (x, action, after), names=("state", "action", "after"), float32=False)
+
+
+def test_training_may_take_another_integrator(tasks, monkeypatch):
+    """The step of a window is then that of a world with this integrator, and not the task's own."""
+    task = HopperV5()
+    monkeypatch.setattr(HopperV5, "practice", {"integrator": "semi_implicit"})
+    other = load_world(gym_file("hopper"), substeps=4, integrator="semi_implicit", check=False)
+    b = ProgramBuilder("step")
+    x, action = b.inputs(x=12, action=3)
+    b.output("after", b.call(task.motion, x, action)[0])
+    state = task.start(5, torch.Generator().manual_seed(0)).double()
+    action = torch.linspace(-1, 1, 15, dtype=torch.float64).reshape(5, 3)
+    found = b.kernel()(x=state, action=action).after
+    assert float((found - other.step(state, action)).abs().max()) < 1e-12
+    assert float((found - tasks["hopper_v5"].world.step(state, action)).abs().max()) > 1e-6
 
 
 def test_many_environments_begin_anew_and_keep_their_last_observation():

@@ -14,11 +14,13 @@ ENVIRONMENTS: dict[str, tuple[str, dict[str, Any]]] = {
     "costate/HalfCheetah-v5": ("half_cheetah_v5", {}),
     "costate/Hopper-v0": ("hopper", {}),
     "costate/Hopper-v5": ("hopper_v5", {}),
+    "costate/Humanoid-v0": ("humanoid", {}),
     "costate/Humanoid-v5": ("humanoid_v5", {}),
     "costate/Insertion-v0": ("insertion", {}),
     "costate/InsertionMoving-v0": ("insertion", {"moving": True}),
     **{f"costate/LinkPendulum{n}-v0": ("link_pendulum", {"links": n}) for n in range(1, 8)},
     "costate/Reach-v0": ("reach", {}),
+    "costate/Walker-v0": ("walker", {}),
     "costate/Walker2d-v5": ("walker2d_v5", {}),
 }
 """Name -> task (see `costate.train.registry`), and options of it that are changed."""

@@ -17,6 +17,7 @@ from costate.kernel.ir.vector_ops import Slice, add, concat, zeros
 from costate.kernel.kernel import Kernel
 from costate.kernel.ops.cond import Cond
 from costate.kernel.ops.custom import Custom
+from costate.kernel.ops.dense import Common, Dense
 from costate.kernel.ops.finite import Finite
 from costate.kernel.ops.index_tables import index_table
 from costate.kernel.ops.map import Map
@@ -195,6 +196,14 @@ class ProgramBuilder:
         op = Map(program, gather, scatter, tuple(v.size for v, _ in inputs), tuple(n for n, _ in targets))
         op.check()
         return self._builder.stage(op, *(v for v, _ in inputs))
+
+    def common(self, value: Var) -> Var:
+        """Return a value that all samples share in the form that `dense` reads, and no other stage; NaN where samples differ."""
+        return self._builder.stage(Common(value.size), value)[0]
+
+    def dense(self, matrix: Var, x: Var) -> Var:
+        """Return the product of a matrix (m, n), row by row, and a vector (n,). The matrix is `common` to all samples."""
+        return self._builder.stage(Dense(matrix.size // x.size, x.size), matrix, x)[0]
 
     def walk(
         self,

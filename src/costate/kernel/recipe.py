@@ -38,7 +38,8 @@ class Primal:
         known = set()
         for s in self.program.stages:
             if isinstance(s.op, Scan) and not (s.op.counted or s.op.until):
-                known.update(s.op.split_out(s.outputs)[2])
+                _, results, states = s.op.split_out(s.outputs)
+                known.update(states, (results[k] for k in s.op.inner_states))
             elif isinstance(s.op, Custom):
                 known.update(s.outputs)
         return tuple(k for k, v in enumerate(self.program.outputs) if v in known)

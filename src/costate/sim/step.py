@@ -26,19 +26,29 @@ from costate.sim.integrate.activate import whole_substep
 from costate.sim.setup import Setup
 
 
-def step_program(setup: Setup) -> Program:
-    """Build (x, u, parameters, wrenches) -> x after all substeps."""
+def step_program(setup: Setup, keep: bool = False) -> Program:
+    """Build (x, u, parameters, wrenches) -> x after all substeps; with keep also all that substeps begin with, row by row, where
+    there is more than one: a backward pass that is given those does not compute them again."""
     whole = whole_substep(setup)
     substep = Program(whole.inputs, whole.stages, whole.outputs[:2])
     b = ProgramBuilder("step")
     size_x, size_carry, *sizes = substep.in_sizes
     x, *rest = b.inputs(size_x, *sizes)
-    carry = b.zeros(size_carry)
     if setup.substeps == 1:
-        final = b.call(substep, x, carry, *rest)[0]
+        return b.program(b.call(substep, x, b.zeros(size_carry), *rest)[0])
+    if keep and size_carry == 0:
+        substep, begin = _without_carry(substep), [x]
     else:
-        (final, _), _, _ = b.scan(substep, setup.substeps, [x, carry], shared=rest)
-    return b.program(final)
+        begin = [x, b.zeros(size_carry)]
+    (final, *_), _, states = b.scan(substep, setup.substeps, begin, shared=rest, keep=keep)
+    return b.program(final, *states)
+
+
+def _without_carry(substep: Program) -> Program:
+    """Return (x, u, ...) -> x of a substep that hands on nothing but its state."""
+    b = ProgramBuilder("substep")
+    x, *rest = b.inputs(substep.in_sizes[0], *substep.in_sizes[2:])
+    return b.program(b.call(substep, x, b.zeros(0), *rest)[0])
 
 
 def first_substep(b: ProgramBuilder, setup: Setup, args: Sequence[Var]) -> tuple[Var, Var, Var]:

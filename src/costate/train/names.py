@@ -27,6 +27,7 @@ TASKS: dict[str, Row] = {
     "hopper_v5": Row(
         "costate.tasks.locomotion.v5.planar:HopperV5", "gymnasium's Hopper-v5: a one-legged robot hops along x"
     ),
+    "humanoid": Row("costate.tasks.locomotion.humanoid:Humanoid", "a humanoid of 41 kg runs along x"),
     "humanoid_v5": Row(
         "costate.tasks.locomotion.v5.free:HumanoidV5", "gymnasium's Humanoid-v5: a humanoid walks along x"
     ),
@@ -35,6 +36,7 @@ TASKS: dict[str, Row] = {
         "costate.tasks.link_pendulum:LinkPendulum", "a pendulum of up to seven links swings its tip up"
     ),
     "reach": Row("costate.tasks.reach_position:ReachPosition", "a UR5 brings its tool to a random position"),
+    "walker": Row("costate.tasks.locomotion.planar:Walker", "a two-legged robot walks along x"),
     "walker2d_v5": Row(
         "costate.tasks.locomotion.v5.planar:Walker2dV5", "gymnasium's Walker2d-v5: a two-legged robot walks along x"
     ),

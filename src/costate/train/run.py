@@ -38,6 +38,9 @@ from costate.train.trainable import Trainable
 FORMAT = 1
 """Number that is raised when older folders can no longer be read."""
 
+TOLD = "metrics_bytes", "seconds", "processor_seconds", "control_steps"
+"""Numbers of a checkpoint that a training goes on with."""
+
 FILE = "task.py"
 """Copy of the file that a task of the user's own is in."""
 
@@ -58,6 +61,8 @@ class Checkpoint:
     """Time spent on training so far [s]."""
     control_steps: int = 0
     """Control steps simulated in training so far."""
+    processor_seconds: float = 0.0
+    """Processor time spent on training so far, of all threads [s]."""
     more: dict[str, Tensor] = field(default_factory=dict)
     """Whatever else an algorithm goes on with: critics, robots in the middle of their episodes."""
 
@@ -184,7 +189,7 @@ class Run:
         tensors = {f"policy/{name}": t for name, t in checkpoint.policy.items()}
         tensors |= {f"{key}/{name}": t for name, s in checkpoint.moments.items() for key, t in s.items()}
         tensors |= {f"more/{name}": t for name, t in checkpoint.more.items()}
-        note = {k: getattr(checkpoint, k) for k in ("iteration", "metrics_bytes", "seconds", "control_steps")}
+        note = {name: getattr(checkpoint, name) for name in ("iteration", *TOLD)}
         write_tensors(self.path / "checkpoint.safetensors", tensors, note)
 
     def checkpoint(self) -> Checkpoint:

@@ -197,6 +197,10 @@ class Trainable(Task):
         """Return the cases of `costate robustness`."""
         return {}
 
+    def worlds(self) -> Mapping[str, Callable[[], Stepper]]:
+        """Return other worlds that `costate robustness` tries a policy in: name -> function that makes one."""
+        return {}
+
     # --- taking it elsewhere --------------------------------------------------------------------------------------
 
     @cached_property

@@ -23,7 +23,7 @@ from costate.train.evaluate import evaluate_policy
 from costate.train.plan import Iteration
 from costate.train.policy import acting
 from costate.train.registry import loaded
-from costate.train.run import Checkpoint, Run
+from costate.train.run import TOLD, Checkpoint, Run
 from costate.train.streams import generator
 
 Watch = Callable[[dict[str, Any]], None]
@@ -41,8 +41,8 @@ def train(folder: Run, watch: Watch = lambda row: None) -> None:
 
     A row of metrics has: iteration (how many are done), loss and its terms, the task's measures (means over the batch),
     gradient_norm (longest of the interval), clipped (fraction of the interval's gradients that were), learning_rate, the factors
-    of the task's plan, control_steps and seconds (of training, in total), steps_per_second; and every `watch_interval` success
-    and success_error, of a few new episodes in the task's world.
+    of the task's plan, control_steps, seconds and processor_seconds (of training, in total), steps_per_second; and every
+    `watch_interval` success and success_error, of a few new episodes in the task's world.
     """
     with locked(folder.path), _open_metrics(folder) as metrics:
         trainer = loaded(folder.options.trainer)(folder)
@@ -107,7 +107,8 @@ class Training(ABC):
         self.folder, self.options, self.task = folder, o, folder.task
         self.done, self.metrics_bytes = point.iteration, point.metrics_bytes
         self.seconds, self.control_steps = point.seconds, point.control_steps
-        self.begun = time.perf_counter()
+        self.processor_seconds = point.processor_seconds
+        self.begun = time.perf_counter(), time.process_time()
         self.policy = folder.policy
         self.set_up(point)
 
@@ -126,7 +127,7 @@ class Training(ABC):
     def save(self) -> None:
         """Write a checkpoint."""
         weights = self.policy.state_dict()
-        told = {"seconds": self.seconds, "control_steps": self.control_steps, "metrics_bytes": self.metrics_bytes}
+        told = {name: getattr(self, name) for name in TOLD}
         self.folder.save(Checkpoint(self.done, weights, **self.kept(), **told))
 
     def interval(self) -> dict[str, Any]:
@@ -152,9 +153,11 @@ class Training(ABC):
             self.done // o.watch_interval > first // o.watch_interval or self.done == o.iterations
         ):
             row |= self._look()
-        self.seconds += time.perf_counter() - self.begun
-        self.begun = time.perf_counter()
-        return row | {"seconds": self.seconds}
+        now = time.perf_counter(), time.process_time()
+        self.seconds += now[0] - self.begun[0]
+        self.processor_seconds += now[1] - self.begun[1]
+        self.begun = now
+        return row | {"seconds": self.seconds, "processor_seconds": self.processor_seconds}
 
     def _look(self) -> dict[str, float]:
         """Return how well the policy does now."""

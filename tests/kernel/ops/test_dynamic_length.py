@@ -157,3 +157,35 @@ def test_where_a_dynamic_length_is_not_possible() -> None:
     b.output("end", end)
     with pytest.raises(ValueError, match="dynamic length can only be an input or output of a kernel's scans"):
         b.kernel().sized(4)(u=torch.ones(4, 1).double(), x=torch.ones(1).double(), s=torch.ones(1).double())
+
+
+def nested(show: bool) -> Kernel:
+    """A scan of scans; with `show` the states of the inner one are an output, which the backward pass is given."""
+    inner = ProgramBuilder("inner")
+    x, u = inner.inputs(2, 1)
+    step = ca.Function(
+        "step", [x_ := ca.SX.sym("x", 2), u_ := ca.SX.sym("u")], [x_ + 0.1 * ca.vertcat(x_[1], u_ - ca.sin(x_[0]))]
+    )
+    (end,), _, (within,) = inner.scan(step, 5, x, shared=[u], keep=True)
+    body = inner.program(end, inner.trace(lambda x: x[0] ** 2, end), *([within] if show else []))
+    b = ProgramBuilder("outer")
+    _, (y, *shown), (states,) = b.scan(body, DYNAMIC, b.input("x", 2), [b.input("u", (DYNAMIC, 1))], keep=True)
+    b.output("y", y, (DYNAMIC, 1))
+    b.output("states", states, (DYNAMIC + 1, 2))
+    for value in shown:
+        b.output("within", value, (DYNAMIC, 12))
+    return b.kernel()
+
+
+def test_inner_states_that_are_given_are_not_computed_again() -> None:
+    x, u = torch.rand(6, 2), torch.rand(6, 7, 1)
+    found = []
+    for show in (False, True):
+        x_, u_ = x.clone().requires_grad_(), u.clone().requires_grad_()
+        nested(show).sized(7)(x=x_, u=u_).y.square().sum().backward()
+        found.append((x_.grad, u_.grad))
+    for a, b in zip(*found, strict=True):
+        assert same_bits(a, b)
+    kernel = nested(True)
+    assert [kernel.signature.outputs[k].name for k in kernel._recipe.given] == ["states", "within"]
+    check_gradients(lambda x, u: nested(True).sized(7)(x=x, u=u).y, [x, u], names="xu", directions=1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import casadi as ca
 import torch
 
@@ -22,7 +24,12 @@ class Swing(RewardedTask):
     @cached_property
     def world(self):
         return cs.World(
-            [cs.load_robot("pendulum2")], actuators=cs.Torque(limit=6.0), contact=None, dt=0.05, check=False
+            [cs.load_robot("pendulum2")],
+            actuators=cs.Torque(limit=6.0),
+            contact=None,
+            dt=0.05,
+            parameters=list(self.varied),
+            check=False,
         )
 
     def start(self, batch, generator):
@@ -36,3 +43,9 @@ class Swing(RewardedTask):
 
     def margin_of(self, x):
         return self.fastest - ca.norm_2(x[2:])
+
+
+class VariedSwing(Swing):
+    """Pendulums of different masses, under gravity of different strength."""
+
+    varied: ClassVar = {"mass:pendulum2/link_1": (0.5, 2.0), "gravity": (0.2, 1.5)}

@@ -6,20 +6,21 @@ from typing import Any
 
 import pytest
 import torch
-from tests.train.reinforce.swing import Swing
+from tests.train.reinforce.swing import Swing, VariedSwing
 from torch import Tensor, nn
 
 from costate.train.reinforce.actor import perceptron
 from costate.train.reinforce.closed_loop import ClosedLoop, Window
+from costate.train.reinforce.rewarded import VariedEpisodes
 
 B = 11
 NOT_TIGHT = 1e30
 """Length that no gradient has."""
 
 
-@pytest.fixture(scope="module")
-def env():
-    return Swing()
+@pytest.fixture(scope="module", params=[Swing, VariedSwing], ids=["alike", "varied"])
+def env(request):
+    return request.param()
 
 
 @pytest.fixture(scope="module", params=[2, 4], ids=["means", "means and deviations"])
@@ -34,15 +35,16 @@ def inputs(env, horizon=9):
     def normal(*shape: int) -> Tensor:
         return torch.randn(*shape, generator=g, dtype=torch.float64)
 
-    carry = torch.cat([env.start(B, g).double(), torch.tanh(normal(B, 2)), torch.arange(B)[:, None] % 7], 1)
-    fresh = env.start(B * horizon, g).double().reshape(B, horizon, 4)
+    begun = env.fresh(B, g).double()
+    carry = torch.cat([begun[:, :4], torch.tanh(normal(B, 2)), torch.arange(B)[:, None] % 7, begun[:, 4:]], 1)
+    fresh = env.fresh(B * horizon, g).double().reshape(B, horizon, -1)
     return carry, normal(B, horizon, 2), fresh, (0.1 * normal(9), 1 + normal(9).square())
 
 
 def plain(env, net, given, clip, push, lengths) -> Window:
     """The same window, step by step; lengths: list that takes those of the gradients of the states, last step first."""
     carry, noise, fresh, scaling = given
-    x, last, age = carry.split([4, 2, 1], -1)
+    x, last, age, own = carry.split([4, 2, 1, carry.shape[1] - 7], -1)
     told: dict[str, list[Tensor]] = {k: [] for k in ("seen", "heads", "after", "reward", "fell", "over")}
 
     def shorten(gradient: Tensor) -> Tensor:
@@ -54,7 +56,7 @@ def plain(env, net, given, clip, push, lengths) -> Window:
         head = net((seen - scaling[0]) * scaling[1]) + push[:, t]
         deviation = (-1.5 + 3.5 * head[:, 2:].tanh()).exp() if head.shape[1] == 4 else 1  # between exp(-5) and exp(2)
         action = torch.tanh(head[:, :2] + deviation * noise[:, t])
-        y = env.world.step(x, 6.0 * action)
+        y = env.world.step(x, 6.0 * action, VariedEpisodes(x, own, env.varied_sizes).params)
         y.register_hook(shorten)
         out = env.telling(state=x, action=action, after=y, time=(age + 1) / env.length)
         fell = out.margin < 0
@@ -63,10 +65,10 @@ def plain(env, net, given, clip, push, lengths) -> Window:
         found = (seen, head, out.observation, out.reward[:, 0], fell[:, 0], over[:, 0])
         for values, value in zip(told.values(), found, strict=True):
             values.append(value)
-        x, last = torch.where(ends, fresh[:, t], y), torch.where(ends, 0.0, action)
-        age = torch.where(ends, 0.0, age + 1)
+        x, last = torch.where(ends, fresh[:, t, :4], y), torch.where(ends, 0.0, action)
+        age, own = torch.where(ends, 0.0, age + 1), torch.where(ends, fresh[:, t, 4:], own)
     stacked: Any = {name: torch.stack(values, 1) for name, values in told.items()}
-    return Window(**stacked, carry=torch.cat([x, last, age], 1))
+    return Window(**stacked, carry=torch.cat([x, last, age, own], 1))
 
 
 def loss_of(w: Window) -> Tensor:
@@ -147,3 +149,12 @@ def test_single_precision(env, loop):
 def test_a_layer_that_no_kernel_has_is_named(env):
     with pytest.raises(ValueError, match="Bilinear"):
         _ = ClosedLoop(env, nn.Sequential(nn.Linear(9, 4), nn.Bilinear(2, 2, 2)))
+
+
+def test_episodes_begin_together_or_staggered(env, loop, monkeypatch):
+    ages = loop[1].begin(200, torch.Generator().manual_seed(0))[:, 6]
+    assert not bool(ages.any())
+    monkeypatch.setattr(type(env), "staggered", True)
+    carry = loop[1].begin(200, torch.Generator().manual_seed(0))
+    assert torch.equal(carry[:, :4], env.start(200, torch.Generator().manual_seed(0)))
+    assert set(carry[:, 6].tolist()) == set(range(env.length))  # all ages, none beyond the end

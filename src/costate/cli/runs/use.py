@@ -96,7 +96,7 @@ def robustness(options: RobustnessOptions) -> None:
     folder = open_run(options.run)
     from costate.train.robustness import robustness
 
-    width = max(map(len, folder.task.cases()), default=0)
+    width = max(map(len, (*folder.task.cases(), *folder.task.worlds())), default=0)
     begun = []
 
     def show(name: str, metrics: Any) -> None:

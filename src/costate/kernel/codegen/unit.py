@@ -97,6 +97,7 @@ class Unit:
         intrinsics = {
             f"declare {n.vec} @llvm.masked.load.{n.suffix}.p0(ptr, {n.mask}, {n.vec})",
             f"declare {n.vec} @llvm.floor.{n.suffix}({n.vec})",
+            f"declare {n.vec} @llvm.fma.{n.suffix}({n.vec}, {n.vec}, {n.vec})",
             f"declare {n.scalar} @llvm.vector.reduce.fmax.{n.suffix}({n.vec})",
         }
         return chunks | intrinsics | {f"@{name} = external global i8" for name in self.grids}

@@ -5,7 +5,8 @@
 - Forward mode is a scan with twice the carries: states and their tangents.
 - The adjoint is a scan in the other direction over the states that the first one went through. Each of its steps runs the
   body's own backward pass, which computes the body again; so nothing but the carried states is kept. Its carries are the gradients
-  of the carries, and sums of the gradients of what all steps share.
+  of the carries, and sums of the gradients of what all steps share. A scan inside of the body is not run once more if its states
+  are results of the body that the backward pass is given.
 - The same loop with a condition (`until`) is a while loop. Its lanes may stop at different times, so it also returns how many steps
   each took, and its adjoint is a scan with a count per lane (`counted`). Finished lanes are frozen: their bits do not depend on the
   other lanes of the vector.
@@ -101,6 +102,15 @@ class Scan(Op):
         a, b = self.n_carry, len(self.body.outputs)
         return list(items[:a]), list(items[a:b]), list(items[b : b + sum(self.keep)])
 
+    @cached_property
+    def inner_states(self) -> list[int]:
+        """Indices of the results that are states of scans inside of the body."""
+        inner: set[Var] = set()
+        for s in self.body.stages:
+            if isinstance(s.op, Scan) and not s.op.masked:
+                inner.update(s.op.split_out(s.outputs)[2])
+        return [k for k, v in enumerate(self.body.outputs[self.n_carry :]) if v in inner]
+
     def times(self, steps: int | None = None) -> Iterator[tuple[int, int, int]]:
         """Yield (t, row the carry is read from, row it is written to) in the order of execution."""
         n = self.steps if steps is None else steps
@@ -189,7 +199,7 @@ class Scan(Op):
         result = b.stage(op, *ins)
         finals, results, states = op.split_out(result)
         taken = result[-1:] if self.until else []
-        _, _, known = self.split_out(given)
+        _, rows, known = self.split_out(given)
         kept_carries = [k for k in range(self.n_carry) if self.keep[k]]
         for k, g in zip(kept_carries, known, strict=True):
             if g is not None:
@@ -198,10 +208,11 @@ class Scan(Op):
                 if not self.masked:
                     finals[k] = b.stage(Slice(g.size, 0 if self.reverse else self.steps * n, n), g)[0]
         outs = [*finals, *results, *(states[k] for k in kept_carries), *taken]
-        return [g or o for g, o in zip(given, outs, strict=True)], (states, taken)
+        inner = {k: g for k in self.inner_states if (g := rows[k]) is not None}
+        return [g or o for g, o in zip(given, outs, strict=True)], (states, taken, inner)
 
     def vjp(self, b, ins, outs, kept, seeds, wrt) -> list[Var | None]:
-        states, taken = kept
+        states, taken, inner = kept
         c, n_in = self.n_carry, len(self.body.inputs)
         _, sequences, shared = self.split_in(ins)
         final_bars, result_bars, state_bars = self.split_out(seeds)
@@ -209,11 +220,13 @@ class Scan(Op):
         state_bar_of = dict(zip(kept_carries, state_bars, strict=True))
         seeded = [k for k, s in enumerate(result_bars) if s is not None]
         targets = list(range(c)) + [k for k in range(c, n_in) if wrt[k]]
-        back = vjp(self.body, targets, [*range(c), *(c + k for k in seeded)])
-        body, n_acc = self._backward_body(back, targets, seeded, [k for k in kept_carries if state_bar_of[k]])
+        back = vjp(self.body, targets, [*range(c), *(c + k for k in seeded)], [c + k for k in inner])
+        body, n_acc = self._backward_body(
+            back, targets, list(inner), seeded, [k for k in kept_carries if state_bar_of[k]]
+        )
 
         rows = [self._cut(b, s)[0] for s in states]
-        rows += [*sequences, *(s for s in result_bars if s is not None)]
+        rows += [*sequences, *inner.values(), *(s for s in result_bars if s is not None)]
         cuts = {k: self._cut(b, s) for k, s in state_bar_of.items() if s is not None}
         rows += [row for row, _ in cuts.values()]
         start = [self._last_bar(b, k, final_bars[k], cuts[k][1] if k in cuts else None) for k in range(c)]
@@ -236,9 +249,9 @@ class Scan(Op):
         return grads
 
     def _backward_body(
-        self, back: Program, targets: list[int], seeded: list[int], barred: list[int]
+        self, back: Program, targets: list[int], inner: list[int], seeded: list[int], barred: list[int]
     ) -> tuple[Program, int]:
-        """Build the adjoint's body: (bars of carries, sums), rows (states, sequences, seeds, state seeds), shared."""
+        """Build the adjoint's body: (bars of carries, sums), rows (states, sequences, inner states, seeds, state seeds), shared."""
         c, s = self.n_carry, self.n_sequences
         b = Builder()
         bars = [b.input(n) for n in self.body.out_sizes[:c]]
@@ -246,10 +259,11 @@ class Scan(Op):
         sums = [b.input(self.body.in_sizes[k]) for k in targets if k >= c + s]
         states = [b.input(n) for n in self.body.in_sizes[:c]]
         sequences = [b.input(n) for n in self.body.in_sizes[c : c + s]]
+        inside = [b.input(self.body.out_sizes[c + k]) for k in inner]
         seeds = [b.input(self.body.out_sizes[c + k]) for k in seeded]
         state_bars = {k: b.input(self.body.in_sizes[k]) for k in barred}
         shared = [b.input(n) for n in self.body.in_sizes[c + s :]]
-        grads = b.inline(back, *states, *sequences, *shared, *bars, *seeds)
+        grads = b.inline(back, *states, *sequences, *shared, *inside, *bars, *seeds)
         new_bars = [add(b, g, state_bars[k]) if k in state_bars else g for k, g in enumerate(grads[:c])]
         row_grads = grads[c : len(grads) - n_acc]
         new_sums = [add(b, a, g) for a, g in zip(sums, grads[len(grads) - n_acc :] if n_acc else [], strict=True)]

@@ -71,6 +71,14 @@ def link(
     return Link(name, Inertia(mass, np.array(com, float), matrix), seen, tuple(shapes))
 
 
+def solid(name: str, shapes: Sequence[Shape], density: float) -> Link:
+    """Return a link made of homogeneous balls, cylinders and capsules. density: [kg/m^3]; where they overlap, both count."""
+    volumes = np.array([_volume(s) for s in shapes])
+    com = volumes @ np.array([s.pose.translation for s in shapes]) / volumes.sum()
+    mass = density * float(volumes.sum())
+    return link(name, mass, com, moments_of(shapes, mass), shapes)
+
+
 def joint(
     name: str,
     kind: str,
@@ -83,6 +91,7 @@ def joint(
     damping: float = 0.0,
     friction: float = 0.0,
     armature: float = 0.0,
+    stiffness: float = 0.0,
 ) -> Joint:
     """Return a joint. limits: lower, upper [rad or m], velocity, effort; None for no limits."""
     lower, upper, velocity, effort = [[value] for value in limits] if limits else [[]] * 4
@@ -100,6 +109,7 @@ def joint(
         damping=damping,
         friction=friction,
         armature=armature,
+        stiffness=stiffness,
     )
 
 
@@ -113,7 +123,7 @@ def robot(
 
 
 def moments_of(bars: Sequence[Shape], mass: float) -> Array:
-    """Return xx, yy, zz, xy, xz, yz of homogeneous cylinders and capsules of a total mass about their centre of mass."""
+    """Return xx, yy, zz, xy, xz, yz of homogeneous balls, cylinders and capsules of a total mass about their centre of mass."""
     parts = [(_volume(s), s.pose.translation, _moments(s)) for s in bars]
     volume = sum(m for m, _, _ in parts)
     com = sum((m * p for m, p, _ in parts), np.zeros(3)) / volume
@@ -126,13 +136,13 @@ def moments_of(bars: Sequence[Shape], mass: float) -> Array:
 
 
 def _volume(s: Shape) -> float:
-    ends = 4 / 3 * np.pi * s.size[0] ** 3 if s.kind == "capsule" else 0.0
-    return np.pi * s.size[0] ** 2 * s.size[1] + ends
+    r, h = _tube(s)
+    return np.pi * r**2 * h + (0.0 if s.kind == "cylinder" else 4 / 3 * np.pi * r**3)
 
 
 def _moments(s: Shape) -> Array:
     """Return the principal moments per unit mass in the shape's frame [m^2]."""
-    r, h = s.size
+    r, h = _tube(s)
     tube = np.array([(3 * r**2 + h**2) / 12] * 2 + [r**2 / 2])
     if s.kind == "cylinder":
         return tube
@@ -140,3 +150,8 @@ def _moments(s: Shape) -> Array:
     b = (4 / 3 * r) / (h + 4 / 3 * r)
     across = 0.4 * r**2 + h**2 / 4 + 3 / 8 * h * r
     return (1 - b) * tube + b * np.array([across, across, 0.4 * r**2])
+
+
+def _tube(s: Shape) -> tuple[float, float]:
+    """Return radius and length of the tube between the caps; a ball has caps alone."""
+    return (s.size[0], 0.0) if s.kind == "sphere" else (s.size[0], s.size[1])

@@ -50,7 +50,7 @@ class Compliant(SmoothContact):
     limit_damping: float = 1.0
     """Damping of joint limits [s/rad or s/m]."""
 
-    parameters: ClassVar[tuple[str, ...]] = ("friction", "stiffness", "damping")
+    parameters: ClassVar[tuple[str, ...]] = ("friction", "stiffness", "damping", "limit_stiffness", "limit_damping")
 
     def forces(self, s: Symbols) -> tuple[SX, SX]:
         rows = constraint_rows(s, s.q, s.contacts(), s.setup.dt)
@@ -112,7 +112,7 @@ class Compliant(SmoothContact):
         """Return stiffness and damping of a contact or joint limit."""
         if row.kind == "normal":
             return s.contact_value("stiffness"), s.contact_value("damping")
-        return SX(self.limit_stiffness), SX(self.limit_damping)
+        return s.contact_value("limit_stiffness"), s.contact_value("limit_damping")
 
 
 def softplus(x: SX) -> SX:

@@ -1,4 +1,5 @@
-"""Robots in a vertical plane, as SHAC (Xu et al., 2022) defines their tasks: the hopper and the half-cheetah run along x."""
+"""Robots in a vertical plane, as SHAC (Xu et al., 2022) defines their tasks: the hopper, the walker
+and the half-cheetah run along x."""
 
 from __future__ import annotations
 
@@ -11,35 +12,19 @@ from torch import Tensor
 
 from costate.core.fork import cached_property
 from costate.robot import Robot
-from costate.sim import Compliant, Static, World
+from costate.sim import Compliant
 from costate.tasks.locomotion.gym_files import gym_robot
 from costate.tasks.locomotion.random import uniform
-from costate.train.reinforce.rewarded import RewardedTask
+from costate.tasks.locomotion.walking import Walking
 from costate.train.reinforce.shac import ShacOptions
 
 
-class Planar(RewardedTask):
+class Planar(Walking):
     """A robot whose state is (x, z, pitch, joints) and their velocities. A policy sees all but x."""
 
-    friction: float
-    """Coefficient of friction."""
     spread: tuple[float, float]
     """Largest difference of the first q and v from those at rest."""
-
-    @cached_property
-    def robot(self) -> Robot:
-        """Robot of the file, with the numbers of the task."""
-        raise NotImplementedError
-
-    @cached_property
-    def world(self) -> World:
-        contact = Compliant(
-            stiffness=2e4, damping=0.05, friction=self.friction, friction_speed=0.5, smoothing=5e-3, limit_damping=0.1
-        )
-        floor = Static("floor", self.robot.model.links[0].collisions[0])
-        return World(
-            [self.robot], scenery=[floor], contact=contact, actuators="file", dt=1 / 60, substeps=16, check=False
-        )
+    soft = Compliant(stiffness=2e4, damping=0.05, friction_speed=0.5, smoothing=5e-3, limit_damping=0.1)
 
     @cached_property
     def home(self) -> Tensor:
@@ -78,6 +63,19 @@ class Hopper(Planar):
 
     def margin_of(self, x: SX) -> SX:
         return self.height(x) + 0.45
+
+
+class Walker(Hopper):
+    """Two legs in the plane, rewarded as the hopper is. The family of SHAC has none: robot and start are those of gymnasium's
+    walker, with the density of the family, armature and damping of the half-cheetah, and the strength of the hopper's motors."""
+
+    name = "walker"
+    summary = "a two-legged robot walks along x"
+    training = ShacOptions()
+
+    @cached_property
+    def robot(self) -> Robot:
+        return gym_robot("walker2d_v5", {"geom": {"density": 1000}, "joint": {"armature": 0.1, "damping": 1}}, gear=200)
 
 
 class HalfCheetah(Planar):

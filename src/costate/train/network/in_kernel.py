@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import casadi as ca
-import numpy as np
 from casadi import SX
 from torch import Tensor, nn
 
@@ -48,6 +47,11 @@ class Stage:
             return {}
         return {f"{self.name}.{part}": getattr(self.module, part).detach() for part in ("weight", "bias")}
 
+    def inputs(self, b: ProgramBuilder) -> list[Var]:
+        """Declare the weights as inputs of a program, which all samples share; return them as `add` takes them."""
+        found = [b.input(name, tuple(t.shape)) for name, t in self.weights.items()]
+        return [b.common(found[0]), *found[1:]] if isinstance(self.module, nn.Linear) else found
+
     def add(self, b: ProgramBuilder, x: Var, weights: Sequence[Var]) -> Var:
         """Add the layer to a program; return its result."""
         module = self.module
@@ -77,11 +81,8 @@ def _chain(module: nn.Module) -> Iterator[nn.Module]:
 
 
 def _linear(b: ProgramBuilder, x: Var, weight: Var, bias: Var) -> Var:
-    """Add W x + b: an instance for every row of W."""
-    n, m = x.size, bias.size
-    rows, same = np.arange(m * n).reshape(m, n), np.tile(np.arange(n), (m, 1))
-    inputs = [(weight, rows), (x, same), (bias, np.arange(m)[:, None])]
-    return b.map(lambda w, v, c: ca.dot(w, v) + c, inputs, [None])[0]
+    """Add W x + b."""
+    return b.add(b.dense(weight, x), bias)
 
 
 def _normalised(v: SX, epsilon: float) -> SX:

@@ -26,7 +26,7 @@ from torch import Tensor, nn
 
 from costate.core.fork import cached_property
 from costate.kernel import Kernel, ProgramBuilder
-from costate.kernel.ir.program import DYNAMIC, Program
+from costate.kernel.ir.program import DYNAMIC, Program, Var
 from costate.train.network.in_kernel import stages_of
 from costate.train.reinforce.actor import LEAST, MOST
 from costate.train.reinforce.rewarded import RewardedTask
@@ -49,9 +49,9 @@ class Window:
     over: Tensor
     """True where an episode was cut off since it has lasted its time, (B, H)."""
     carry: Tensor
-    """State, last action and age of the episode of every robot after the window, (B, nx + m + 1)."""
+    """State, last action, age of the episode and varied parameters of every robot after the window, (B, nx + m + 1 + p)."""
     states: Tensor | None = None
-    """The same before each step, (B, H, nx + m + 1)."""
+    """The same before each step, (B, H, nx + m + 1 + p)."""
 
     @property
     def ended(self) -> Tensor:
@@ -66,10 +66,16 @@ class ClosedLoop:
         self.task, self.stages = task, stages_of(actor)
 
     def begin(self, batch: int, generator: torch.Generator) -> Tensor:
-        """Return robots at the beginning of their episodes, (batch, nx + m + 1); of random ages, if the task is `staggered`."""
-        state = self.task.start(batch, generator)
+        """Return robots at the beginning of their episodes, (batch, nx + m + 1 + p); of random ages, if the task is `staggered`."""
+        nx, m, _ = self.task.size
+        fresh = self.task.fresh(batch, generator)
         age = torch.randint(self.task.length, (batch, 1), generator=generator) * self.task.staggered
-        return torch.cat([state, state.new_zeros(batch, self.task.size[1]), age], 1)
+        return torch.cat([fresh[:, :nx], fresh.new_zeros(batch, m), age, fresh[:, nx:]], 1)
+
+    @cached_property
+    def varied(self) -> int:
+        """Number of parameters of the world that differ from episode to episode: p."""
+        return sum(self.task.varied_sizes.values())
 
     @cached_property
     def heads(self) -> int:
@@ -89,9 +95,9 @@ class ClosedLoop:
         """Run a window, as long as there is noise. Differentiable in push and probe.
 
         Args:
-            carry: State, last action and age of every robot, (B, nx + m + 1).
+            carry: State, last action, age and varied parameters of every robot, (B, nx + m + 1 + p).
             noise: Noise of the actions, (B, H, m).
-            fresh: States that episodes begin with where others end, (B, H, nx).
+            fresh: States that episodes begin with where others end, and their parameters, (B, H, nx + p): see `task.fresh`.
             scaling: Middle of the observations, and factor of what one differs from it, (n,) each.
             clip: Longest gradient of a robot's state.
             push: Zeros, (B, H, k), for the gradient with respect to the heads.
@@ -114,21 +120,23 @@ class ClosedLoop:
         """Kernel of a window of any length."""
         nx, m, n = self.task.size
         b = ProgramBuilder(f"window.{self.task.name}")
-        carry = b.input("carry", nx + m + 1)
-        sizes = {"noise": m, "fresh": nx, "push": self.heads, "probe": 1}
+        whole = nx + m + 1 + self.varied
+        carry = b.input("carry", whole)
+        sizes = {"noise": m, "fresh": nx + self.varied, "push": self.heads, "probe": 1}
         sequences = [b.input(name, (DYNAMIC, size)) for name, size in sizes.items()]
         shared = [b.input("middle", n), b.input("scale", n), b.input("clip", 1)]
         for stage in self.stages:
-            shared += [b.input(name, tuple(t.shape)) for name, t in stage.weights.items()]
-        body = self._step([nx + m + 1, *sizes.values(), *(s.size for s in shared)])
+            shared += stage.inputs(b)
+        body = self._step([whole, *sizes.values(), *(s.size for s in shared)])
         _, found, (states,) = b.scan(body, DYNAMIC, carry, sequences, shared, keep=True)
-        for name, value, size in zip(("seen", "heads", "after", "told"), found, (n, self.heads, n, 3), strict=True):
-            b.output(name, value, (DYNAMIC, size))
-        b.output("states", states, (DYNAMIC + 1, nx + m + 1))
+        names = ("seen", "heads", "after", "told", *(f"substeps{k}" for k in range(len(found) - 4)))
+        for name, value in zip(names, found, strict=True):  # the backward pass reads what substeps begin with
+            b.output(name, value, (DYNAMIC, value.size // DYNAMIC))
+        b.output("states", states, (DYNAMIC + 1, whole))
         return b.kernel()
 
     def _step(self, sizes: Sequence[int]) -> Program:
-        """Return the program of a step, (carry, sequences, shared) -> (carry, seen, heads, after, (reward, fell, over))."""
+        """Return the program of a step, (carry, sequences, shared) -> (carry, seen, heads, after, told, substeps)."""
         e = self.task
         nx, m, _ = e.size
         b = ProgramBuilder("window.step")
@@ -142,19 +150,27 @@ class ClosedLoop:
             head, weights = stage.add(b, head, weights[:count]), weights[count:]
         head = b.add(head, push)
         action = b.trace(_squashed, head, noise)
-        (moved,) = b.call(e.motion, x, action)
+        values = [_kept(b, b.slice(carry, nx + m + 1, self.varied))] if self.varied else []
+        moved, *substeps = b.call(e.motion, x, action, *values)
         (after,) = b.custom(lambda x, clip, probe: x, moved, clip, probe, adjoint=_shortened(nx))
         told = b.trace(e.told, x, action, after, then)
-        next_, *told = b.trace(self._ended, after, action, fresh, age, b.finite(after), *told)
-        return b.program(next_, seen, head, *told)
+        next_, *told = b.trace(self._ended, after, action, fresh, age, b.finite(after), *told, *values)
+        return b.program(next_, seen, head, *told, *substeps)
 
-    def _ended(self, x: SX, a: SX, fresh: SX, age: SX, finite: SX, seen: SX, reward: SX, margin: SX):
+    def _ended(self, x: SX, a: SX, fresh: SX, age: SX, finite: SX, seen: SX, reward: SX, margin: SX, *values: SX):
         """Return the next carry, the observation, and (reward, fell, over)."""
+        nx = self.task.size[0]
         fell = ca.if_else(finite, margin < 0, 1)
         over = ca.logic_and(age + 1 >= self.task.length, ca.logic_not(fell))
         ends = ca.logic_or(fell, over)
-        carry = ca.vertcat(ca.if_else(ends, fresh, x), ca.if_else(ends, 0, a), ca.if_else(ends, 0, age + 1))
+        carry = [ca.if_else(ends, fresh[:nx], x), ca.if_else(ends, 0, a), ca.if_else(ends, 0, age + 1)]
+        carry = ca.vertcat(*carry, *(ca.if_else(ends, fresh[nx:], v) for v in values))
         return carry, ca.if_else(finite, seen, 0), ca.vertcat(ca.if_else(finite, reward, 0), fell, over)
+
+
+def _kept(b: ProgramBuilder, values: Var) -> Var:
+    """Return values whose gradient is not asked for."""
+    return b.custom(lambda v: v, values, adjoint=lambda v, same, seed: SX.zeros(v.numel()))[0]
 
 
 def _squashed(head: SX, noise: SX) -> SX:

@@ -8,8 +8,10 @@ of a window of steps with the policy inside (closed_loop.py), differentiable fro
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
 import casadi as ca
@@ -22,12 +24,39 @@ from costate.kernel import Kernel, ProgramBuilder
 from costate.kernel.ir.program import Program
 from costate.sim import World
 from costate.sim.step import step_program
-from costate.train.episode import Episodes, Trajectory, Verdict
+from costate.train.episode import Episodes, Metrics, Trajectory, Verdict
 from costate.train.names import ALGORITHMS
 from costate.train.plan import Iteration
 from costate.train.registry import loaded
 from costate.train.reinforce.actor import Actor
 from costate.train.trainable import Trainable
+
+
+@dataclass(frozen=True)
+class VariedEpisodes(Episodes):
+    """Episodes in worlds that differ."""
+
+    values: Tensor
+    """Parameters of the world one after the other, (B, n)."""
+    sizes: Mapping[str, int]
+    """Parameter -> number of its values."""
+
+    @property
+    def params(self) -> Mapping[str, Tensor]:
+        return dict(zip(self.sizes, self.values.split(list(self.sizes.values()), -1), strict=True))
+
+
+@dataclass(frozen=True)
+class Returns(Metrics):
+    """The results of many episodes of a task whose only measure is its return."""
+
+    def brief(self, unit: str) -> dict[str, str]:
+        told = {name: f"{self.columns[key]:.0f}" for name, key in (("return", "return"), ("deviation", DEVIATION))}
+        return told | {"lasts": f"{100 * self.success:.1f} %"}
+
+
+DEVIATION = "return: standard deviation"
+"""Name of that number in metrics."""
 
 
 class RewardedTask(Trainable):
@@ -41,6 +70,9 @@ class RewardedTask(Trainable):
     stationary = True
     length: ClassVar[int] = 1000
     """Control steps of an episode at most."""
+    varied: Mapping[str, tuple[float, float]] = {}
+    """Parameter of the world (World(parameters=...)) -> range of the factor by which it differs from episode to episode, drawn
+    evenly on a logarithmic scale."""
     staggered: ClassVar[bool] = False
     """True: a training begins with episodes of random ages, so that those which nobody ends early do not all end together."""
 
@@ -93,15 +125,33 @@ class RewardedTask(Trainable):
         return nx, m, self.observation_of(SX.sym("x", nx), SX.sym("a", m), SX.sym("t")).numel()
 
     @cached_property
+    def varied_sizes(self) -> dict[str, int]:
+        """Parameters of the world that differ from episode to episode -> number of values, in the order of the world."""
+        setup = self.world.setup
+        if set(setup.parameters) != set(self.varied):
+            raise ValueError(
+                f"task '{self.name}': the world has the parameters {list(setup.parameters)}, but `varied` is about "
+                f"{list(self.varied)}: make it with World(parameters=list(self.varied))"
+            )
+        return {name: setup.default(name).size for name in setup.parameters}
+
+    @cached_property
     def motion(self) -> Program:
-        """Program (x, action) -> x after a step, with which a policy is trained."""
+        """Program (x, action, varied values) -> x after a step, and what its substeps begin with: a policy is trained with it."""
         return self.program_of(self.world)
 
     def program_of(self, world: World) -> Program:
-        """Return the program (x, action) -> x after a step of a world."""
-        b = ProgramBuilder("task.step")
-        x, a = b.inputs(*self.size[:2])
-        return b.program(*b.call(step_program(world.setup), x, b.trace(self.control_of, a)))
+        """Return the program (x, action, varied values) -> x after a step of a world, and what its substeps begin with.
+
+        The values come only where there are some.
+        """
+        b, sizes = ProgramBuilder("task.step"), self.varied_sizes
+        x, a, *values = b.inputs(*self.size[:2], *([sum(sizes.values())] if sizes else []))
+        parts, begin = [], 0
+        for size in sizes.values():
+            parts.append(b.slice(values[0], begin, size))
+            begin += size
+        return b.program(*b.call(step_program(world.setup, keep=True), x, b.trace(self.control_of, a), *parts))
 
     def told(self, x: SX, action: SX, after: SX, time: SX) -> tuple[SX, SX, SX]:
         """Return observation, reward and margin after a step."""
@@ -123,7 +173,22 @@ class RewardedTask(Trainable):
         return self.length
 
     def draw(self, batch: int, generator: torch.Generator, dtype: torch.dtype = torch.float32) -> Episodes:
-        return Episodes(self.start(batch, generator).to(dtype))
+        state = self.start(batch, generator).to(dtype)
+        sizes = self.varied_sizes
+        return VariedEpisodes(state, self.variation(batch, generator).to(dtype), sizes) if sizes else Episodes(state)
+
+    def variation(self, batch: int, generator: torch.Generator) -> Tensor:
+        """Return values of what is varied, (batch, n)."""
+        found = [torch.zeros(batch, 0)]
+        for name in self.varied_sizes:
+            low, high = (math.log(bound) for bound in self.varied[name])
+            factor = torch.exp(low + (high - low) * torch.rand(batch, 1, generator=generator))
+            found.append(factor * torch.from_numpy(self.world.setup.default(name)).float())
+        return torch.cat(found, 1)
+
+    def fresh(self, batch: int, generator: torch.Generator) -> Tensor:
+        """Return states to start from, each followed by the values that are varied, (batch, nx + n)."""
+        return torch.cat([self.start(batch, generator), self.variation(batch, generator)], 1)
 
     def observe(self, state: Tensor, step: int, episodes: Any) -> Tensor:
         return self.see(state, step, episodes, [])
@@ -165,11 +230,19 @@ class RewardedTask(Trainable):
         columns = {"return": reward.sum(0), "length [steps]": steps}
         return Verdict(steps == len(reward), -reward.sum(0), columns=columns)
 
+    def summarise(self, verdict: Any) -> Metrics:
+        found, returns = super().summarise(verdict), verdict.columns["return"].double()
+        columns = {**found.columns, DEVIATION: float(returns.std(correction=0))}
+        if self.unit:
+            return replace(found, columns=columns)
+        return Returns(*(getattr(found, f.name) for f in fields(found) if f.name != "columns"), columns=columns)
+
     def rows(self, metrics: Mapping[str, Any]) -> dict[str, str]:
         rows = super().rows(metrics)
         if not self.unit:  # the error is minus the return
             rows = {name: text for name, text in rows.items() if not name.startswith("error")}
-        return {"success": rows.pop("success"), "return: mean": f"{metrics['return']:.5g}"} | rows
+        told = {"return: mean": metrics["return"], DEVIATION: metrics[DEVIATION]}
+        return {"success": rows.pop("success")} | {name: f"{value:.5g}" for name, value in told.items()} | rows
 
     measured: ClassVar[Mapping[str, str]] = {"return": "", "length": "steps"}  # type: ignore[assignment]
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from costate.kernel.codegen.stages.cond import write_cond
+from costate.kernel.codegen.stages.dense import write_common, write_dense
 from costate.kernel.codegen.stages.map import write_map
 from costate.kernel.codegen.stages.scan import write_scan
 from costate.kernel.codegen.stages.simple import (
@@ -27,6 +28,7 @@ from costate.kernel.ir.straight import Straight
 from costate.kernel.ir.vector_ops import Add, Join, Zeros
 from costate.kernel.ops.cond import Cond
 from costate.kernel.ops.custom import Custom
+from costate.kernel.ops.dense import Common, Dense
 from costate.kernel.ops.finite import Finite
 from costate.kernel.ops.map import Map
 from costate.kernel.ops.scan import Scan
@@ -42,6 +44,8 @@ WRITERS: Mapping[type[Op], Writer] = {
     Custom: write_custom,
     Cond: write_cond,
     Map: write_map,
+    Common: write_common,
+    Dense: write_dense,
     Walk: write_walk,
     Scan: write_scan,
     Corners: write_corners,

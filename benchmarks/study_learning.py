@@ -1,0 +1,153 @@
+"""Learning curves: tasks with rewards, each by some algorithms, from several seeds.
+
+python -m benchmarks.study_learning [--tasks ant hopper cartpole] [--algorithms shac] [--seeds 5] [--at-once 2] [--folder FOLDER]
+python -m benchmarks.study_learning --markdown docs/learning_curves.md --plots docs/plots      # what the docs show
+
+Every training is `costate train TASK --algorithm ALGORITHM --seed SEED` with the defaults of the task, on one thread; a run that
+is in the folder goes on, or is not repeated. Time is that of the processor, since the machine may have other work; at the end the
+policy acts without noise from new starts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import statistics
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from benchmarks.measure.table import Table, machine
+from costate.core.files import write_json
+from costate.train.evaluate import evaluate
+from costate.train.run import Run
+
+GOALS: dict[str, tuple[tuple[float, float], ...]] = {
+    "ant": ((60, 5000), (180, 6500), (600, 8000)),
+    "hopper": ((300, 4700),),
+    "humanoid": ((3600, 7300),),
+}
+"""Task -> seconds, and the return that is to be reached in them."""
+MARK = "<!-- curves: {} -->"
+
+
+def trained(folder: Path, task: str, algorithm: str, seed: int, iterations: int | None) -> Run:
+    """Return a finished run; train it, or let it go on, if it is not."""
+    path = folder / f"{task}-{algorithm}-{seed}"
+    if not (path.exists() and Run.open(path).finished):
+        command = [sys.executable, "-m", "costate.cli", "train", task, "--no-tensorboard"]
+        begin = ["--algorithm", algorithm, "--seed", str(seed), "--out", str(path)]
+        begin += ["--iterations", str(iterations)] if iterations else []
+        with open(folder / f"{path.name}.log", "a") as log:
+            going = ["--resume", str(path)] if path.exists() else begin
+            subprocess.run([*command, *going], check=True, stdout=log, stderr=log)
+    run = Run.open(path)
+    if run.evaluation is None:
+        evaluate(run, episodes=200)
+    last = run.metrics()[-1]
+    print(f"{path.name}: {last['return']:.5g} after {last['processor_seconds']:.0f} s", flush=True)
+    return run
+
+
+def curve(run: Run) -> list[tuple[float, float]]:
+    """Return processor seconds and mean return of the last 100 episodes, row by row."""
+    return [(row["processor_seconds"], row["return"]) for row in run.metrics()]
+
+
+def at(run: Run, seconds: float) -> float | None:
+    """Return the return that a training had reached after some processor seconds; None if it was over before."""
+    points = curve(run)
+    return next((value for time, value in reversed(points) if time <= seconds), None) if points else None
+
+
+def table(task: str, algorithm: str, runs: list[Run]) -> Table:
+    """Return what each seed has reached."""
+    goals = GOALS.get(task, ())
+    columns = ["seed", *(f"return after {s:.0f} s (goal {g:,.0f})" for s, g in goals)]
+    columns += ["control steps", "processor s", "steps/s", "played without noise: return", "success"]
+    rows = []
+    for run in runs:
+        last, found = run.metrics()[-1], run.evaluation or {}
+        reached = [at(run, s) for s, _ in goals]
+        spent = last["processor_seconds"]
+        row = [run.options.seed, *(f"{r:,.0f}" if r is not None else "-" for r in reached)]
+        row += [f"{last['control_steps']:,}", f"{spent:.0f}", f"{last['control_steps'] / spent:,.0f}"]
+        rows.append((*row, f"{found['return']:,.0f}", f"{100 * found['success']:.1f} %"))
+    final = [float((run.evaluation or {})["return"]) for run in runs]
+    spread = f", standard deviation {statistics.stdev(final):,.0f}" if len(final) > 1 else ""
+    note = f"Mean of the seeds, played without noise: {statistics.mean(final):,.0f}{spread}."
+    return Table(f"{task}, {algorithm}", tuple(columns), tuple(rows), note)
+
+
+def draw(task: str, runs: dict[str, list[Run]], path: Path) -> None:
+    """Draw the curves of a task: all seeds, and their mean where all have one."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 4), layout="constrained")
+    axes = figure.subplots()
+    for k, (algorithm, each) in enumerate(runs.items()):
+        for number, run in enumerate(each):
+            time, value = zip(*curve(run), strict=True)
+            label = f"{algorithm}, {len(each)} seeds" if number == 0 else None
+            axes.plot(time, value, color=f"C{k}", linewidth=1, alpha=0.8, label=label)
+    for seconds, goal in GOALS.get(task, ()):
+        axes.plot(seconds, goal, "k+", markersize=9)
+    axes.set(xlabel="processor time [s]", ylabel="return of the last 100 episodes", title=task)
+    axes.grid(alpha=0.3)
+    axes.legend()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=130)
+
+
+def publish(page: Path, task: str, text: str) -> None:
+    """Put the text of a task into a page, between its marks; a page without them gets them at its end."""
+    begin, end = MARK.format(task), MARK.format(f"end of {task}")
+    old = page.read_text() if page.exists() else "# Learning curves\n"
+    block = f"{begin}\n{text}\n{end}"
+    found = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
+    page.write_text(found.sub(lambda _: block, old) if found.search(old) else f"{old.rstrip()}\n\n{block}\n")
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tasks", nargs="+", default=["cartpole", "hopper", "ant"])
+    parser.add_argument("--algorithms", nargs="+", default=["shac"])
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--at-once", type=int, default=2, help="trainings side by side, one thread each")
+    parser.add_argument("--iterations", type=int, help="shorter trainings, to try it")
+    parser.add_argument("--folder", type=Path, default=Path("out/learning"), help="run folders")
+    parser.add_argument("--markdown", type=Path, help="page whose tables are replaced")
+    parser.add_argument("--plots", type=Path, help="folder of the pictures")
+    parser.add_argument("--json", type=Path)
+    return parser.parse_args()
+
+
+def main() -> None:
+    asked = arguments()
+    asked.folder.mkdir(parents=True, exist_ok=True)
+    cases = list(product(asked.tasks, range(asked.seeds), asked.algorithms))
+    with ThreadPoolExecutor(asked.at_once) as pool:
+        runs = list(pool.map(lambda c: trained(asked.folder, c[0], c[2], c[1], asked.iterations), cases))
+    found: dict[str, dict[str, list[Run]]] = {}
+    for (task, _, algorithm), run in zip(cases, runs, strict=True):
+        found.setdefault(task, {}).setdefault(algorithm, []).append(run)
+    told: dict[str, Any] = {"machine": machine()}
+    for task, ways in found.items():
+        tables = [table(task, algorithm, each) for algorithm, each in ways.items()]
+        told[task] = {t.title: {"columns": t.columns, "rows": t.rows} for t in tables}
+        text = "\n\n".join(t.markdown() for t in tables)
+        print(text)
+        if asked.plots:
+            draw(task, ways, asked.plots / f"learning_{task}.png")
+            text += f"\n\n![Learning curves of {task}](plots/learning_{task}.png)"
+        if asked.markdown:
+            publish(asked.markdown, task, text)
+    if asked.json:
+        write_json(asked.json, told)
+
+
+if __name__ == "__main__":
+    main()

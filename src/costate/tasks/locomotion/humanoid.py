@@ -1,0 +1,42 @@
+"""The humanoid of SHAC (Xu et al., 2022): run along x."""
+
+from __future__ import annotations
+
+import casadi as ca
+from casadi import SX
+
+from costate.core.fork import cached_property
+from costate.robot import Robot
+from costate.sim import Compliant, Torque
+from costate.tasks.locomotion.floating import Floating
+from costate.tasks.locomotion.humanoid_robot import humanoid
+from costate.train.reinforce.shac import ShacOptions
+
+
+class Humanoid(Floating):
+    """Reward vx + 0.1 up + heading + h - 0.002 |action|^2; h = 10 d if d > 0, else -200 d^2, where d is the height above 0.84 m,
+    between -1 and 0.1. An episode ends below a height of 0.74 m."""
+
+    name = "humanoid"
+    summary = "a humanoid of 41 kg runs along x"
+    training = ShacOptions(actor=(256, 128), critic=(128, 128), critic_rate=5e-4, target_memory=0.9, state_clip=100.0)
+    lowest, height = 0.74, 1.35
+    stance = (0.0,) * 21
+    friction = 0.75
+    soft = Compliant(
+        stiffness=2e4, damping=0.25, friction_speed=0.1, friction_slope=1e3, smoothing=5e-3, limit_damping=0.25
+    )
+    substeps = 48
+    touching = tuple(f"{side}_{part}" for side in ("right", "left") for part in ("foot", "shin", "lower_arm"))
+
+    @cached_property
+    def robot(self) -> Robot:
+        return Robot(humanoid())
+
+    @cached_property
+    def actuators(self):  # type: ignore[override]
+        return {j.name: Torque(limit=float(j.max_effort[0])) for j in self.robot.model.joints if j.kind == "revolute"}
+
+    def bonus(self, x: SX, action: SX) -> SX:
+        d = ca.fmin(ca.fmax(self.margin_of(x) - 0.1, -1), 0.1)
+        return ca.if_else(d > 0, 10 * d, -200 * d * d) - 0.002 * ca.sumsqr(action)
