@@ -197,7 +197,7 @@ def test_a_training_killed_at_random_moments_ends_with_the_same_bits(trained: Ru
     assert int(done.stdout) >= 6
     for name in ("policy.safetensors", "policy.json"):
         assert (folder.path / name).read_bytes() == (trained.path / name).read_bytes()
-    timing = ("seconds", "steps_per_second")
+    timing = ("seconds", "processor_seconds", "steps_per_second")
     rows, undisturbed = (
         [{k: v for k, v in r.items() if k not in timing} for r in run.metrics()] for run in (folder, trained)
     )

@@ -9,15 +9,14 @@ at most n^2 / 2: where the tip is at the end counts, and nothing else.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import casadi as ca
 import torch
 from casadi import SX
-from torch import Tensor, nn
+from torch import Tensor
 
 from costate.core.fork import cached_property
 from costate.model.builtin.parts import BLUE, GREY, ORANGE, X, capsule, joint, link, robot, sphere
@@ -25,7 +24,6 @@ from costate.robot import Robot
 from costate.sim import Torque, World
 from costate.train.episode import Episodes, Trajectory, Verdict
 from costate.train.plan import Schedule
-from costate.train.reinforce.actor import Actor
 from costate.train.reinforce.bptt import BpttOptions
 from costate.train.reinforce.rewarded import RewardedTask
 from costate.train.reinforce.sac import SacOptions
@@ -38,9 +36,6 @@ FIRST, OTHERS, TIP = (1.0, 0.00494875), (2.16, 0.00539427), (0.01, 1e-4)
 
 FASTEST = 100.0
 """Speed of a joint that ends an episode [rad/s]: a step is then longer than a quarter of a turn, and follows no motion any more."""
-
-NOISE = 0.1
-"""Standard deviation of actions at the start of a training; a long chain makes much of little."""
 
 
 @dataclass(frozen=True)
@@ -63,22 +58,19 @@ class LinkPendulum(RewardedTask):
     unit = "m"
     length = 100
     stationary = False
-    training = BpttOptions(iterations=300, batch=16, learning_rate=5e-3, actor=(64, 64), state_clip=1e6, interval=25)
+    training = BpttOptions(
+        iterations=300, batch=16, learning_rate=5e-3, noise=0.4, actor=(64, 64), state_clip=1e6, interval=20
+    )
     algorithms: ClassVar[Mapping[str, Schedule]] = {
         "shac": ShacOptions(
-            iterations=600, batch=16, horizon=50, learning_rate=5e-3, actor=(64, 64), discount=1.0, state_clip=1e6
+            iterations=200, batch=16, horizon=100, learning_rate=5e-3, actor=(64, 64), critic_passes=1, minibatches=1,
+            discount=1.0, state_clip=1e6, interval=20,
         ),
         "sac": SacOptions(
-            iterations=600,
-            batch=64,
-            horizon=20,
-            updates=20,
-            learning_rate=2e-3,
-            actor=(64, 64),
-            discount=1.0,
-            entropy=0.0,
+            iterations=160, batch=16, horizon=25, updates=50, learning_rate=3e-3, actor=(64, 64), critic=(64, 64),
+            target_memory=0.9, discount=1.0, entropy=-1.0, interval=10,
         ),
-    }
+    }  # fmt: skip
     options = LinkPendulumOptions()
     tolerance: ClassVar[float] = 0.1  # type: ignore[assignment]  (never None)
     """Largest distance of the tip from its target at the end [m]."""
@@ -99,12 +91,6 @@ class LinkPendulum(RewardedTask):
         made = Robot(robot("link_pendulum", links, joints, "Qiao et al., 2021"))
         motors = Torque(limit=10.0)
         return World([made], actuators=motors, contact=None, gravity=(0, 0, -9.8), dt=1 / 60, check=False)
-
-    def policy(self, training: Any, generator: torch.Generator | None = None) -> nn.Module:
-        made = super().policy(training, generator)
-        if isinstance(made, Actor) and made.log_std is not None:
-            nn.init.constant_(made.log_std, math.log(NOISE))
-        return made
 
     @property
     def best(self) -> float:

@@ -59,10 +59,10 @@ class Checkpoint:
     """Length of metrics.jsonl; everything behind it was written after this checkpoint."""
     seconds: float = 0.0
     """Time spent on training so far [s]."""
-    processor_seconds: float = 0.0
-    """Processor time spent on training so far, of all threads [s]."""
     control_steps: int = 0
     """Control steps simulated in training so far."""
+    processor_seconds: float = 0.0
+    """Processor time spent on training so far, of all threads [s]."""
     more: dict[str, Tensor] = field(default_factory=dict)
     """Whatever else an algorithm goes on with: critics, robots in the middle of their episodes."""
 
