@@ -136,7 +136,7 @@ def test_training_may_take_another_integrator(tasks, monkeypatch):
     other = load_world(gym_file("hopper"), substeps=4, integrator="semi_implicit", check=False)
     b = ProgramBuilder("step")
     x, action = b.inputs(x=12, action=3)
-    b.output("after", *b.call(task.motion, x, action))
+    b.output("after", b.call(task.motion, x, action)[0])
     state = task.start(5, torch.Generator().manual_seed(0)).double()
     action = torch.linspace(-1, 1, 15, dtype=torch.float64).reshape(5, 3)
     found = b.kernel()(x=state, action=action).after

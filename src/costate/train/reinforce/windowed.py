@@ -46,6 +46,8 @@ class WindowOptions(Schedule):
     """Factor by which a reward counts less for every step that it comes later."""
     state_clip: float = 3000.0
     """Longest gradient of the rewards of a window with respect to the state of a robot; a longer one is shortened."""
+    calming: bool = False
+    """True: the noise of actions also falls, in proportion to the learning rate; a policy then ends as it acts without noise."""
     interval: int = 25
     watch_interval: int = 0
 
@@ -150,7 +152,7 @@ class WindowTraining(Training):
         fresh = self.task.fresh(o.batch * horizon, random).to(FLOAT).reshape(o.batch, horizon, -1)
         scaling = policy.mean.clone(), policy.scale
         if policy.log_std is not None:
-            noise *= policy.log_std.detach().exp()
+            noise *= policy.log_std.detach().exp() * (o.rate(self.done) / o.learning_rate if o.calming else 1)
         push = noise.new_zeros(o.batch, horizon, self.loop.heads, requires_grad=True)
         probe = noise.new_zeros(o.batch, horizon, 1, requires_grad=True)
         window = self.loop(self.carry, noise, fresh, scaling, o.state_clip / (o.batch * horizon), push, probe)

@@ -18,6 +18,19 @@ from costate.sim.files.load import load_world
 from costate.tasks.locomotion.gym_files import gym_file
 from costate.tasks.locomotion.random import uniform
 from costate.train.reinforce.rewarded import RewardedTask
+from costate.train.reinforce.shac import ShacOptions
+
+PRACTICE = ShacOptions(
+    iterations=1500,
+    batch=256,
+    horizon=8,
+    learning_rate=1e-3,
+    critic_rate=1e-3,
+    critic=(128, 128),
+    critic_passes=8,
+    state_clip=100,
+)
+"""Options of training: windows of stiff contact are short, and long gradients are shortened, or else they say nothing (docs)."""
 
 
 class VersionFive(RewardedTask):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import casadi as ca
@@ -15,8 +16,7 @@ from costate.model.rotation import from_wxyz
 from costate.physics.algebra.quaternion import to_rotation
 from costate.physics.dynamics.momentum import center_of_mass
 from costate.physics.params import Parameters
-from costate.tasks.locomotion.v5.definition import VersionFive, least
-from costate.train.reinforce.shac import ShacOptions
+from costate.tasks.locomotion.v5.definition import PRACTICE, VersionFive, least
 
 
 class Free(VersionFive):
@@ -58,7 +58,7 @@ class AntV5(Free):
 
     name = "ant_v5"
     summary = "gymnasium's Ant-v5: a four-legged robot runs along x"
-    training = ShacOptions()
+    training = replace(PRACTICE, iterations=2500)
     gym, file, skip = "Ant-v5", "ant", 5
     gym_options = {"include_cfrc_ext_in_observation": False}  # noqa: RUF012
     cost, noise, normal, heights = 0.5, 0.1, True, (0.2, 1.0)
@@ -74,7 +74,7 @@ class HumanoidV5(Free):
 
     name = "humanoid_v5"
     summary = "gymnasium's Humanoid-v5: a humanoid walks along x"
-    training = ShacOptions(actor=(256, 128), critic=(128, 128), critic_rate=5e-4)
+    training = replace(PRACTICE, actor=(256, 128), horizon=16)
     gym, file, skip = "Humanoid-v5", "humanoid", 5
     gym_options = {  # noqa: RUF012
         f"include_{part}_in_observation": False for part in ("cinert", "cvel", "qfrc_actuator", "cfrc_ext")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import casadi as ca
 from casadi import SX
 
-from costate.tasks.locomotion.v5.definition import VersionFive, least
+from costate.tasks.locomotion.v5.definition import PRACTICE, VersionFive, least
 from costate.train.reinforce.shac import ShacOptions
 
 
@@ -14,7 +14,7 @@ class HopperV5(VersionFive):
 
     name = "hopper_v5"
     summary = "gymnasium's Hopper-v5: a one-legged robot hops along x"
-    training = ShacOptions()
+    training = ShacOptions(iterations=3000, batch=128, critic_passes=16)
     gym, file, skip = "Hopper-v5", "hopper", 4
     cost, noise = 1e-3, 5e-3
 
@@ -31,7 +31,6 @@ class Walker2dV5(HopperV5):
 
     name = "walker2d_v5"
     summary = "gymnasium's Walker2d-v5: a two-legged robot walks along x"
-    training = ShacOptions()
     gym, file, skip = "Walker2d-v5", "walker2d_v5", 4
 
     def margin_of(self, x: SX) -> SX:
@@ -43,7 +42,7 @@ class HalfCheetahV5(VersionFive):
 
     name = "half_cheetah_v5"
     summary = "gymnasium's HalfCheetah-v5: a two-legged robot runs along x"
-    training = ShacOptions()
+    training = PRACTICE
     gym, file, skip = "HalfCheetah-v5", "half_cheetah", 5
     alive, cost, noise, normal = 0.0, 0.1, 0.1, True
 
