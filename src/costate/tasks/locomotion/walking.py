@@ -1,4 +1,4 @@
-"""What robots that walk share: the floor they learn on, what may vary about it, and other floors that they are tried on."""
+"""Robots on floors: the floor they learn on, the quantities that may vary, and other floors that they are tried on."""
 
 from __future__ import annotations
 
