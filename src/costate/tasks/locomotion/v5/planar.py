@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import casadi as ca
 from casadi import SX
 
 from costate.tasks.locomotion.v5.definition import PRACTICE, VersionFive, least
+from costate.train.reinforce.shac import ShacOptions
 
 
 class HopperV5(VersionFive):
@@ -15,7 +14,7 @@ class HopperV5(VersionFive):
 
     name = "hopper_v5"
     summary = "gymnasium's Hopper-v5: a one-legged robot hops along x"
-    training = replace(PRACTICE, horizon=32, batch=64, state_clip=150)
+    training = ShacOptions(iterations=3000, batch=128, critic_passes=16)
     gym, file, skip = "Hopper-v5", "hopper", 4
     cost, noise = 1e-3, 5e-3
 
