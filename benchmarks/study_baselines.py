@@ -60,7 +60,7 @@ class Curve:
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """What tells this training from others."""
+        """Names and numbers that tell this training from others."""
         return self.task, self.source, self.method, self.seed, self.minutes
 
     def at(self, steps: float) -> float | None:

@@ -1,10 +1,5 @@
-"""Tables of the study of baselines, and the process that measures throughput."""
+"""Tables of the study of baselines."""
 
-import json
-import subprocess
-import sys
-
-from benchmarks.bench_throughput import WORKER, Case, Worker
 from benchmarks.study_baselines import Curve, judge_of, table
 from costate.train.registry import find_task
 
@@ -30,20 +25,3 @@ def test_returns_at_equal_steps_are_those_of_the_last_look_before():
 def test_policies_of_gymnasiums_tasks_are_judged_there():
     assert judge_of(find_task("hopper_v5"), "costate") == "gymnasium"
     assert judge_of(find_task("hopper"), "costate") == "costate"
-
-
-def test_a_worker_counts_steps():
-    worker = Worker(Case("cartpole", "", "costate", "costate/Cartpole-v0", 4), sys.executable)
-    try:
-        assert not worker.error
-        told = worker.measure(0.01)
-        assert told["steps"] % 4 == 0 and told["steps"] > 0 and told["wall"] >= 0.01
-    finally:
-        worker.stop()
-
-
-def test_a_missing_engine_is_named():
-    done = subprocess.run(
-        [sys.executable, "-S", str(WORKER), "brax", "ant:spring", "4", "1"], capture_output=True, text=True, timeout=60
-    )
-    assert "ModuleNotFoundError" in json.loads(done.stdout)["error"]
