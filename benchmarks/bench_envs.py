@@ -7,7 +7,9 @@ python -m benchmarks.bench_envs --markdown docs/benchmarks.md         # what the
 from __future__ import annotations
 
 import tempfile
+import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import gymnasium
@@ -40,35 +42,42 @@ def environments(chosen: Options) -> Iterator[Table]:
 
 
 def shac(chosen: Options) -> Iterator[Table]:
-    """Parts of an iteration: the window with its gradient, and all of it."""
+    """Parts of an iteration of SHAC: the window with its gradient, the updates of actor and critic, and the rest."""
+    names = [("cartpole", 64)] if chosen.smoke else [("cartpole", 64), ("hopper", 256), ("ant", 64), ("ant", 256)]
     rows = []
-    for name in ("cartpole",) if chosen.smoke else ("cartpole", "hopper", "ant"):
-        with tempfile.TemporaryDirectory() as folder, threads(1):
-            run = Run.create(Path(folder) / "run", find_task(name))
-            training, o = Shac(run), run.options
-            plan = run.task.plan(o, 0)
-            cases = {
-                "all": lambda training=training, plan=plan: training.iterate(plan),
-                "window": lambda training=training: _window(training),
-            }
-            seconds = interleaved(cases, 2 if chosen.smoke else 10, 0.2)
-        steps = o.batch * o.horizon
-        each = {part: 1e6 * s / steps for part, s in seconds.items()}
-        rows.append((name, f"{o.batch} x {o.horizon}", each["window"], each["all"], 1e6 / each["all"]))
-    columns = ("task", "robots x steps", "window and its gradient, us per step", "iteration, us per step", "steps/s")
-    yield Table(
-        "SHAC", columns, tuple(rows), "One thread, float32; the iteration has the actor's and the critic's updates."
+    for name, batch in names:
+        for count in (1,) if chosen.smoke else (1, 2):
+            each = _parts_of(name, batch, count, 2 if chosen.smoke else 10)
+            parts = [each[part] for part in ("window", "actor", "critic")]
+            rest = each["all"] - sum(parts)
+            rows.append((name, f"{batch} x 32", count, *parts, rest, each["all"], 1e6 / each["all"]))
+    columns = ("task", "robots x steps", "threads", "window", "actor", "critic", "rest", "iteration", "steps/s")
+    note = (
+        "us per control step of a robot, float32: processor time with one thread, wall time with two. Window: steps of all robots "
+        "with the actor inside, and its gradient with respect to actions; actor, critic: their updates; rest: values, returns, new "
+        "starts, statistics."
     )
+    yield Table("SHAC", columns, tuple(rows), note)
 
 
-def _window(training: Shac) -> None:
-    """Simulate a window of robots with the actor inside, and its gradient."""
-    o, (nx, m, _) = training.options, training.task.size
-    noise = torch.zeros(o.batch, o.horizon, m, dtype=torch.float32)
-    fresh = training.carry[:, None, :nx].expand(-1, o.horizon, -1).contiguous()
-    push = torch.zeros_like(noise, requires_grad=True)
-    scaling = training.policy.mean, training.policy.scale
-    training.loop(training.carry, noise, fresh, scaling, 1.0, push).reward.sum().backward()
+def _parts_of(name: str, batch: int, count: int, rounds: int) -> dict[str, float]:
+    """Return the time of the parts of an iteration [us per step]."""
+    with tempfile.TemporaryDirectory() as folder, threads(count):
+        task = find_task(name)
+        options_ = replace(task.training, batch=batch, horizon=32, threads=count)
+        run = Run.create(Path(folder) / "run", task, options_)
+        training = Shac(run)
+        plan, random = run.task.plan(options_, 0), torch.Generator().manual_seed(0)
+        rolled = training.roll(random)
+        training.loss(rolled).backward()
+        cases = {
+            "all": lambda: training.iterate(plan),
+            "window": lambda: training.roll(random).window.reward.sum().backward(),
+            "actor": lambda: training.move_actor(rolled, plan.learning_rate),
+            "critic": lambda: training.learn_more(rolled, random, plan),
+        }
+        seconds = interleaved(cases, rounds, 0.2, time.process_time if count == 1 else time.perf_counter)
+    return {part: 1e6 * s / (batch * 32) for part, s in seconds.items()}
 
 
 TABLES = {"environments": environments, "shac": shac}

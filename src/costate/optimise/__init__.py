@@ -5,6 +5,7 @@ from costate.optimise.direct import DirectOptions, direct
 from costate.optimise.gauss_newton import GaussNewtonOptions, covariance, gauss_newton
 from costate.optimise.gradient import GradientOptions, gradient
 from costate.optimise.ilqr import ILQROptions, ilqr
+from costate.optimise.layers.mpc import Planned, mpc
 from costate.optimise.search import SearchOptions, search
 from costate.optimise.solution import Record, Solution
 
@@ -14,6 +15,7 @@ __all__ = [
     "GaussNewtonOptions",
     "GradientOptions",
     "ILQROptions",
+    "Planned",
     "Record",
     "SearchOptions",
     "Solution",
@@ -22,5 +24,6 @@ __all__ = [
     "gauss_newton",
     "gradient",
     "ilqr",
+    "mpc",
     "search",
 ]

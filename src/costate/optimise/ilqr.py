@@ -87,7 +87,7 @@ def ilqr(
         state, u, *guesses = state[None], u[:, None], *(x[:, None] for x in guesses)
     with torch.no_grad(), Run("ilqr", options) as run:
         given = {k: as_tensor(p) for k, p in (params or {}).items()}
-        motion = Motions(world, cost, state, u, next(iter(guesses), None), _placed(inputs or {}, one), given, options)
+        motion = Motions(world, cost, state, u, next(iter(guesses), None), placed(inputs or {}, one), given, options)
         run.evaluations += 1
         ended = run.note(_shaped(motion.cost, one))
         while not ended and len(run.history) <= options.iterations:
@@ -225,7 +225,7 @@ def _shaped(x: Tensor, one: bool, at: int = 0) -> Tensor:
     return x.select(at, 0) if one else x
 
 
-def _placed(inputs: Mapping[str, Tensor], one: bool) -> dict[str, Tensor]:
+def placed(inputs: Mapping[str, Tensor], one: bool) -> dict[str, Tensor]:
     """Bring the inputs to shapes (n,) or (B, 1 or T + 1, n)."""
     placed = {}
     for name, x in inputs.items():

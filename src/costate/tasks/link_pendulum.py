@@ -59,12 +59,12 @@ class LinkPendulum(RewardedTask):
     length = 100
     stationary = False
     training = BpttOptions(
-        iterations=300, batch=16, learning_rate=5e-3, noise=0.4, actor=(64, 64), state_clip=1e6, interval=20
+        iterations=300, batch=16, learning_rate=2e-3, calming=True, actor=(64, 64), state_clip=1e6, interval=20
     )
     algorithms: ClassVar[Mapping[str, Schedule]] = {
         "shac": ShacOptions(
-            iterations=200, batch=16, horizon=100, learning_rate=5e-3, actor=(64, 64), critic_passes=1, minibatches=1,
-            discount=1.0, state_clip=1e6, interval=20,
+            iterations=300, batch=16, horizon=100, learning_rate=2e-3, actor=(64, 64), critic_passes=1, minibatches=1,
+            discount=1.0, calming=True, state_clip=1e6, interval=20,
         ),
         "sac": SacOptions(
             iterations=160, batch=16, horizon=25, updates=50, learning_rate=3e-3, actor=(64, 64), critic=(64, 64),

@@ -136,13 +136,6 @@ def test_growth_is_the_worst_ratio_of_following_lengths(tmp_path):
     assert found == pytest.approx(worst[(len(worst) - 1) // 2], rel=1e-5)
 
 
-def test_noise_of_whole_episodes_falls_with_the_learning_rate(tmp_path):
-    options = replace(Swing.training_by("bptt"), iterations=4, interval=1, noise=0.5)
-    run = Run.create(tmp_path / "run", Swing, options)
-    train(run)
-    assert [row["noise"] for row in run.metrics()] == pytest.approx([0.5, 0.375, 0.25, 0.125], rel=0.05)
-
-
 def test_bounds_that_leave_no_horizon_are_refused():
     with pytest.raises(ValueError, match=r"shortest is 3\.0 and longest 2\.0; 1 must lie between them"):
         AhacOptions(shortest=3.0)

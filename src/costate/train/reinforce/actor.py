@@ -83,8 +83,9 @@ class Actor(nn.Module):
     def learn_scale(self, seen: Tensor) -> None:
         """Take more observations (N, n) into mean and variance."""
         new, total = len(seen), self.count + len(seen)
-        off = seen.mean(0) - self.mean
-        spread = self.variance * self.count + seen.var(0, unbiased=False) * new
+        mean = seen.mean(0)
+        off = mean - self.mean
+        spread = self.variance * self.count + (seen - mean).square_().sum(0)
         self.variance.copy_((spread + off.square() * self.count * new / total) / total)
         self.mean += off * new / total
         self.count.copy_(total)

@@ -95,12 +95,13 @@ class Shac(WindowTraining):
     def _returns(self, window: Window, reward: Tensor, values: Tensor) -> Tensor:
         """Return what the critic is to learn: TD(lambda) returns of every step, (B, H). The end of the window counts as one."""
         o = self.options
-        found, later = torch.empty_like(values), values[:, -1]
-        for t in reversed(range(values.shape[1])):
-            mixed = torch.lerp(values[:, t], later, o.trace)
-            later = reward[:, t] + o.discount * torch.where(window.ended[:, t], values[:, t], mixed)
-            found[:, t] = later
-        return found
+        later = o.trace * ~window.ended  # part of a value that is taken from the next return
+        first = torch.addcmul(reward, values, 1 - later, value=o.discount).T.contiguous()
+        later = (o.discount * later).T.contiguous()
+        found, next_ = torch.empty_like(first), values[:, -1]
+        for t in reversed(range(len(first))):
+            next_ = torch.addcmul(first[t], later[t], next_, out=found[t])
+        return found.T
 
     # --- learning -------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,1 @@
+"""Solutions of optimal control as layers: differentiable in what the problem is made of."""
