@@ -58,7 +58,7 @@ class AntV5(Free):
 
     name = "ant_v5"
     summary = "gymnasium's Ant-v5: a four-legged robot runs along x"
-    training = replace(PRACTICE, iterations=2500)
+    training = replace(PRACTICE, iterations=1800, calming=True)
     gym, file, skip = "Ant-v5", "ant", 5
     gym_options = {"include_cfrc_ext_in_observation": False}  # noqa: RUF012
     cost, noise, normal, heights = 0.5, 0.1, True, (0.2, 1.0)
