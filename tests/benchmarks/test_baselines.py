@@ -6,7 +6,6 @@ import sys
 
 from benchmarks.bench_throughput import WORKER, Case, Worker
 from benchmarks.study_baselines import Curve, judge_of, table
-
 from costate.train.registry import find_task
 
 

@@ -209,11 +209,13 @@ def test_a_humanoid_falls_by_itself_and_its_episode_ends(tasks):
 
 def test_robots_that_vary_have_their_own_contact_friction_and_masses():
     options = Hopper.variants["randomise"].change(WalkOptions())
-    assert (options.stiffness, options.limits, options.friction, options.mass) == tuple(RANDOMISED.values())
+    assert {name: getattr(options, name) for name in RANDOMISED} == RANDOMISED
     hopper = Hopper(options)
     drawn = hopper.draw(500, torch.Generator().manual_seed(0)).params
     assert set(drawn) == {
         "stiffness",
+        "damping",
+        "limit_stiffness",
         "friction:floor",
         *(f"mass:hopper/{k}" for k in ("torso", "thigh", "leg", "foot")),
     }
@@ -221,7 +223,7 @@ def test_robots_that_vary_have_their_own_contact_friction_and_masses():
     low, high = (2e4 * f for f in RANDOMISED["stiffness"])
     assert low <= float(drawn["stiffness"].min()) < 1.1 * low and 0.9 * high < float(drawn["stiffness"].max()) <= high
     other = Hopper.variants["randomise"].change(WalkOptions(contact="newton"))
-    assert other.stiffness == other.limits == (1.0, 1.0) and other.friction == RANDOMISED["friction"]
+    assert other.stiffness == other.damping == other.limits == (1.0, 1.0) and other.friction == RANDOMISED["friction"]
     assert Hopper(Hopper.variants["long"].change(WalkOptions())).steps == 1200
     with pytest.raises(ValueError, match="compliant contact alone"):
         WalkOptions(contact="pgs", stiffness=(0.5, 2.0))

@@ -96,6 +96,15 @@ def test_a_training_goes_on_with_its_own_task_only(folder: Path, capsys: pytest.
     assert main(["train", "--resume", str(folder), "--no-tensorboard"]) == 0
 
 
+def test_a_training_begins_with_the_policy_of_another_run(folder: Path, tmp_path: Path) -> None:
+    still = ["--iterations", "1", "--learning-rate", "1e-12", *QUICK[2:]]
+    given = [str(EXAMPLE), "--start", str(folder)]
+    assert main(["train", *given, "--out", str(tmp_path / "run"), *still]) == 0
+    before, after = Run.open(folder).checkpoint().policy, Run.open(tmp_path / "run").checkpoint().policy
+    assert all(torch.allclose(t, after[name], rtol=0, atol=1e-6) for name, t in before.items())
+    assert main(["train", *given, "--resume", str(folder)]) == 2
+
+
 def test_tasks_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", "list"]) == 0
     shown = capsys.readouterr().out

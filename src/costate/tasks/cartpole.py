@@ -27,7 +27,7 @@ class Cartpole(RewardedTask):
     summary = "a cart swings a pole up and balances it"
     unit = "rad"
     length = 240
-    training = ShacOptions(iterations=500, learning_rate=1e-2, critic_rate=1e-3, actor=(64, 64), critic=(64, 64))
+    training = ShacOptions(iterations=1500, learning_rate=1e-2, critic_rate=1e-3, actor=(64, 64), critic=(64, 64))
     strength = 1000.0
     tolerance: ClassVar[float] = 0.1  # type: ignore[assignment]  (never None)
     """Largest angle of a pole that stands, over the last second [rad]."""

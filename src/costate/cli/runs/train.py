@@ -28,6 +28,8 @@ class Options:
     """Run folder to write; default: the first free one of out/TASK, out/TASK-2, ..."""
     resume: Path | None = None
     """Run folder whose training goes on, with its options. It ends with the same weights as if it had not stopped."""
+    start: Path | None = None
+    """Run folder whose policy it begins with, of the same task or one like it, instead of random weights."""
     tensorboard: bool = True
     """Write TensorBoard's files, if it is installed."""
 
@@ -116,12 +118,13 @@ def _created(options: Options, kind: Any) -> Run:
 
     task, training = _asked(options, kind)
     learnt = kind(task)
+    policy = None if options.start is None else Run.open(options.start).checkpoint().policy
     if options.out is not None:
-        return Run.create(options.out, learnt, training)
+        return Run.create(options.out, learnt, training, policy)
     while True:
         path = _free(Path("out") / kind.name)
         try:
-            return Run.create(path, learnt, training)
+            return Run.create(path, learnt, training, policy)
         except ValueError:
             if not path.exists():
                 raise  # else another training, started at the same moment, has taken it
@@ -131,8 +134,9 @@ def _opened(options: Options, kind: type[Trainable] | None) -> Run:
     from costate.train.run import Run
 
     assert options.resume is not None
-    if options.out is not None:
-        raise ValueError("--out and --resume exclude each other: a training goes on in its own folder")
+    if options.out is not None or options.start is not None:
+        name = "out" if options.out is not None else "start"
+        raise ValueError(f"--{name} and --resume exclude each other: a training goes on in its own folder")
     folder = Run.open(options.resume)
     if kind is not None:
         if folder.task.name != kind.name:

@@ -19,7 +19,14 @@ class Humanoid(Floating):
 
     name = "humanoid"
     summary = "a humanoid of 41 kg runs along x"
-    training = ShacOptions(actor=(256, 128), critic=(128, 128), critic_rate=5e-4, target_memory=0.9, state_clip=100.0)
+    training = ShacOptions(
+        learning_rate=1e-3,
+        actor=(256, 128),
+        critic=(128, 128),
+        critic_passes=16,
+        target_memory=0.5,
+        state_clip=100.0,
+    )
     lowest, height = 0.74, 1.35
     stance = (0.0,) * 21
     friction = 0.75

@@ -49,7 +49,7 @@ class Hopper(Planar):
 
     name = "hopper"
     summary = "a one-legged robot hops along x"
-    training = ShacOptions(batch=256, critic_rate=2e-4)
+    training = ShacOptions(iterations=1500, batch=256, critic_rate=5e-4)
     friction, spread = 0.9, (0.05, 0.05)
 
     @cached_property
@@ -71,7 +71,7 @@ class Walker(Hopper):
 
     name = "walker"
     summary = "a two-legged robot walks along x"
-    training = ShacOptions()
+    training = ShacOptions(horizon=24, actor=(256, 128, 64), critic=(128, 128))
 
     @cached_property
     def robot(self) -> Robot:
@@ -83,7 +83,7 @@ class HalfCheetah(Planar):
 
     name = "half_cheetah"
     summary = "a two-legged robot runs along x"
-    training = ShacOptions()
+    training = ShacOptions(horizon=24, actor=(256, 128, 64), critic=(128, 128))
     friction, spread = 1.0, (0.1, 0.25)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""What robots that walk share: the floor they learn on, what may vary about it, and other floors that they are tried on."""
+"""Robots on floors: the floor they learn on, the quantities that may vary, and other floors that they are tried on."""
 
 from __future__ import annotations
 
@@ -36,6 +36,8 @@ class WalkOptions:
     """Contact model of the world to learn in."""
     stiffness: Range = SAME
     """Range of the stiffness of compliant contact."""
+    damping: Range = SAME
+    """Range of the damping of compliant contact, by which impacts lose more energy."""
     limits: Range = SAME
     """Range of the stiffness of joint limits, with compliant contact."""
     friction: Range = SAME
@@ -48,12 +50,14 @@ class WalkOptions:
     def __post_init__(self) -> None:
         if self.steps < 1:
             raise ValueError(f"steps is {self.steps}; it must be at least 1")
-        for name in ("stiffness", "limits", "friction", "mass"):
+        for name in ("stiffness", "damping", "limits", "friction", "mass"):
             low, high = getattr(self, name)
             if not 0 < low <= high < float("inf"):
                 raise ValueError(f"{name} is {low} {high}; expected the smallest and the largest factor, above 0")
-        if self.contact != "compliant" and (self.stiffness, self.limits) != (SAME, SAME):
-            raise ValueError(f"stiffness and limits can vary with compliant contact alone, not with {self.contact}")
+        if self.contact != "compliant" and (self.stiffness, self.damping, self.limits) != (SAME, SAME, SAME):
+            raise ValueError(
+                f"stiffness, damping and limits can vary with compliant contact alone, not with {self.contact}"
+            )
 
 
 @dataclass(frozen=True)
@@ -118,7 +122,8 @@ class Walking(RewardedTask):
     def varied(self) -> Mapping[str, Range]:  # type: ignore[override]
         o, own = self.options, self.robot.model
         masses = {f"mass:{own.name}/{link.name}": o.mass for link in own.links if float(link.inertia.mass) > 0}
-        ranges = {"stiffness": o.stiffness, "limit_stiffness": o.limits, "friction:floor": o.friction, **masses}
+        ranges = {"stiffness": o.stiffness, "damping": o.damping, "limit_stiffness": o.limits}
+        ranges |= {"friction:floor": o.friction, **masses}
         return {name: told for name, told in ranges.items() if tuple(told) != SAME}
 
     @cached_property
@@ -149,6 +154,7 @@ class Walking(RewardedTask):
             "compliant contact": soft,
             "substeps a quarter as long": soft.changed(substeps=4),
             "contact four times as stiff": soft.changed(substeps=2, stiffness=4),
+            "contact ten times as damped": soft.changed(substeps=2, damping=10),
             "joint limits 30 times as stiff": soft.changed(substeps=2, limit_stiffness=30),
             "a fifth of the smoothing": soft.changed(substeps=4, smoothing=0.2, friction_speed=0.2),
             "friction 30 % lower": soft.changed(friction=0.7),
@@ -160,7 +166,7 @@ class Walking(RewardedTask):
 
     variants: ClassVar[Mapping[str, Variant]] = {
         "randomise": Variant(
-            "Vary stiffness of contact and of joint limits, friction and masses from robot to robot, in the ranges of RANDOMISED.",
+            "Vary contact, joint limits, friction and masses from robot to robot, in the ranges of RANDOMISED.",
             lambda options: replace(options, **RANDOMISED | ({} if options.contact == "compliant" else KEPT)),
         ),
         "long": Variant("Let episodes last 20 s: 1,200 steps.", lambda options: replace(options, steps=1200)),
@@ -168,11 +174,12 @@ class Walking(RewardedTask):
 
 
 RANDOMISED: dict[str, Range] = {
-    "stiffness": (0.5, 8.0),
+    "stiffness": (1.0, 8.0),
+    "damping": (1.0, 8.0),
     "limits": (1.0, 50.0),
-    "friction": (0.6, 1.4),
+    "friction": (0.7, 1.3),
     "mass": (0.9, 1.1),
 }
 """Ranges of factors that make a policy fit for other contact than that it learns with."""
-KEPT: dict[str, Range] = {"stiffness": SAME, "limits": SAME}
+KEPT: dict[str, Range] = {"stiffness": SAME, "damping": SAME, "limits": SAME}
 """Ranges of what only compliant contact has."""

@@ -13,11 +13,10 @@ from typing import Any
 from costate.kernel.machine.jit import Library, module_text, object_code
 from costate.kernel.machine.target import Target, host
 from costate.train.dense.code import Code, constant, declarations
-from costate.train.dense.parts import Normalised, Product, padded
+from costate.train.dense.parts import padded
 from costate.train.dense.shape import Shape
+from costate.train.dense.tile import TILE, Call, Room, begin, layers, tile
 
-TILE = 32
-"""Samples that go through all layers together: their numbers stay in the cache of a core."""
 BETAS = (0.7, 0.95)
 """Memories of Adam: short ones, since what is learnt from changes with the policy."""
 EPSILON = 1e-8
@@ -25,45 +24,12 @@ EPSILON = 1e-8
 _POINTERS = ("x", "y", "order", "edges", "rates", "p", "g", "m", "v", "room", "losses")
 
 
-class Room:
-    """The workspace of a network: where what a tile needs lies, in numbers."""
-
-    def __init__(self, shape: Shape):
-        self.size = 0
-        self.x = [self._take(TILE * padded(n)) for n in (shape.inputs, *shape.hidden)]
-        self.z, self.normal, self.slope = ([self._take(TILE * padded(m)) for m in shape.hidden] for _ in range(3))
-        self.inverse = [self._take(TILE) for _ in shape.hidden]
-        self.turned = [self._take(n * padded(m)) for n, m in shape.layers]
-        self.target, self.share = self._take(TILE), self._take(TILE)
-
-    def _take(self, numbers: int) -> int:
-        self.size += padded(numbers)
-        return self.size - padded(numbers)
-
-
 def module(shape: Shape, target: Target) -> str:
     """Return the text of the module of a network."""
-    width = target.lanes("f32")
-    functions, room = [], Room(shape)
-    for k, (n, m) in enumerate(shape.layers):
-        norm = Normalised(TILE, m, shape.activation, shape.epsilon)
-        functions += [norm.forward(f"norm{k}", width), norm.backward(f"norm_back{k}", width)]
-        functions.append(Product(TILE, n, padded(m), padded(n), 1, "bias").text(f"forward{k}", width))
-        functions.append(Product(m, TILE, padded(n), 1, padded(m), "sum").text(f"weights{k}", width))
-        functions.append(Product(TILE, m, padded(n), padded(m), 1, "zero").text(f"back{k}", width))
-        functions.append(_turn(f"turn{k}", n, m, width))
-    functions += [_take(shape, room, width), _error(shape, width), _tile(shape, room, width)]
+    width, room = target.lanes("f32"), Room(shape)
+    functions = [*layers(shape, width), _take(shape, room, width), _error(shape, width), _tile(shape, room, width)]
     functions += [_adam(shape, width), _fit(shape, room, width)]
     return module_text(target, functions, declarations(width), [])
-
-
-def _turn(name: str, n: int, m: int, width: int) -> str:
-    """Return the function that transposes weights (m, n)."""
-    c = Code(width)
-    with c.loop(m) as i, c.loop(n) as j:
-        number = c.number(c.step(c.step("%w", i.index, padded(n)), j.index, 1))
-        c.line(f"store float {number}, ptr {c.step(c.step('%t', j.index, padded(m)), i.index, 1)}, align 4")
-    return c.function(name, "ptr %w, ptr %t")
 
 
 def _take(shape: Shape, room: Room, width: int) -> str:
@@ -118,35 +84,14 @@ def _error(shape: Shape, width: int) -> str:
 
 def _tile(shape: Shape, room: Room, width: int) -> str:
     """Return the function (p, g, room, loss): all layers forward and backward."""
-    c = Code(width)
 
-    def call(name: str, *places: tuple[str, int] | str) -> None:
-        pointers = [c.at(*p) if isinstance(p, tuple) else p for p in places]
-        c.line(f"call void @{name}({', '.join(f'ptr {p}' for p in pointers)})")
+    def last(call: Call) -> None:
+        count = len(shape.hidden)
+        weights = [shape.at(base, f"{3 * count}.{part}") for base in ("%p", "%g") for part in ("weight", "bias")]
+        places = [("%room", k) for k in (room.x[count], room.z[count - 1], room.target, room.share)]
+        call("error", *places, *weights, ("%loss", 0))
 
-    def inside(k: int) -> tuple[str, int]:
-        return "%room", k
-
-    def of(base: str, name: str) -> tuple[str, int]:
-        return base, shape.places[name][0]
-
-    count = len(shape.hidden)
-    for k in range(count):
-        call(f"forward{k}", inside(room.x[k]), inside(room.turned[k]), inside(room.z[k]), of("%p", f"{3 * k}.bias"))
-        kept = [inside(part[k]) for part in (room.normal, room.slope, room.inverse)]
-        weights = [of("%p", f"{3 * k + 2}.{part}") for part in ("weight", "bias")]
-        call(f"norm{k}", inside(room.z[k]), inside(room.x[k + 1]), *kept, *weights)
-    last = [of(base, f"{3 * count}.{part}") for base in ("%p", "%g") for part in ("weight", "bias")]
-    given = inside(room.target), inside(room.share)
-    call("error", inside(room.x[count]), inside(room.z[count - 1]), *given, *last, "%loss")
-    for k in reversed(range(count)):
-        kept = [inside(part[k]) for part in (room.normal, room.slope, room.inverse)]
-        sums = [of("%g", f"{3 * k + 2}.weight"), of("%g", f"{3 * k + 2}.bias"), of("%g", f"{3 * k}.bias")]
-        call(f"norm_back{k}", inside(room.z[k]), *kept, of("%p", f"{3 * k + 2}.weight"), *sums)
-        call(f"weights{k}", inside(room.z[k]), inside(room.x[k]), of("%g", f"{3 * k}.weight"), "null")
-        if k:
-            call(f"back{k}", inside(room.z[k]), of("%p", f"{3 * k}.weight"), inside(room.z[k - 1]), "null")
-    return c.function("tile", "ptr %p, ptr %g, ptr %room, ptr %loss")
+    return tile(shape, room, width, last, ["loss"])
 
 
 def _adam(shape: Shape, width: int) -> str:
@@ -189,15 +134,11 @@ def _fit(shape: Shape, room: Room, width: int) -> str:
         order = c.new(f"getelementptr i64, ptr %order, i64 {first}")
         loss = c.step("%losses", u.index, 1)
         c.line(f"store float {constant(0.0)}, ptr {loss}, align 4")
-        with c.loop(shape.size // width) as k:
-            c.store("zeroinitializer", c.step("%g", k.index, width))
-        for k in range(len(shape.hidden)):
-            weight = c.at("%p", shape.places[f"{3 * k}.weight"][0])
-            c.line(f"call void @turn{k}(ptr {weight}, ptr {c.at('%room', room.turned[k])})")
+        begin(c, shape, room)
         tiles = c.new(f"sdiv i64 {c.new(f'add i64 {count}, {TILE - 1}')}, {TILE}")
         with c.loop(tiles) as t:
-            begin = c.new(f"mul i64 {t.index}, {TILE}")
-            c.line(f"call void @take(ptr %x, ptr %y, ptr {order}, i64 {begin}, i64 {count}, ptr %room)")
+            at = c.new(f"mul i64 {t.index}, {TILE}")
+            c.line(f"call void @take(ptr %x, ptr %y, ptr {order}, i64 {at}, i64 {count}, ptr %room)")
             c.line(f"call void @tile(ptr %p, ptr %g, ptr %room, ptr {loss})")
         rates = c.step("%rates", u.index, 2)
         rate, scale = c.number(rates), c.number(c.at(rates, 1))

@@ -42,7 +42,7 @@ class Product:
     inner_stride: int
     """Distance of columns of A."""
     start: str
-    """What C starts from: `zero`, `bias` (a row for all), `sum` (C itself)."""
+    """Value that C starts from: `zero`, `bias` (a row for all), `sum` (C itself)."""
 
     def text(self, name: str, width: int) -> str:
         """Return the function (A, B, C, bias)."""

@@ -1,4 +1,4 @@
-"""Shape of a network with one output, and where its numbers lie in one vector."""
+"""Shape of a network, and where its numbers lie in one vector."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from costate.train.dense.parts import ACTIVATIONS, padded
 
 @dataclass(frozen=True)
 class Shape:
-    """Inputs, hidden layers of `Linear`, activation and `LayerNorm`, and a `Linear` layer to one output."""
+    """Inputs, hidden layers of `Linear`, activation and `LayerNorm`, and a `Linear` layer."""
 
     inputs: int
     hidden: tuple[int, ...]
     activation: type[nn.Module]
     epsilon: float
     """That of the layer norms."""
+    outputs: int = 1
 
     @staticmethod
     def of(network: nn.Sequential) -> Shape:
@@ -31,13 +32,13 @@ class Shape:
         linears = [x for x in network if isinstance(x, nn.Linear)]
         norms = [x for x in network if isinstance(x, nn.LayerNorm)]
         known = [type(x) for x in network] == expected and kind in ACTIVATIONS
-        if kind is None or not known or linears[-1].out_features != 1 or getattr(layers[1], "alpha", 1.0) != 1.0:
+        if kind is None or not known or getattr(layers[1], "alpha", 1.0) != 1.0:
             names = " or ".join(k.__name__ for k in ACTIVATIONS)
             raise ValueError(
-                f"{network} cannot be fitted by compiled code; expected layers of Linear, {names}, LayerNorm, then a Linear layer "
-                "with one output"
+                f"{network} has no compiled code; expected layers of Linear, {names}, LayerNorm, then a Linear layer"
             )
-        return Shape(linears[0].in_features, tuple(x.out_features for x in linears[:-1]), kind, norms[0].eps)
+        units = tuple(x.out_features for x in linears)
+        return Shape(linears[0].in_features, units[:-1], kind, norms[0].eps, units[-1])
 
     @property
     def layers(self) -> list[tuple[int, int]]:
@@ -53,11 +54,15 @@ class Shape:
             sizes += [(f"{3 * k}.weight", m, n), (f"{3 * k}.bias", 1, m)]
             sizes += [(f"{3 * k + 2}.weight", 1, m), (f"{3 * k + 2}.bias", 1, m)]
         last = 3 * len(self.hidden)
-        sizes += [(f"{last}.weight", 1, self.hidden[-1]), (f"{last}.bias", 1, 1)]
+        sizes += [(f"{last}.weight", self.outputs, self.hidden[-1]), (f"{last}.bias", 1, self.outputs)]
         for name, rows, n in sizes:
             found[name] = (at, rows, n)
             at += rows * padded(n)
         return found
+
+    def at(self, base: str, name: str) -> tuple[str, int]:
+        """Return a pointer to all weights, and the offset of those of a name."""
+        return base, self.places[name][0]
 
     @cached_property
     def size(self) -> int:

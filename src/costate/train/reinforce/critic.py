@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from costate.train.dense.fit import BETAS, Room, compiled
+from costate.train.dense.fit import BETAS, compiled
 from costate.train.dense.parts import padded
 from costate.train.dense.shape import Shape
+from costate.train.dense.tile import Room
 from costate.train.reinforce.actor import FLOAT, perceptron
 
 

@@ -89,7 +89,7 @@ class Outcomes:
         e, b = self.task, ProgramBuilder(f"outcome.{self.task.name}")
         nx, m, _ = e.size
         x, action, time = b.inputs(state=nx, action=m, time=1)
-        (after,) = b.call(e.motion, x, action)
+        after, *_ = b.call(e.motion, x, action)
         observation, reward, _ = b.trace(e.told, x, action, after, time)
         b.output("outcome", b.concat(observation, reward))
         return b.kernel()

@@ -37,7 +37,7 @@ class ShacOptions(WindowOptions):
     """Units of the hidden layers of the critic."""
     trace: float = 0.95
     """Lambda of TD(lambda): 0 trusts the critic after one step, 1 not before the end of the window."""
-    critic_passes: int = 4
+    critic_passes: int = 8
     """Passes of the critic over a window."""
     minibatches: int = 4
     """Parts of such a pass."""

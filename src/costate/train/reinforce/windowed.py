@@ -1,7 +1,7 @@
 """The base of algorithms that learn in windows: robots that go on, the gradient of the actor, episodes counted, checkpoints.
 
 The gradient of the actor is found in two parts: with respect to the heads of every step by the kernel of the window
-(closed_loop.py), and from there to the weights by torch, for all steps together.
+(closed_loop.py), and from there to the weights for all steps together (costate.train.dense).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from costate.train.dense.fit import BETAS
+from costate.train.dense.pull import pull_back
 from costate.train.plan import Iteration, Schedule
 from costate.train.reinforce.actor import FLOAT, Actor
 from costate.train.reinforce.closed_loop import ClosedLoop, Window
@@ -169,7 +170,7 @@ class WindowTraining(Training):
         self.dropped += (~good).sum()
         heads = torch.where(good, heads, 0.0)
         adam.zero_grad()
-        policy.net(rolled.seen).backward(heads)
+        pull_back(policy.net, rolled.seen.flatten(0, 1), heads.flatten(0, 1))
         if policy.log_std is not None:
             policy.log_std.grad = (heads * rolled.noise).sum((0, 1))
         norm = float(nn.utils.clip_grad_norm_(policy.parameters(), self.options.clip))
