@@ -122,7 +122,7 @@ def plot(folder: Path, file: Path) -> None:
                 y = [p["return"] / (n**2 / 2) for p in run["curve"]]
                 place.plot(x, y, color=colours[name], linewidth=0.9, alpha=0.7, label=name if k == 0 else None)
         place.axhline(GOALS[n - 1] / (n**2 / 2) if n <= len(GOALS) else 1.0, color="black", linestyle=":", linewidth=1)
-        place.set(title=f"{n} link{'s' * (n > 1)}", xscale="log", ylim=(-1.05, 1.1))
+        place.set(title=f"{n} link{'s' * (n > 1)}", xscale="log", xlim=(0.3, 300), ylim=(-1.05, 1.1))
         place.grid(alpha=0.3)
     for place in axes.flat[len(links) :]:
         place.set_axis_off()

@@ -59,11 +59,11 @@ class LinkPendulum(RewardedTask):
     length = 100
     stationary = False
     training = BpttOptions(
-        iterations=300, batch=16, learning_rate=2e-3, calming=True, actor=(64, 64), state_clip=1e6, interval=20
+        iterations=300, batch=64, learning_rate=2e-3, calming=True, actor=(64, 64), state_clip=1e6, interval=20
     )
     algorithms: ClassVar[Mapping[str, Schedule]] = {
         "shac": ShacOptions(
-            iterations=300, batch=16, horizon=100, learning_rate=2e-3, actor=(64, 64), critic_passes=1, minibatches=1,
+            iterations=300, batch=64, horizon=100, learning_rate=2e-3, actor=(64, 64), critic_passes=1, minibatches=1,
             discount=1.0, calming=True, state_clip=1e6, interval=20,
         ),
         "sac": SacOptions(
