@@ -16,7 +16,6 @@ import statistics
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -128,11 +127,13 @@ def arguments() -> argparse.Namespace:
 def main() -> None:
     asked = arguments()
     asked.folder.mkdir(parents=True, exist_ok=True)
-    cases = list(product(asked.tasks, range(asked.seeds), asked.algorithms))
+    cases: list[tuple[str, str, int]] = [
+        (task, algorithm, seed) for task in asked.tasks for seed in range(asked.seeds) for algorithm in asked.algorithms
+    ]
     with ThreadPoolExecutor(asked.at_once) as pool:
-        runs = list(pool.map(lambda c: trained(asked.folder, c[0], c[2], c[1], asked.iterations), cases))
+        runs = list(pool.map(lambda c: trained(asked.folder, c[0], c[1], c[2], asked.iterations), cases))
     found: dict[str, dict[str, list[Run]]] = {}
-    for (task, _, algorithm), run in zip(cases, runs, strict=True):
+    for (task, algorithm, _), run in zip(cases, runs, strict=True):
         found.setdefault(task, {}).setdefault(algorithm, []).append(run)
     told: dict[str, Any] = {"machine": machine()}
     for task, ways in found.items():
