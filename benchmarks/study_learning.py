@@ -19,6 +19,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from benchmarks.measure.table import Table, machine
 from costate.core.files import write_json
 from costate.train.evaluate import evaluate
@@ -45,7 +47,7 @@ def trained(folder: Path, task: str, algorithm: str, seed: int, iterations: int 
             subprocess.run([*command, *going], check=True, stdout=log, stderr=log)
     run = Run.open(path)
     if run.evaluation is None:
-        evaluate(run, episodes=200)
+        evaluate(run, episodes=1000)
     last = run.metrics()[-1]
     print(f"{path.name}: {last['return']:.5g} after {last['processor_seconds']:.0f} s", flush=True)
     return run
@@ -92,6 +94,9 @@ def draw(task: str, runs: dict[str, list[Run]], path: Path) -> None:
             time, value = zip(*curve(run), strict=True)
             label = f"{algorithm}, {len(each)} seeds" if number == 0 else None
             axes.plot(time, value, color=f"C{k}", linewidth=1, alpha=0.8, label=label)
+    values = [value for each in runs.values() for run in each for _, value in curve(run)]
+    low, high = np.percentile(values, 10), max(values)  # a training that stumbles for a moment does not set the scale
+    axes.set_ylim(bottom=max(min(values), low - 0.2 * (high - low)))
     for seconds, goal in GOALS.get(task, ()):
         axes.plot(seconds, goal, "k+", markersize=9)
     axes.set(xlabel="processor time [s]", ylabel="return of the last 100 episodes", title=task)
