@@ -95,8 +95,9 @@ def draw(task: str, runs: dict[str, list[Run]], path: Path) -> None:
             label = f"{algorithm}, {len(each)} seeds" if number == 0 else None
             axes.plot(time, value, color=f"C{k}", linewidth=1, alpha=0.8, label=label)
     values = [value for each in runs.values() for run in each for _, value in curve(run)]
-    low, high = np.percentile(values, 10), max(values)  # a training that stumbles for a moment does not set the scale
-    axes.set_ylim(bottom=max(min(values), low - 0.2 * (high - low)))
+    low, high = np.percentile(values, 10), max(values + [goal for _, goal in GOALS.get(task, ())])
+    room = high - low
+    axes.set_ylim(max(min(values), low - 0.2 * room), high + 0.05 * room)  # one stumble does not set the scale
     for seconds, goal in GOALS.get(task, ()):
         axes.plot(seconds, goal, "k+", markersize=9)
     axes.set(xlabel="processor time [s]", ylabel="return of the last 100 episodes", title=task)
