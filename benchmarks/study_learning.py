@@ -92,7 +92,8 @@ def draw(task: str, runs: dict[str, list[Run]], path: Path) -> None:
     for k, (algorithm, each) in enumerate(runs.items()):
         for number, run in enumerate(each):
             time, value = zip(*curve(run), strict=True)
-            label = f"{algorithm}, {len(each)} seeds" if number == 0 else None
+            count = f"{len(each)} seed{'s' if len(each) > 1 else ''}"
+            label = f"{algorithm}, {count}" if number == 0 else None
             axes.plot(time, value, color=f"C{k}", linewidth=1, alpha=0.8, label=label)
     values = [value for each in runs.values() for run in each for _, value in curve(run)]
     low, high = np.percentile(values, 10), max(values + [goal for _, goal in GOALS.get(task, ())])

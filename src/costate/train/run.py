@@ -96,7 +96,15 @@ class Run:
             )
         made = _made(task, task.options) if isinstance(task, type) else task
         options = made.training if options is None else options
-        weights = policy or made.policy(options, generator("weights", options.seed)).state_dict()
+        first = made.policy(options, generator("weights", options.seed))
+        if policy:
+            try:
+                first.load_state_dict(policy)
+            except RuntimeError as error:
+                raise ValueError(
+                    f"the weights to start with do not fit the policy of '{made.name}': {error}"
+                ) from error
+        weights = first.state_dict()
         run = cls(
             path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}"), options, type(made), lambda: made
         )

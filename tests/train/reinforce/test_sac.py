@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 import torch
-from tests.train.reinforce.swing import Swing
+from tests.train.reinforce.swing import Swing, VariedSwing
 
 from costate.envs import Batch
 from costate.tasks.locomotion.ant import Ant
@@ -138,7 +138,7 @@ def test_density_of_actions_is_that_of_torch(tmp_path):
     training = sac(tmp_path)
     g = torch.Generator().manual_seed(0)
     heads, noise = torch.randn(20, 4, generator=g, dtype=FLOAT), torch.randn(20, 2, generator=g, dtype=FLOAT)
-    action, found = training.act(heads, noise)
+    action, found = training._act(heads, noise)
     normal = torch.distributions.Normal(heads[:, :2], training.policy.log_spread(heads).exp())
     squashed = torch.distributions.TransformedDistribution(normal, [torch.distributions.TanhTransform(cache_size=1)])
     torch.testing.assert_close(found[:, 0], squashed.log_prob(action).sum(1), rtol=1e-3, atol=1e-3)
@@ -199,3 +199,28 @@ def test_it_learns(tmp_path, enhancement):
 def test_options_that_mean_nothing_are_refused(change):
     with pytest.raises(ValueError, match=next(iter(change))):
         SacOptions(**change)
+
+
+def test_slopes_are_those_of_the_robot_s_own_parameters(tmp_path):
+    """Samples of robots that differ: the Jacobian of each is that of a step with its masses and gravity, by differences."""
+
+    class SoftVaried(VariedSwing):
+        name, training = "soft_varied", OPTIONS
+
+    training = Sac(Run.create(tmp_path / "run", SoftVaried, replace(OPTIONS, enhancement="sample", horizon=1)))
+    task, begin = training.task, training.carry.double()
+    samples = collected(training)
+    state, values = begin[:, :4], begin[:, 7:]
+    params = dict(zip(task.varied_sizes, values.split(list(task.varied_sizes.values()), 1), strict=True))
+    time, h = torch.full((len(begin), 1), 1 / task.length, dtype=torch.float64), 1e-5
+    for k in range(2):
+        moved = []
+        for sign in (1, -1):
+            action = samples.action.double().clone()
+            action[:, k] += sign * h
+            after = task.world.step(state, 6.0 * action, params)
+            told = task.telling(state=state, action=action, after=after, time=time)
+            moved.append(torch.cat([told.observation, told.reward], 1))
+        expected = (moved[0] - moved[1]) / (2 * h)
+        found = torch.cat([samples.J[..., k], samples.reward_slope[:, k : k + 1]], 1)
+        torch.testing.assert_close(found.double(), expected, rtol=1e-3, atol=1e-4)

@@ -99,7 +99,9 @@ def test_entropy_is_that_of_the_density_of_actions(tmp_path):
     )
     action = torch.tanh(mean + std * rolled.noise.double())
     expected = squashed.log_prob(action).sum(-1)
-    torch.testing.assert_close(sapo._log_probability(rolled).detach().double(), expected, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(
+        sapo.policy.act(rolled.window.heads, rolled.noise)[1].detach().double(), expected, rtol=1e-4, atol=1e-4
+    )
     # and these were the actions: a robot in the middle of an episode carries its last one
     carry = rolled.window.carry
     going = carry[:, -1] > 0
@@ -151,3 +153,11 @@ def test_noise_may_fall_with_the_learning_rate(tmp_path):
         training.done = 5
         noises.append(training.roll(generator("episodes", 0, 5)).noise)
     assert torch.equal(noises[1], noises[0] / 2)
+
+
+def test_weights_to_start_with_must_fit(tmp_path):
+    """A run of another size says so, and leaves no folder behind."""
+    other = Run.create(tmp_path / "other", Swing, replace(Swing.training, actor=(5,)))
+    with pytest.raises(ValueError, match="weights to start with do not fit the policy of 'swing'"):
+        Run.create(tmp_path / "run", Swing, policy=other.checkpoint().policy)
+    assert not (tmp_path / "run").exists()

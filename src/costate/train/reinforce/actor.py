@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import softplus
 
 FLOAT = torch.float32
 """Number type of training, whatever torch's default."""
@@ -79,6 +81,13 @@ class Actor(nn.Module):
     def spread(self, heads: Tensor) -> Tensor:
         """Return the standard deviations, without a gradient, (..., m) or (m,), of heads (..., k)."""
         return self.log_spread(heads.detach()).detach().exp()
+
+    def act(self, heads: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+        """Return actions (..., m) of heads (..., k) with noise (..., m), and the logarithms of their densities (...)."""
+        log_std = self.log_spread(heads)
+        before = heads[..., : self.outputs] + log_std.exp() * noise
+        squashing = 2 * (math.log(2) - before - softplus(-2 * before))  # log(1 - tanh^2), without loss of digits
+        return before.tanh(), (-0.5 * (noise.square() + math.log(2 * math.pi)) - log_std - squashing).sum(-1)
 
     def learn_scale(self, seen: Tensor) -> None:
         """Take more observations (N, n) into mean and variance."""

@@ -5,17 +5,15 @@ The plainest way to learn through a simulator, and the one that contact and chao
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from costate.train.plan import Iteration, Schedule
+from costate.train.plan import Schedule
 from costate.train.reinforce.actor import FLOAT
 from costate.train.reinforce.windowed import Rolled, WindowOptions, WindowTraining
-from costate.train.trainer import Iterated
 
 
 @dataclass(frozen=True)
@@ -30,15 +28,11 @@ class BpttOptions(WindowOptions):
     steps: int = 0
     """Control steps from the start; 0: the whole episode."""
     discount: float = 1.0
-    noise: float = 0.0
-    """Standard deviation of actions at the start, which falls in proportion to the learning rate; 0: it is learnt."""
     interval: int = 5
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.at_least("steps", least=0)
-        if self.noise < 0:
-            raise ValueError(f"noise is {self.noise}; it must be at least 0")
 
     @classmethod
     def like(cls, other: Schedule) -> Self:
@@ -51,12 +45,6 @@ class Bptt(WindowTraining):
     @property
     def horizon(self) -> int:
         return self.options.steps or self.task.length
-
-    def iterate(self, plan: Iteration) -> Iterated:
-        o, log_std = self.options, self.policy.log_std
-        if o.noise and log_std is not None:
-            nn.init.constant_(log_std, math.log(o.noise * plan.learning_rate / o.learning_rate))
-        return super().iterate(plan)
 
     def roll(self, random: torch.Generator) -> Rolled:
         self.carry = self.loop.begin(self.options.batch, random).to(FLOAT)

@@ -82,19 +82,22 @@ class Outcomes:
 
     def __init__(self, task: RewardedTask):
         self.task = task
+        self.varied = sum(task.varied_sizes.values())
 
     @cached_property
     def kernel(self) -> Kernel:
-        """Kernel (state, action, time after the step) -> outcome: observation after the step, then the reward."""
+        """Kernel (state, action, time after the step, varied values) -> outcome: observation after the step, then the reward."""
         e, b = self.task, ProgramBuilder(f"outcome.{self.task.name}")
         nx, m, _ = e.size
         x, action, time = b.inputs(state=nx, action=m, time=1)
-        after, *_ = b.call(e.motion, x, action)
+        values = [b.input("varied", self.varied)] if self.varied else []
+        after, *_ = b.call(e.motion, x, action, *values)
         observation, reward, _ = b.trace(e.told, x, action, after, time)
         b.output("outcome", b.concat(observation, reward))
         return b.kernel()
 
-    def slope(self, state: Tensor, action: Tensor, time: Tensor) -> Tensor:
-        """Return d outcome / d action, (..., n + 1, m)."""
+    def slope(self, state: Tensor, action: Tensor, time: Tensor, varied: Tensor | None = None) -> Tensor:
+        """Return d outcome / d action, (..., n + 1, m). varied: values of what the task varies, (..., p), if anything."""
+        more = {"varied": varied} if self.varied else {}
         with torch.no_grad():
-            return self.kernel.jacobian("outcome", "action")(state=state, action=action, time=time)
+            return self.kernel.jacobian("outcome", "action")(state=state, action=action, time=time, **more)

@@ -17,14 +17,13 @@ An iteration:
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import mse_loss, softplus
+from torch.nn.functional import mse_loss
 
 from costate.train.plan import Iteration
 from costate.train.reinforce.actor import FLOAT, perceptron
@@ -128,12 +127,11 @@ class Sac(WindowTraining):
         """Return the steps of a window as samples, but for those that are not finite."""
         w, (nx, m, _) = rolled.window, self.task.size
         assert w.states is not None
-        heads, spread = w.heads[..., :m], self.policy.spread(w.heads)
-        action = torch.tanh(heads + spread * rolled.noise)
-        state, age = w.states[..., :nx], w.states[..., -1:]
+        action, _ = self.policy.act(w.heads, rolled.noise)
+        state, _, age, values = w.states.split([nx, m, 1, self.loop.varied], -1)
         slope = w.seen.new_zeros(*w.seen.shape[:2], 0)
         if self.options.enhancement:
-            slope = self.outcomes.slope(state, action, (age + 1) / self.task.length).flatten(2)
+            slope = self.outcomes.slope(state, action, (age + 1) / self.task.length, values).flatten(2)
         parts = w.seen, action, w.after, w.reward[..., None], 1.0 - w.fell[..., None].to(FLOAT), slope
         samples = [part.detach().flatten(0, 1) for part in parts]
         good = torch.cat(samples, 1).isfinite().all(1)
@@ -157,7 +155,7 @@ class Sac(WindowTraining):
         wanted = samples.reward + o.discount * samples.goes_on * value
         critic = self._fit(self._scaled(samples.seen), samples.action, wanted)
         heads = policy.net(self._scaled(samples.seen))
-        action, log_density = self.act(heads, noise[1])
+        action, log_density = self._act(heads, noise[1])
         if o.enhancement == "policy":
             gain = (ahead * action).sum(1, keepdim=True)
         else:
@@ -181,18 +179,14 @@ class Sac(WindowTraining):
     def _scaled(self, seen: Tensor) -> Tensor:
         return (seen - self.policy.mean) * self.policy.scale
 
-    def act(self, heads: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
-        """Return actions (N, m) of heads, and the logarithms of their densities (N, 1)."""
-        log_std = self.policy.log_spread(heads)
-        before = heads[:, : self.policy.outputs] + log_std.exp() * noise
-        squashing = 2 * (math.log(2) - before - softplus(-2 * before))  # log(1 - tanh^2), without loss of digits
-        density = -0.5 * (noise.square() + math.log(2 * math.pi)) - log_std - squashing
-        return before.tanh(), density.sum(1, keepdim=True)
+    def _act(self, heads: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+        action, density = self.policy.act(heads, noise)
+        return action, density[:, None]
 
     def value(self, seen: Tensor, noise: Tensor) -> Tensor:
         """Return the value of observations (N, n) by the slow critics, (N, 1): lower value - temperature * log pi."""
         scaled = self._scaled(seen)
-        action, log_density = self.act(self.policy.net(scaled), noise)
+        action, log_density = self._act(self.policy.net(scaled), noise)
         return self._lower(self.slow, scaled, action) - self.temperature * log_density
 
     def _valued(self, samples: Samples, noise: Tensor) -> tuple[Tensor, Tensor]:

@@ -16,7 +16,6 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import softplus
 
 from costate.train.plan import Iteration
 from costate.train.reinforce.actor import FLOAT
@@ -75,16 +74,8 @@ class Sapo(Shac):
         return values.mean(0) if torch.is_grad_enabled() else values.amin(0)
 
     def earned(self, rolled: Rolled) -> Tensor:
-        self.entropy = -self._log_probability(rolled)
+        self.entropy = -self.policy.act(rolled.window.heads, rolled.noise)[1]
         return rolled.window.reward + self.weight.value * self.entropy
-
-    def _log_probability(self, rolled: Rolled) -> Tensor:
-        """Return the logarithm of the density of the actions that were taken, (B, H)."""
-        heads, noise = rolled.window.heads, rolled.noise
-        log_std = self.policy.log_spread(heads)
-        before = heads[..., : self.policy.outputs] + log_std.exp() * noise
-        squashing = 2 * (math.log(2) - before - softplus(-2 * before))  # log(1 - tanh^2), without loss of digits
-        return (-0.5 * (noise.square() + math.log(2 * math.pi)) - log_std - squashing).sum(-1)
 
     def learn_more(self, rolled: Rolled, random: torch.Generator, plan: Iteration) -> dict[str, float]:
         o, adam, entropy = self.options, self.adams["temperature"], self.entropy.detach().mean()

@@ -47,7 +47,8 @@ class WindowOptions(Schedule):
     state_clip: float = 3000.0
     """Longest gradient of the rewards of a window with respect to the state of a robot; a longer one is shortened."""
     calming: bool = False
-    """True: the noise of actions also falls, in proportion to the learning rate; a policy then ends as it acts without noise."""
+    """True: the noise of actions also falls, in proportion to the learning rate; a policy then ends as it acts without noise.
+    Standard deviations that depend on the observation stay as they are."""
     interval: int = 25
     watch_interval: int = 0
 
