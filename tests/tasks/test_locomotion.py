@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import casadi as ca
 import gymnasium
 import numpy as np
 import pytest
@@ -135,6 +136,26 @@ def test_humanoid_is_rewarded_as_defined(tasks):
         height = 10 * d if d > 0 else -200 * d**2
         assert float(told.reward[k]) == pytest.approx(v[0] + 0.1 * R[2, 2] + R[0, 0] + height - 0.002 * a @ a, abs=1e-9)
         assert float(told.margin[k]) == pytest.approx(s[2] - 0.74)
+
+
+def test_a_humanoid_is_warned_of_a_fall_in_training(tasks):
+    humanoid = tasks["humanoid"]
+    x, action = random_states(humanoid)
+    x[:, 2] = torch.linspace(0.7, 1.4, len(x))
+    x[:, 4] += torch.linspace(0, 1, len(x)).roll(5)  # upright ones, and some that lie
+    x[:, 3:7] /= x[:, 3:7].norm(dim=1, keepdim=True)
+    state, a = ca.SX.sym("x", x.shape[1]), ca.SX.sym("a", 21)
+    told, taught = (say(state, a, state, ca.SX(0))[1:] for say in (humanoid.told, humanoid.taught))
+    f = ca.Function("f", [state, a], [told[0] - taught[0], taught[1]])
+    costs, margins = (np.array(part).ravel() for part in f(x.numpy().T, action.numpy().T))
+    turn = Rotation.from_quat(x[:, 3:7].numpy())
+    tilt = 1 - turn.as_matrix()[:, 2, 2]
+    speed = turn.apply(x[:, 28:31].numpy())[:, 0]
+    z = x[:, 2].numpy()
+    expected = 10 * (np.maximum((1.2 - z) / 0.4, 0) ** 2 + tilt) + np.maximum(speed - 1, 0)
+    np.testing.assert_allclose(costs, expected, atol=1e-9)
+    np.testing.assert_array_equal(margins < 0, (z < 0.84) | (tilt > 0.6))
+    assert 0 < (margins < 0).sum() < len(x)
 
 
 STRENGTHS = [200] * 3 + 2 * [200, 200, 600, 400, 100, 100] + 2 * [100, 100, 200]

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import casadi as ca
 import gymnasium
 import numpy as np
 import pytest
 import torch
+from casadi import SX
 from tests.gradients import check_gradients
 
 import costate.envs
@@ -142,6 +144,25 @@ def test_training_may_take_another_integrator(tasks, monkeypatch):
     found = b.kernel()(x=state, action=action).after
     assert float((found - other.step(state, action)).abs().max()) < 1e-12
     assert float((found - tasks["hopper_v5"].world.step(state, action)).abs().max()) > 1e-6
+
+
+@pytest.mark.parametrize(
+    ("name", "tilts", "safe"), [("hopper_v5", (0.05, 0.1, 0.19), 0.2), ("walker2d_v5", (0.7, 0.8, 0.99), 0.4)]
+)
+def test_training_warns_of_a_fall(tasks, name, tilts, safe):
+    """More tilt costs more in training, with a slope that leads back; the task's own reward has none."""
+    task = tasks[name]
+    tilt, action, home = SX.sym("tilt"), SX.zeros(task.world.nu), SX(task.home.double().tolist())
+    state = SX(home)
+    state[2] = tilt
+    told, taught = (say(home, action, state, SX(0))[1] for say in (task.told, task.taught))
+    f = ca.Function("f", [tilt], [told - taught, ca.jacobian(taught, tilt), ca.jacobian(told, tilt)])
+    costs, slopes, own = zip(*(map(float, f(t)) for t in (0.0, *tilts)), strict=True)
+    most = 0.2 if name == "hopper_v5" else 1.0  # tilt at which an episode ends
+    expected = [task.care * max(1 - (most - t) / safe, 0) ** 2 for t in (0.0, *tilts)]
+    np.testing.assert_allclose(costs, expected, atol=1e-12)
+    assert costs[0] == 0 < costs[1] < costs[2] < costs[3] < task.care
+    assert max(slopes[1:]) < 0 and not any(own)
 
 
 def test_many_environments_begin_anew_and_keep_their_last_observation():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from tests.train.reinforce.swing import Swing
 
 from costate.report.run_report import run_report
 from costate.train.evaluate import evaluate
+from costate.train.plan import iteration
 from costate.train.reinforce.closed_loop import Window
 from costate.train.reinforce.shac import Shac, ShacOptions
 from costate.train.reinforce.windowed import Rolled
@@ -68,6 +70,22 @@ def test_returns_are_the_weighted_mean_of_all_lengths(shac):
                 if last:
                     break
             assert float(found[b, t]) == pytest.approx(total, rel=1e-4, abs=1e-5)
+
+
+def test_the_critic_may_learn_alone_at_first(tmp_path):
+    run = Run.create(tmp_path / "run", Swing, replace(Swing.training, critic_alone=2, interval=2))
+    shac = Shac(run)
+
+    def weights():
+        nets = (shac.policy, shac.critics[0].network)
+        return [torch.cat([w.detach().flatten() for w in net.parameters()]).clone() for net in nets]
+
+    (actor, critic), moved = weights(), []
+    for number in range(3):
+        shac.done = number
+        shac.iterate(iteration(shac.options, number))
+        moved.append([bool((new != old).any()) for new, old in zip(weights(), (actor, critic), strict=True)])
+    assert moved == [[False, True], [False, True], [True, True]]
 
 
 @pytest.mark.parametrize("change", [{"discount": 1.5}, {"horizon": 0}, {"state_clip": 0.0}])

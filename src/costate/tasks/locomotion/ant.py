@@ -15,7 +15,7 @@ class Ant(Floating):
 
     name = "ant"
     summary = "an ant of 182 kg runs along x"
-    training = ShacOptions(iterations=4000, horizon=24, actor=(400, 200, 100), critic=(128, 128))
+    training = ShacOptions(iterations=7000, horizon=24, actor=(400, 200, 100), critic=(128, 128))
     lowest, height = 0.27, 0.75
     stance = (0, 1, 0, -1, 0, -1, 0, 1)
     friction = 0.75

@@ -153,7 +153,7 @@ class ClosedLoop:
         values = [_kept(b, b.slice(carry, nx + m + 1, self.varied))] if self.varied else []
         moved, *substeps = b.call(e.motion, x, action, *values)
         (after,) = b.custom(lambda x, clip, probe: x, moved, clip, probe, adjoint=_shortened(nx))
-        told = b.trace(e.told, x, action, after, then)
+        told = b.trace(e.taught, x, action, after, then)
         next_, *told = b.trace(self._ended, after, action, fresh, age, b.finite(after), *told, *values)
         return b.program(next_, seen, head, *told, *substeps)
 

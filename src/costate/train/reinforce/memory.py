@@ -92,7 +92,7 @@ class Outcomes:
         x, action, time = b.inputs(state=nx, action=m, time=1)
         values = [b.input("varied", self.varied)] if self.varied else []
         after, *_ = b.call(e.motion, x, action, *values)
-        observation, reward, _ = b.trace(e.told, x, action, after, time)
+        observation, reward, _ = b.trace(e.taught, x, action, after, time)
         b.output("outcome", b.concat(observation, reward))
         return b.kernel()
 

@@ -157,6 +157,10 @@ class RewardedTask(Trainable):
         """Return observation, reward and margin after a step."""
         return self.observation_of(after, action, time), self.reward_of(x, action, after, time), self.margin_of(after)
 
+    def taught(self, x: SX, action: SX, after: SX, time: SX) -> tuple[SX, SX, SX]:
+        """Return the same in training, where a task may warn of a fall before it happens; by default nothing differs."""
+        return self.told(x, action, after, time)
+
     @cached_property
     def telling(self) -> Kernel:
         """Kernel (state, action, after, time) -> observation, reward and margin of the state after."""

@@ -43,10 +43,13 @@ class ShacOptions(WindowOptions):
     """Parts of such a pass."""
     target_memory: float = 0.2
     """Part of the target critic that stays after an iteration."""
+    critic_alone: int = 0
+    """Iterations at the beginning in which the critic learns alone: a policy of another run (--start) is not spoilt meanwhile."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.at_least("horizon", "critic_passes", "minibatches")
+        self.at_least("critic_alone", least=0)
         self.parts("trace", "target_memory")
         self.positive("critic_rate")
 
@@ -104,6 +107,9 @@ class Shac(WindowTraining):
         return found.T
 
     # --- learning -------------------------------------------------------------------------------------------------
+
+    def move_actor(self, rolled: Rolled, rate: float) -> dict[str, float]:
+        return super().move_actor(rolled, 0.0 if self.done < self.options.critic_alone else rate)
 
     def learn_more(self, rolled: Rolled, random: torch.Generator, plan: Iteration) -> dict[str, float]:
         error = self.fit(rolled, random, self.options.critic_passes, plan.learning_rate)

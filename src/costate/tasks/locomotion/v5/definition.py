@@ -60,6 +60,8 @@ class VersionFive(RewardedTask):
     """True: random velocities of a start are normal numbers, not uniform ones."""
     practice: ClassVar[dict[str, Any]] = {}
     """Arguments of `World` that are others in training: a cheaper integrator, or softer contact."""
+    care: ClassVar[float] = 0.0
+    """Cost of a step in training that is not safe at all."""
     transfer = "costate.tasks.locomotion.v5.transfer:try_in_gymnasium"
 
     @cached_property
@@ -98,6 +100,21 @@ class VersionFive(RewardedTask):
         speed = (self.forward(after) - self.forward(x)) / self.world.dt
         healthy = ca.if_else(self.margin_of(after) < 0, 0, self.alive)
         return self.weight * speed + healthy - self.cost * ca.sumsqr(self.control_of(action))
+
+    def safety_of(self, x: SX) -> SX:
+        """Return how safe a state is in training: below 0 an episode ends, above 1 nothing threatens."""
+        return self.margin_of(x)
+
+    def taught(self, x: SX, action: SX, after: SX, time: SX) -> tuple[SX, SX, SX]:
+        """Return observation, reward and margin in training: what is not safe costs, by the square of what it lacks.
+
+        A fall alone has no gradient, since the reward of health is the same right up to it.
+        """
+        seen, reward, _ = self.told(x, action, after, time)
+        safety = self.safety_of(after)
+        if self.care:
+            reward -= self.care * (1 - ca.fmin(ca.fmax(safety, 0), 1)) ** 2
+        return seen, reward, safety
 
 
 def least(*values: SX) -> SX:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import casadi as ca
 from casadi import SX
 
 from costate.tasks.locomotion.v5.definition import PRACTICE, VersionFive, least
-from costate.train.reinforce.shac import ShacOptions
 
 
 class HopperV5(VersionFive):
@@ -14,9 +15,12 @@ class HopperV5(VersionFive):
 
     name = "hopper_v5"
     summary = "gymnasium's Hopper-v5: a one-legged robot hops along x"
-    training = ShacOptions(iterations=3000, batch=128, critic_passes=16)
+    training = replace(
+        PRACTICE, iterations=1000, batch=128, horizon=32, discount=0.995, state_clip=3000.0, calming=True
+    )
     gym, file, skip = "Hopper-v5", "hopper", 4
     cost, noise = 1e-3, 5e-3
+    care = 4.0
 
     def observation_of(self, x: SX, action: SX, time: SX) -> SX:
         nq = self.world.nq
@@ -25,16 +29,25 @@ class HopperV5(VersionFive):
     def margin_of(self, x: SX) -> SX:
         return least(x[1] - 0.7, 0.2 - ca.fabs(x[2]), 100 - ca.fabs(x[2:]))
 
+    def safety_of(self, x: SX) -> SX:
+        return least((x[1] - 0.7) / 0.4, 1 - ca.fabs(x[2]) / 0.2, 100 - ca.fabs(x[2:]))
+
 
 class Walker2dV5(HopperV5):
     """Walker2d-v5: healthy between 0.8 and 2 m and within 1 rad of upright."""
 
     name = "walker2d_v5"
     summary = "gymnasium's Walker2d-v5: a two-legged robot walks along x"
+    training = replace(HopperV5.training, iterations=700, batch=256, discount=0.99)
     gym, file, skip = "Walker2d-v5", "walker2d_v5", 4
+    practice = {"integrator": "semi_implicit"}  # noqa: RUF012
+    care = 2.0
 
     def margin_of(self, x: SX) -> SX:
         return least(x[1] - 0.8, 2 - x[1], 1 - ca.fabs(x[2]))
+
+    def safety_of(self, x: SX) -> SX:
+        return self.margin_of(x) / 0.4
 
 
 class HalfCheetahV5(VersionFive):
