@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 from tests.kernel import programs
+from tests.kernel.ops.fields import test_for_each
 from tests.kernel.programs import every_kind_inputs, positional, same_bits, spring_inputs
 from torch import Tensor
 
@@ -143,6 +144,9 @@ def digests() -> str:
         found += torch.autograd.grad(out.rooted.sum() + out.states.sum(), leaf)
         x = torch.linspace(-3, 3, 37, dtype=dtype)[:, None]
         found += every(x=x, y=x.flip(0))
+        net = [t.to(dtype).requires_grad_() for t in test_for_each.inputs()]
+        outs = test_for_each.program().apply([*net, torch.tensor([3.0, 41.0], dtype=dtype)])
+        found += [*(o.detach() for o in outs), *torch.autograd.grad([o.sum() for o in outs], net)]
         lines += [hashlib.sha256(t.contiguous().numpy().tobytes()).hexdigest() for t in found]
     return "\n".join(lines)
 

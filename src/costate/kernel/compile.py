@@ -11,14 +11,14 @@ around the stages, `codegen/stages/` that of each kind, `codegen/from_casadi.py`
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 from costate.core.fork import COMPILING
 from costate.core.limits import excess
 from costate.kernel.codegen.driver import Layout, emit_kernel
-from costate.kernel.codegen.names import Names
 from costate.kernel.codegen.stages import WRITERS
 from costate.kernel.codegen.unit import Unit
-from costate.kernel.ir.program import Program
+from costate.kernel.ir.program import Program, block_of
 from costate.kernel.machine.artifact import Artifact
 from costate.kernel.machine.jit import module_text, object_code
 from costate.kernel.machine.target import Target
@@ -32,20 +32,22 @@ def compile_program(program: Program, layout: Layout, target: Target, dtype: str
     with COMPILING:
         program = optimize(program)
         unit, workspace = lower_program(program, layout, target, dtype)
+        target = replace(target, block=block_of(program))
     if too_long := excess("operations", unit.n_ops):
         raise ValueError(f"this function is too long to compile: {too_long}. Loops (scan, map) keep code short")
     images = [object_code(main_text(unit, target), target), *compile_chunks(unit.chunks, target, dtype)]
     work, step_work = unit.work(program)
     imports = tuple(unit.imports())
+    helper = (unit.loop_workspace + 1) * unit.names.stride if "share" in unit.functions else 0
     seconds = time.perf_counter() - start
-    return Artifact(tuple(images), workspace, unit.n_ops, unit.flops, work, step_work, seconds, imports)
+    return Artifact(tuple(images), workspace, helper, unit.n_ops, unit.flops, work, step_work, seconds, imports)
 
 
 def lower_program(program: Program, layout: Layout, target: Target, dtype: str) -> tuple[Unit, int]:
-    """Return the unit of an optimised program, and the workspace it needs [vectors]."""
-    unit = Unit(Names(dtype, target.lanes(dtype)), WRITERS)
+    """Return the unit of an optimised program, and the workspace it needs [bytes]."""
+    unit = Unit(replace(target, block=block_of(program)).names(dtype), WRITERS)
     workspace = emit_kernel(unit, program, layout)
-    return unit, workspace
+    return unit, workspace * unit.names.stride
 
 
 def main_text(unit: Unit, target: Target) -> str:

@@ -6,8 +6,9 @@ from functools import cache
 
 from costate.core.fork import COMPILING
 from costate.kernel.calls.native import NativeCode
+from costate.kernel.calls.team import yield_address
 from costate.kernel.codegen.driver import Layout
-from costate.kernel.codegen.names import Names
+from costate.kernel.codegen.unit import YIELD
 from costate.kernel.compile import compile_program
 from costate.kernel.machine import cache as disk
 from costate.kernel.machine.artifact import Artifact
@@ -23,11 +24,16 @@ def native_code(recipe: Recipe, layout: Layout, dtype: str, target: Target | Non
     grids = recipe.grids
     imports = {}
     for name in artifact.imports:
-        imports[name] = grids[name].ctypes.data if name in grids else math_library(target, dtype).address(name)
-    library = Library(list(artifact.images), ["entry"], imports, keep=grids)
-    workspace = artifact.workspace * Names(dtype, target.lanes(dtype)).stride
+        if name in grids:
+            imports[name] = grids[name].ctypes.data
+        elif name == YIELD:
+            imports[name] = yield_address()
+        else:
+            imports[name] = math_library(target, dtype).address(name)
+    names = ["entry", "helper"] if artifact.helper_workspace else ["entry"]
+    library = Library(list(artifact.images), names, imports, keep=grids)
     n_tensors = len(layout.inputs) + len(layout.outputs)
-    return NativeCode(library.address("entry"), n_tensors, workspace, artifact, library)
+    return NativeCode(library.address("entry"), n_tensors, artifact.workspace, artifact, library)
 
 
 def artifact_of(recipe: Recipe, layout: Layout, dtype: str, target: Target) -> Artifact:
@@ -48,6 +54,6 @@ def math_library(target: Target, dtype: str) -> Library:
     key = disk.entry_key("vector functions", None, dtype, target)
     artifact = disk.load(key)
     if artifact is None:
-        artifact = Artifact((object_code(math_text(target, dtype), target),), 0, 0, 0, 0, 0, 0.0, ())
+        artifact = Artifact((object_code(math_text(target, dtype), target),), 0, 0, 0, 0, 0, 0, 0.0, ())
         disk.store(key, artifact)
     return Library(list(artifact.images), math_symbols(target.lanes(dtype), dtype), {})

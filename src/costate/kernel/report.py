@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from costate.kernel.kernel import Kernel
 
 
+BATCH = 4096
+"""Samples that are measured, unless another number is given."""
+
+
 @dataclass(frozen=True)
 class Report:
     """The cost of a kernel."""
@@ -31,7 +35,7 @@ class Report:
     name: str
     dtype: str
     lanes: int
-    """Samples per vector."""
+    """Samples per vector; 0 for a kernel over fields, whose lanes are the entities of one sample."""
     ops: int
     """Operations in the code; a loop body counts once."""
     flops: int
@@ -44,7 +48,9 @@ class Report:
     nanoseconds: float
     """Time of one sample on one thread [ns]."""
     rate: float
-    """Floating point operations per second, one thread. For kernels without loops."""
+    """Floating point operations per second, one thread. For kernels over fields, and others without loops."""
+    traffic: int
+    """Bytes of the tensors that one sample reads and writes."""
     peak: float
     """Floating point operations per second that one core reaches with fused multiply-adds."""
 
@@ -54,20 +60,24 @@ class Report:
         return self.rate / self.peak
 
     def __str__(self) -> str:
+        samples = f"{self.lanes} samples per vector" if self.lanes else "one sample, entities in the lanes"
         return (
-            f"kernel {self.name} ({self.dtype}, {self.lanes} samples per vector)\n"
+            f"kernel {self.name} ({self.dtype}, {samples})\n"
             f"  operations     {self.ops:,} ({self.flops:,} flops)\n"
             f"  workspace      {self.workspace / 1024:.1f} KiB per thread\n"
             f"  code           {self.code / 1024:.1f} KiB, compiled in {self.compile_seconds:.2f} s\n"
+            f"  tensors        {self.traffic / 1024:.1f} KiB per sample\n"
             f"  time           {self.nanoseconds:.1f} ns per sample, one thread\n"
             f"  rate           {self.rate / 1e9:.1f} Gflop/s, {100 * self.efficiency:.0f} % of the "
             f"{self.peak / 1e9:.1f} measured as peak"
         )
 
 
-def report(kernel: Kernel, dtype: str, batch: int) -> Report:
+def report(kernel: Kernel, dtype: str, batch: int | None) -> Report:
     """Measure what a kernel costs on this machine."""
     code = kernel.code(dtype)
+    over_fields = code.helper != 0
+    batch = batch or (1 if over_fields else BATCH)
     kind = {"f64": torch.float64, "f32": torch.float32}[dtype]
     generator = torch.Generator().manual_seed(0)
     inputs = [torch.rand(batch, *s.shape, dtype=kind, generator=generator) for s in kernel.signature.inputs]
@@ -78,17 +88,20 @@ def report(kernel: Kernel, dtype: str, batch: int) -> Report:
     finally:
         torch.set_num_threads(threads)
     a = code.artifact
+    done = a.flops * a.work / max(a.n_ops, 1) if over_fields else a.flops
+    numbers = sum(s.size for s in (*kernel.signature.inputs, *kernel.signature.outputs))
     return Report(
         kernel.name,
         dtype,
-        host().lanes(dtype),
+        0 if over_fields else host().lanes(dtype),
         a.n_ops,
         a.flops,
         code.workspace_bytes,
         sum(map(len, a.images)),
         a.seconds,
         1e9 * seconds,
-        a.flops / seconds,
+        done / seconds,
+        numbers * DTYPES[dtype][1],
         peak_rate(dtype),
     )
 

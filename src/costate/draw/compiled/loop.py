@@ -88,5 +88,5 @@ def _object(text: str) -> bytes:
         passes = llvm.create_pass_builder(machine, tuning)
         passes.getModulePassManager().run(module, passes)
         image = machine.emit_object(module)
-    cache.store(key, Artifact((image,), 0, 0, 0, 0, 0, 0.0, ()))
+    cache.store(key, Artifact((image,), 0, 0, 0, 0, 0, 0, 0.0, ()))
     return image

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 from costate.kernel.calls.long_call import LongCall
+from costate.kernel.calls.team import Team
 from costate.kernel.calls.threads import workers
 from costate.kernel.codegen.emit import WORDS_BEFORE, WORDS_PER_TENSOR
 from costate.kernel.codegen.rows import GROUP
@@ -22,12 +23,16 @@ _Entry = ctypes.CFUNCTYPE(None, ctypes.c_char_p)  # takes a bytes object as it i
 _local = threading.local()
 THREAD_GAIN_OPS = 16_000_000
 """Operations x samples below which a second thread costs more than it brings."""
+TEAM_GAIN_OPS = 4_000_000
+"""Operations of one sample below which threads that share it cost more than they bring."""
 BRIEF = 0.02
 """Seconds that nobody notices who interrupts a call: a longer one must be interruptible."""
 SECONDS_PER_OP = 2e-10
 """Estimate for code that was not yet called, on the safe side."""
 SAFETY = 4
 """Factor by which a call may take longer than the ones before: loops end when they have converged."""
+HEAD = 64
+"""Bytes before the workspace of a kernel over fields."""
 LANES = 8
 """Samples that take as long as one."""
 NEVER = ctypes.addressof(_never := ctypes.c_int64(0))
@@ -43,6 +48,7 @@ class NativeCode:
         self.workspace_bytes = workspace_bytes
         self.artifact = artifact
         self.library = library
+        self.helper = library.address("helper") if artifact.helper_workspace else 0  # type: ignore[attr-defined]
         self.seconds_per_op = SECONDS_PER_OP  # from then on as measured: few loops take as long as they may
         self.format = struct.Struct(f"={WORDS_BEFORE + WORDS_PER_TENSOR * n_tensors}q")
 
@@ -69,6 +75,9 @@ class NativeCode:
 
     def _run_long(self, words: Sequence[int], batch: int, threads: int, holds: object) -> None:
         """Compute all samples in worker threads."""
+        if self.helper:
+            self._run_team(words, batch, threads, holds)
+            return
         groups = -(-batch // GROUP)
         parts = min(groups, 4 * threads)
         edges = [GROUP * (groups * k // parts) for k in range(parts)] + [batch]
@@ -78,12 +87,28 @@ class NativeCode:
 
         workers().run(LongCall(compute, pairwise(edges), holds), min(threads, parts))
 
+    def _run_team(self, words: Sequence[int], batch: int, threads: int, holds: object) -> None:
+        """Compute samples one after the other, each shared by several threads."""
+        team = Team(self.helper)
+
+        def compute(begin: int, end: int, stop: int) -> None:
+            if begin < 0:
+                team.help(self._room(self.artifact.helper_workspace, 0))
+            else:
+                team.lead(lambda: self._range(begin, end, stop, words, team.address if threads > 1 else 0))
+
+        parts = [(0, batch), *[(-1, -1)] * (threads - 1)]
+        workers().run(LongCall(compute, parts, (holds, team)), threads)
+
     def run_here(self, words: Sequence[int], batch: int) -> None:
         """Compute all samples in this thread: for work that `is_quick`."""
         self._range(0, batch, NEVER, words)
 
     def threads_for(self, batch: int, length: int = 0) -> int:
         """Return how many threads share a batch."""
+        if self.helper:
+            work = self.artifact.work + length * self.artifact.step_work
+            return 1 if work < TEAM_GAIN_OPS else torch.get_num_threads()
         return 1 if self.is_small(batch, length) else torch.get_num_threads()
 
     def is_small(self, batch: int, length: int = 0) -> bool:
@@ -104,11 +129,24 @@ class NativeCode:
         """Return whether the calling thread should compute all by itself."""
         return self.is_small(batch, length) and self.is_brief(batch, length)
 
-    def _range(self, begin: int, end: int, stop: int, words: Sequence[int]) -> None:
+    def _range(self, begin: int, end: int, stop: int, words: Sequence[int], team: int = 0) -> None:
         room = workspace(
-            self.workspace_bytes
+            self.workspace_bytes + HEAD
         )  # this name holds it, even when the end of the process takes what threads own
-        self.entry(self.format.pack(begin, end, room[1], stop, *words))
+        start = room[1]
+        if self.helper:
+            start = _headed(start, team)
+        self.entry(self.format.pack(begin, end, start, stop, *words))
+
+    def _room(self, size: int, team: int) -> int:
+        """Return the address of a workspace of this thread, behind the address of a team."""
+        return _headed(workspace(size + HEAD)[1], team)
+
+
+def _headed(start: int, team: int) -> int:
+    """Write the address of a team before a workspace; return where the workspace begins."""
+    ctypes.c_int64.from_address(start + HEAD - 8).value = team
+    return start + HEAD
 
 
 def workspace(size: int) -> tuple[int, int, object]:

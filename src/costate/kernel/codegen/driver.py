@@ -22,6 +22,7 @@ from costate.kernel.codegen.rows import GROUP
 from costate.kernel.codegen.slots import Rows, Slot
 from costate.kernel.codegen.unit import Unit
 from costate.kernel.ir.program import Program
+from costate.kernel.ops.fields.pack import Pack
 
 ONE_LEVEL = 1 << 62
 """`inner` of a tensor whose samples are equally spaced."""
@@ -43,19 +44,24 @@ def emit_kernel(unit: Unit, program: Program, layout: Layout) -> int:
     e.allocas.append(f"  %base = alloca [{n_tensors} x ptr]")
     for tensor in range(n_tensors):
         _locate(e, tensor, is_output=tensor >= len(layout.inputs))
-    ins = [_input(e, k, rows, size) for k, (rows, size) in enumerate(layout.inputs)]
+    fields = {v for s in program.stages if isinstance(s.op, Pack) for v in s.inputs}
+    ins = [
+        _input(e, k, rows, size, v in fields)
+        for k, ((rows, size), v) in enumerate(zip(layout.inputs, program.inputs, strict=True))
+    ]
     outs: list[Slot] = [Rows(len(ins) + k, size) for k, (_, size) in enumerate(layout.outputs)]
     write_program(e, program, ins, outs)
     unit.functions["block"] = e.finish(
         "define internal void @block(ptr %args, i64 %first, i64 %end, i64 %count, ptr %ws) #0"
     )
-    unit.functions["entry"] = _ENTRY.replace("@W@", str(unit.names.width)).replace("@STOP@", str(STOP_WORD))
+    samples = 1 if unit.names.fields else unit.names.width
+    unit.functions["entry"] = _ENTRY.replace("@W@", str(samples)).replace("@STOP@", str(STOP_WORD))
     return e.workspace
 
 
-def _input(e: Emitter, k: int, rows: int, size: int) -> Slot:
-    """Pack single rows at the start, a shared one only in the first block. Longer tensors wait until they are read."""
-    if rows != 1 and size:
+def _input(e: Emitter, k: int, rows: int, size: int, streamed: bool) -> Slot:
+    """Pack single rows at the start, a shared one only in the first block. Longer tensors, and fields, wait until they are read."""
+    if streamed or (rows != 1 and size):
         return Rows(k, size)
     region = e.reserve(size)
     varies = e.new(f"or i64 {e.tensor_word(k, 2)}, {e.tensor_word(k, 3)}")
@@ -119,7 +125,8 @@ body:
   %left = sub i64 %end, %first
   %short = icmp slt i64 %left, @W@
   %count = select i1 %short, i64 %left, i64 @W@
-  call void @block(ptr %args, i64 %first, i64 %end, i64 %count, ptr %ws)
+  %last = add i64 %first, %count
+  call void @block(ptr %args, i64 %first, i64 %last, i64 %count, ptr %ws)
   %next = add i64 %first, @W@
   br label %head
 done:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from costate.kernel.codegen.loops import HELPERS
-from costate.kernel.codegen.rows import pack_row, unpack_row
+from costate.kernel.codegen.rows import LONG_ROW, pack_row, unpack_row
 from costate.kernel.codegen.slots import Memory, Rows, Slot
 from costate.kernel.ir.program import DYNAMIC
 
@@ -26,6 +26,11 @@ WORDS_BEFORE = 5
 STOP_WORD = 3
 LENGTH_WORD = 4
 WORDS_PER_TENSOR = 6
+
+
+def before(e: Emitter, workspace: str) -> str:
+    """Return the address of the word before a workspace."""
+    return e.new(f"getelementptr inbounds i64, ptr {workspace}, i64 -1")
 
 
 @dataclass(frozen=True)
@@ -50,13 +55,15 @@ class Emitter:
         self._regions: list[tuple[int, int]] = []  # free regions (offset, size)
         self._top = 0
         self._callee = 0
+        self.context = 0
+        """Number of contexts of loops over blocks so far."""
         self._held: list[list[tuple[Memory, int]]] = []  # regions of the scratch blocks being written, innermost last
         self._exits: list[str] = []  # labels after the loops being written, innermost last
 
     @property
     def workspace(self) -> int:
         """Vectors this function and its callees need."""
-        return self._top + self._callee
+        return self._top + self._callee + self.n.fields
 
     def finish(self, head: str) -> str:
         """Return the text of the whole function."""
@@ -188,11 +195,28 @@ class Emitter:
 
     def call_chunks(self, names: Sequence[str], workspace: int, ins: Sequence[str], outs: Sequence[str]) -> None:
         """Call functions one after the other, all with the same arguments."""
-        self._callee = max(self._callee, workspace)
-        below = self.new("getelementptr inbounds i8, ptr %ws, i64 @OWN@")
+        below = self.below(workspace)
         arguments = ", ".join(f"ptr {p}" for p in (*ins, *outs, below))
         for name in names:
             self.line(f"call void @{name}({arguments})")
+
+    def below(self, workspace: int) -> str:
+        """Return the address of a callee's workspace: behind that of this function."""
+        self._callee = max(self._callee, workspace)
+        below = self.new("getelementptr inbounds i8, ptr %ws, i64 @OWN@")
+        if self.n.fields:  # the word before a workspace is the address of the team (see `stages/fields/team.py`)
+            below = self.new(f"getelementptr inbounds i8, ptr {below}, i64 {self.n.stride}")
+            self.line(f"store ptr {self.load('ptr', before(self, '%ws'))}, ptr {before(self, below)}")
+        return below
+
+    def spread(self, number: str, target: str) -> None:
+        """Store a number in all lanes of an element."""
+        n = self.n
+        one = self.new(f"insertelement {n.vec} poison, {n.scalar} {number}, i64 0")
+        every = self.new(f"shufflevector {n.vec} {one}, {n.vec} poison, <{n.width} x i32> zeroinitializer")
+        for part in range(n.parts):
+            at = self.new(f"getelementptr i8, ptr {target}, i64 {part * n.align}")
+            self.line(f"store {n.vec} {every}, ptr {at}, align {n.align}")
 
     def helper(self, name: str, *arguments: str) -> None:
         """Call one of the small loops of `loops.py` (copy, zero, freeze, ...)."""
@@ -234,19 +258,34 @@ class Emitter:
 
     def read_row(self, rows: Rows, index: str, target: str) -> None:
         """Transpose one row of all samples into vectors."""
-        name = f"pack{rows.row_size}"
-        self.unit.functions.setdefault(name, pack_row(name, self.n, rows.row_size))
-        self.line(
-            f"call void @{name}(ptr {self.row_address(rows, index)}, ptr {self.lanes(rows.tensor)}, ptr {target})"
-        )
+        lanes = self.lanes(rows.tensor)
+        for size, row, vectors in self._pieces(rows.row_size, self.row_address(rows, index), target):
+            name = f"pack{size}"
+            self.unit.functions.setdefault(name, pack_row(name, self.n, size))
+            self.line(f"call void @{name}(ptr {row}, ptr {lanes}, ptr {vectors})")
 
     def write_row(self, rows: Rows, index: str, source: str) -> None:
         """Transpose vectors into one row of all samples."""
-        name = f"unpack{rows.row_size}"
-        self.unit.functions.setdefault(name, unpack_row(name, self.n, rows.row_size))
-        mode = self.tensor_word(rows.tensor, 5)
-        address, lanes = self.row_address(rows, index), self.lanes(rows.tensor)
-        self.line(f"call void @{name}(ptr {source}, ptr {address}, ptr {lanes}, i64 %count, i64 {mode})")
+        lanes, mode = self.lanes(rows.tensor), self.tensor_word(rows.tensor, 5)
+        for size, row, vectors in self._pieces(rows.row_size, self.row_address(rows, index), source):
+            name = f"unpack{size}"
+            self.unit.functions.setdefault(name, unpack_row(name, self.n, size))
+            self.line(f"call void @{name}(ptr {vectors}, ptr {row}, ptr {lanes}, i64 %count, i64 {mode})")
+
+    def _pieces(self, size: int, row: str, vectors: str) -> Iterator[tuple[int, str, str]]:
+        """Yield (numbers, address in the tensor, address of the vectors) of a row: all at once, or a long one in a loop."""
+        whole = size // LONG_ROW * LONG_ROW if size > LONG_ROW else 0
+        if whole:
+            with self.loop(str(whole // LONG_ROW)) as k:
+                start = self.new(f"mul i64 {k}, {LONG_ROW * self.n.bytes}")
+                yield (
+                    LONG_ROW,
+                    self.new(f"getelementptr i8, ptr {row}, i64 {start}"),
+                    self.element(vectors, k, LONG_ROW),
+                )
+        if size > whole:
+            there = self.new(f"getelementptr i8, ptr {row}, i64 {whole * self.n.bytes}")
+            yield size - whole, there, self.element(vectors, str(whole))
 
     def row_count(self, size: int, rows: Rows) -> str:
         """Return how many rows of a tensor hold `size` numbers."""

@@ -31,12 +31,13 @@ def _loop(n: Names, name: str, streams: str, result: str, body: str = "", held: 
     for pointer, value in zip(order, "xy", strict=False):
         offset = "%there" if pointer == table else "%at"
         lines.append(f"%p_{pointer} = getelementptr i8, ptr %{pointer}, i64 {offset}")
-        lines.append(f"%{value} = load {n.vec}, ptr %p_{pointer}, align {n.stride}")
+        lines.append(f"%{value} = load {n.vec}, ptr %p_{pointer}, align {n.align}")
     if held:
-        lines.append(f"%h = load {n.vec}, ptr %{held}, align {n.stride}")
+        lines.append(f"%h = load {n.vec}, ptr %{held}, align {n.align}")
     lines += [line.strip() for line in body.strip().splitlines()]
-    lines.append(f"store {n.vec} {result}, ptr {target}, align {n.stride}")
+    lines.append(f"store {n.vec} {result}, ptr {target}, align {n.align}")
     pointers = [*order, *held.split(), *(["table"] if table else [])]
+    step = n.stride if table else n.align
     inside = "\n".join(f"  {line}" for line in lines)
     return f"""define internal void @{name}({", ".join(f"ptr %{p}" for p in pointers)}, i64 %n) #0 {{
 entry:
@@ -48,7 +49,7 @@ head:
   br i1 %more, label %body, label %done
 body:
 {inside}
-  %next = add i64 %at, {n.stride}
+  %next = add i64 %at, {step}
   br label %head
 done:
   ret void

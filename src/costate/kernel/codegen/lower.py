@@ -67,7 +67,7 @@ class ChunkWriter:
             if k and k % BLOCK_OPS == 0 and value not in self.masks:
                 self.new_block()  # a constant may have thousands of places
             address = self.address(pointer, element)
-            self.lines.append(f"  store {self.n.vec} {self.number(value)}, ptr {address}, align {self.n.stride}")
+            self.lines.append(f"  store {self.n.vec} {self.number(value)}, ptr {address}, align {self.n.align}")
 
     def new_block(self) -> None:
         """Start a basic block. What lies in memory is read again there."""
@@ -86,11 +86,12 @@ class ChunkWriter:
         """Return the address of a vector behind a pointer."""
         if element == 0:
             return pointer
-        return self.new(f"getelementptr inbounds i8, ptr {pointer}, i64 {element * self.n.stride}")
+        step = self.n.align if pointer == "%ws" else self.n.stride
+        return self.new(f"getelementptr inbounds i8, ptr {pointer}, i64 {element * step}")
 
     def load(self, pointer: str, element: int) -> str:
         """Load a vector."""
-        return self.new(f"load {self.n.vec}, ptr {self.address(pointer, element)}, align {self.n.stride}")
+        return self.new(f"load {self.n.vec}, ptr {self.address(pointer, element)}, align {self.n.align}")
 
     def instruction(self, value: int, ins: tuple[Any, ...]) -> None:
         """Write one instruction of the tape."""

@@ -11,14 +11,20 @@ DTYPES = {"f64": ("double", 8), "f32": ("float", 4)}
 class Names:
     """LLVM spellings for one vector type."""
 
-    def __init__(self, dtype: str, width: int):
+    def __init__(self, dtype: str, width: int, lanes: int = 0):
         self.dtype, self.width = dtype, width
+        self.fields = lanes > 0
+        """True if all lanes belong to one sample, whose entities lie side by side."""
+        self.parts = max(lanes // width, 1)
+        """Vectors of one element: 1, or more where elements have more lanes than a vector (fields)."""
         self.scalar, self.bytes = DTYPES[dtype]
         self.vec = f"<{width} x {self.scalar}>"
         self.mask = f"<{width} x i1>"
         self.suffix = f"v{width}{dtype}"
-        self.stride = width * self.bytes
+        self.align = width * self.bytes
         """Bytes of one vector."""
+        self.stride = self.align * self.parts
+        """Bytes from one element to the next."""
 
     def splat(self, value: float) -> str:
         """Return a constant in all lanes."""

@@ -13,6 +13,8 @@ from costate.kernel.codegen.names import Names
 
 GROUP = 64
 """Samples whose gradients of a shared input are summed in one go; a multiple of every number of lanes."""
+LONG_ROW = 256
+"""Numbers of a row that are moved by straight-line code; a longer row is moved in pieces of this size."""
 
 
 class _Text:
@@ -96,7 +98,7 @@ def pack_row(name: str, n: Names, size: int) -> str:
         columns = _transpose(t, n, [_load_part(t, n, r, first, count) for r in rows])
         for j in range(count):
             at = t.new(f"getelementptr i8, ptr %target, i64 {(first + j) * n.stride}")
-            t.line(f"store {n.vec} {columns[j]}, ptr {at}, align {n.stride}")
+            t.line(f"store {n.vec} {columns[j]}, ptr {at}, align {n.align}")
     body = "\n".join(t.lines)
     return f"define internal void @{name}(ptr %row, ptr %lanes, ptr %target) #0 {{\nentry:\n{body}\n  ret void\n}}\n"
 
@@ -144,7 +146,7 @@ def _load_columns(t: _Text, n: Names, first: int, count: int) -> list[str]:
     for j in range(n.width):
         if j < count:
             at = t.new(f"getelementptr i8, ptr %source, i64 {(first + j) * n.stride}")
-            columns.append(t.new(f"load {n.vec}, ptr {at}, align {n.stride}"))
+            columns.append(t.new(f"load {n.vec}, ptr {at}, align {n.align}"))
         else:
             columns.append("zeroinitializer")
     return _transpose(t, n, columns)

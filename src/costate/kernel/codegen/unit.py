@@ -18,6 +18,8 @@ from costate.kernel.ir.program import DYNAMIC, Op, Program
 from costate.kernel.ir.straight import Straight
 from costate.kernel.vecmath import FUNCTIONS, symbol
 
+YIELD = "sched_yield"
+"""Function of the system that lets other threads run."""
 Writer = Callable[[Emitter, Any, Sequence[Slot], Sequence[Slot]], None]
 """Write a stage: (emitter, op, slots of its inputs, slots of its outputs)."""
 
@@ -34,11 +36,14 @@ class Unit:
     globals: list[str] = field(default_factory=list)
     grids: dict[str, np.ndarray] = field(default_factory=dict)
     """Constant arrays the code refers to by symbol; they stay outside of the object code."""
+    loop_workspace: int = 0
+    """Vectors of workspace that a thread needs which takes part in loops over blocks."""
     n_ops: int = 0
     flops: int = 0
     ops: dict[str, int] = field(default_factory=dict)
     """Operations of each straight-line op, by key."""
-    _made: dict[str, Function] = field(default_factory=dict)
+    made: dict[str, Function] = field(default_factory=dict)
+    """Functions written so far, by key."""
     _cut: dict[str, tuple[list[str], int]] = field(default_factory=dict)
     _constants: dict[tuple[str, bytes], str] = field(default_factory=dict)
 
@@ -57,13 +62,13 @@ class Unit:
 
     def function(self, program: Program) -> Function:
         """Return a program as a function of its own, for loop bodies."""
-        if program.key not in self._made:
-            self._made[program.key] = self._chunk_alone(program) or self._write(program)
-        return self._made[program.key]
+        if program.key not in self.made:
+            self.made[program.key] = self._chunk_alone(program) or self._write(program)
+        return self.made[program.key]
 
     def _chunk_alone(self, program: Program) -> Function | None:
         """Return the chunk of a program that is one chunk: it needs no wrapper."""
-        if len(program.stages) != 1:
+        if len(program.stages) != 1 or self.names.parts > 1:
             return None
         (stage,) = program.stages
         if not isinstance(stage.op, Straight) or (stage.inputs, stage.outputs) != (program.inputs, program.outputs):
@@ -72,7 +77,7 @@ class Unit:
         return Function(chunks[0], slots) if len(chunks) == 1 else None
 
     def _write(self, program: Program) -> Function:
-        name = f"p{len(self._made)}_{program.key[:8]}"
+        name = f"p{len(self.made)}_{program.key[:8]}"
         e = Emitter(self, nested=True)
         ins: list[Slot] = [Memory(f"%i{k}") for k in range(len(program.inputs))]
         outs: list[Slot] = [Memory(f"%o{k}") for k in range(len(program.outputs))]
@@ -99,14 +104,21 @@ class Unit:
             f"declare {n.vec} @llvm.floor.{n.suffix}({n.vec})",
             f"declare {n.vec} @llvm.fma.{n.suffix}({n.vec}, {n.vec}, {n.vec})",
             f"declare {n.scalar} @llvm.vector.reduce.fmax.{n.suffix}({n.vec})",
+            f"declare {n.scalar} @llvm.vector.reduce.fmin.{n.suffix}({n.vec})",
         }
+        if "share" in self.functions:
+            intrinsics |= {f"declare i32 @{YIELD}()"}
         return chunks | intrinsics | {f"@{name} = external global i8" for name in self.grids}
 
     def imports(self) -> list[str]:
         """Return the external symbols: vector functions that the chunks call, and constant grids."""
         ops = {ins[0] for c in self.chunks for _, ins in c.body}
         names = (ops & FUNCTIONS.keys()) | ({"sincos"} if ops & {"sincos", "cossin"} else set())
-        return [symbol(name, self.names.width, self.names.dtype) for name in sorted(names)] + sorted(self.grids)
+        return (
+            [symbol(name, self.names.width, self.names.dtype) for name in sorted(names)]
+            + sorted(self.grids)
+            + [YIELD] * ("share" in self.functions)
+        )
 
     def work(self, program: Program) -> tuple[int, int]:
         """Count (operations per sample, operations per sample and step of dynamic loops) of an optimised program."""

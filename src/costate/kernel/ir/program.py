@@ -40,6 +40,8 @@ class Op(ABC):
 
     in_sizes: tuple[int, ...]
     out_sizes: tuple[int, ...]
+    block: int = 0
+    """Lanes that the op needs of one sample: 0 if each lane is a sample of its own, else entities side by side (`ops/fields`)."""
 
     @cached_property
     def key(self) -> str:
@@ -228,3 +230,8 @@ def ops_of(program: Program) -> Iterator[Op]:
         yield s.op
         for body in s.op.bodies():
             yield from ops_of(body)
+
+
+def block_of(program: Program) -> int:
+    """Return how many lanes belong to one sample: 0 if a lane is a sample."""
+    return max((op.block for op in ops_of(program)), default=0)

@@ -46,28 +46,37 @@ class Straight(Op):
         """Return the outputs as expressions. (Without arguments CasADi would answer with numbers.)"""
         return [ca.SX(y) for y in self.fn.call(args)]
 
-    def jvp(self, b: Builder, ins: Sequence[Var], tans: Sequence[Var | None]) -> tuple[list[Var], list[Var | None]]:
+    def tangents(self, active: Sequence[int]) -> tuple[Straight, list[bool]]:
+        """Return the function (inputs, tangents of the active ones) -> tangents of the outputs, and which of these can differ from
+        0."""
         x = self.symbols()
         y = self.call(x)
-        active = [k for k, t in enumerate(tans) if t is not None]
         dx = [ca.SX.sym(f"d{k}", self.in_sizes[k]) for k in active]
         dy = _split(ca.jtimes(ca.vertcat(*y), ca.vertcat(*(x[k] for k in active)), ca.vertcat(*dx)), self.out_sizes)
-        op = Straight.of("jvp", x + dx, dy)
-        tangents: list[Var | None] = list(b.stage(op, *ins, *(t for t in tans if t is not None)))
-        return b.stage(self, *ins), [t if d.nnz() else None for t, d in zip(tangents, dy, strict=True)]
+        return Straight.of("jvp", x + dx, dy), [bool(d.nnz()) for d in dy]
 
-    def vjp(self, b, ins, outs, kept, seeds, wrt) -> list[Var | None]:
+    def gradients(self, of: Sequence[int], to: Sequence[int]) -> tuple[Straight, list[bool]]:
+        """Return the function (inputs, seeds of the outputs `of`) -> gradients of the inputs `to`, and which of these can differ
+        from 0."""
         x = self.symbols()
         y = self.call(x)
-        of = [k for k, s in enumerate(seeds) if s is not None]
-        to = [k for k, w in enumerate(wrt) if w]
         bars = [ca.SX.sym(f"b{k}", self.out_sizes[k]) for k in of]
         flat = ca.jtimes(ca.vertcat(*(y[k] for k in of)), ca.vertcat(*(x[k] for k in to)), ca.vertcat(*bars), True)
         grads = _split(flat, [self.in_sizes[k] for k in to])
-        stage = b.stage(Straight.of("vjp", x + bars, grads), *ins, *(s for s in seeds if s is not None))
+        return Straight.of("vjp", x + bars, grads), [bool(g.nnz()) for g in grads]
+
+    def jvp(self, b: Builder, ins: Sequence[Var], tans: Sequence[Var | None]) -> tuple[list[Var], list[Var | None]]:
+        op, moved = self.tangents([k for k, t in enumerate(tans) if t is not None])
+        found = b.stage(op, *ins, *(t for t in tans if t is not None))
+        return b.stage(self, *ins), [t if m else None for t, m in zip(found, moved, strict=True)]
+
+    def vjp(self, b, ins, outs, kept, seeds, wrt) -> list[Var | None]:
+        to = [k for k, w in enumerate(wrt) if w]
+        op, moved = self.gradients([k for k, s in enumerate(seeds) if s is not None], to)
+        stage = b.stage(op, *ins, *(s for s in seeds if s is not None))
         result: list[Var | None] = [None] * len(ins)
-        for k, v, g in zip(to, stage, grads, strict=True):
-            if g.nnz():
+        for k, v, m in zip(to, stage, moved, strict=True):
+            if m:
                 result[k] = v
         return result
 

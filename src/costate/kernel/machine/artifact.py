@@ -12,7 +12,9 @@ class Artifact:
     images: tuple[bytes, ...]
     """Object files."""
     workspace: int
-    """Vectors of workspace per thread."""
+    """Bytes of workspace per thread."""
+    helper_workspace: int
+    """Bytes of workspace of a thread that helps with one sample; 0 if none can."""
     n_ops: int
     flops: int
     work: int

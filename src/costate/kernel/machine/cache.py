@@ -27,7 +27,7 @@ from costate.kernel.machine.target import Target
 MAGIC = b"costate kernel 1\n"
 DEFAULT_LIMIT = 2 << 30
 """Size of the cache [bytes] unless COSTATE_CACHE_LIMIT says otherwise."""
-_NUMBERS = ("workspace", "n_ops", "flops", "work", "step_work", "seconds")
+_NUMBERS = ("workspace", "helper_workspace", "n_ops", "flops", "work", "step_work", "seconds")
 
 
 @dataclass(frozen=True)

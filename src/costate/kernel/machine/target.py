@@ -8,7 +8,7 @@ from functools import cache
 
 import llvmlite.binding as llvm
 
-from costate.kernel.codegen.names import DTYPES
+from costate.kernel.codegen.names import DTYPES, Names
 
 SHORTEST = 16
 """Bytes of the shortest vectors there is code for."""
@@ -23,9 +23,15 @@ class Target:
     features: str
     register: int
     """Bytes of a vector register."""
+    block: int = 0
+    """Lanes of one element in memory, at least; 0: those of a register."""
+
+    def names(self, dtype: str) -> Names:
+        """Return how vectors of a number type are spelled."""
+        return Names(dtype, self.lanes(dtype), self.block)
 
     def lanes(self, dtype: str) -> int:
-        """Return the number of samples per lane block."""
+        """Return the number of lanes of a vector."""
         return self.register // DTYPES[dtype][1]
 
     def machine(self) -> llvm.TargetMachine:

@@ -12,11 +12,10 @@ from typing import IO, Any
 
 from costate.kernel.codegen.chunks import Chunk
 from costate.kernel.codegen.lower import ChunkWriter
-from costate.kernel.codegen.names import Names
 from costate.kernel.machine.jit import module_text, object_code
 from costate.kernel.machine.target import Target
 
-Job = tuple[list[tuple[Any, ...]], tuple[str, str, str, int], str]
+Job = tuple[list[tuple[Any, ...]], tuple[str, str, str, int, int], str]
 """Chunks, target and number type as plain data."""
 
 
@@ -24,7 +23,7 @@ def job_text(job: Job) -> str:
     """Return the LLVM IR of a job."""
     rows, target_fields, dtype = job
     target = Target(*target_fields)
-    writers = [ChunkWriter(Chunk(*row), Names(dtype, target.lanes(dtype))) for row in rows]
+    writers = [ChunkWriter(Chunk(*row), target.names(dtype)) for row in rows]
     functions = [w.text() for w in writers]
     return module_text(target, functions, set().union(*(w.declarations() for w in writers)), [])
 

@@ -48,6 +48,8 @@ class Scan(Op):
     """The last input says how many steps each lane takes."""
     until: Program | None = None
     """Program (carries, shared) -> 1 while the lane goes on. The last output then is the number of steps taken."""
+    remember: tuple[int, ...] = ()
+    """Results that a backward pass keeps from its run forward, instead of computing them again from each state."""
 
     @property
     def masked(self) -> bool:
@@ -79,7 +81,17 @@ class Scan(Op):
 
     def describe(self) -> tuple[Any, ...]:
         until = self.until.key if self.until else ""
-        return (self.body.key, self.steps, self.n_carry, self.n_sequences, self.keep, self.reverse, self.counted, until)
+        return (
+            self.body.key,
+            self.steps,
+            self.n_carry,
+            self.n_sequences,
+            self.keep,
+            self.reverse,
+            self.counted,
+            until,
+            self.remember,
+        )
 
     def bodies(self) -> list[Program]:
         return [self.body, self.until] if self.until else [self.body]
@@ -175,6 +187,7 @@ class Scan(Op):
             n_carry=2 * c,
             n_sequences=self.n_sequences + moving_sequences,
             keep=self.keep + self.keep,
+            remember=(),
             until=self._until_with(body) if self.until else None,
         )
         args = _interleave(self.split_in(ins), dots, moving, self)
@@ -209,6 +222,7 @@ class Scan(Op):
                     finals[k] = b.stage(Slice(g.size, 0 if self.reverse else self.steps * n, n), g)[0]
         outs = [*finals, *results, *(states[k] for k in kept_carries), *taken]
         inner = {k: g for k in self.inner_states if (g := rows[k]) is not None}
+        inner |= {k: rows[k] or results[k] for k in self.remember if not self.masked}
         return [g or o for g, o in zip(given, outs, strict=True)], (states, taken, inner)
 
     def vjp(self, b, ins, outs, kept, seeds, wrt) -> list[Var | None]:
@@ -328,6 +342,7 @@ class Scan(Op):
             self.reverse,
             self.counted,
             until,
+            tuple(sum(results[:k]) for k in self.remember if results[k]),
         )
         n_in = len(self.body.inputs)
         state_at = {k: n_out + i for i, k in enumerate(kept_of)}

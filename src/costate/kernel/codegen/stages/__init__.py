@@ -10,6 +10,8 @@ from collections.abc import Mapping
 
 from costate.kernel.codegen.stages.cond import write_cond
 from costate.kernel.codegen.stages.dense import write_common, write_dense
+from costate.kernel.codegen.stages.fields.for_each import write_for_each
+from costate.kernel.codegen.stages.fields.pack import write_pack, write_unpack
 from costate.kernel.codegen.stages.map import write_map
 from costate.kernel.codegen.stages.scan import write_scan
 from costate.kernel.codegen.stages.simple import (
@@ -17,6 +19,7 @@ from costate.kernel.codegen.stages.simple import (
     write_custom,
     write_finite,
     write_join,
+    write_solve,
     write_straight,
     write_zeros,
 )
@@ -29,6 +32,10 @@ from costate.kernel.ir.vector_ops import Add, Join, Zeros
 from costate.kernel.ops.cond import Cond
 from costate.kernel.ops.custom import Custom
 from costate.kernel.ops.dense import Common, Dense
+from costate.kernel.ops.fields.for_each import ForEach
+from costate.kernel.ops.fields.krylov import ConjugateGradients
+from costate.kernel.ops.fields.newton import Newton
+from costate.kernel.ops.fields.pack import Pack, Unpack
 from costate.kernel.ops.finite import Finite
 from costate.kernel.ops.map import Map
 from costate.kernel.ops.scan import Scan
@@ -49,5 +56,10 @@ WRITERS: Mapping[type[Op], Writer] = {
     Walk: write_walk,
     Scan: write_scan,
     Corners: write_corners,
+    ForEach: write_for_each,
+    Pack: write_pack,
+    Unpack: write_unpack,
+    ConjugateGradients: write_solve,
+    Newton: write_solve,
 }
 """Kind of stage -> what writes it. (A slice is a view, without code.)"""

@@ -55,7 +55,7 @@ def _sums(p: str, before: str, count: int, first: str, n: Names, inner: int, acr
     lines += [f"  br label %{p}.loop", f"{p}.loop:", f"  %{p}.k = phi i64 [0, %{before}], [%{p}.next, %{p}.loop]"]
     lines += [f"  %{p}.a{r} = phi {n.vec} [zeroinitializer, %{before}], [%{p}.b{r}, %{p}.loop]" for r in range(count)]
     lines += [f"  %{p}.px = getelementptr {n.vec}, ptr %x, i64 %{p}.k"]
-    lines += [f"  %{p}.x = load {n.vec}, ptr %{p}.px, align {n.stride}"]
+    lines += [f"  %{p}.x = load {n.vec}, ptr %{p}.px, align {n.align}"]
     lines += [f"  %{p}.kw = mul i64 %{p}.k, {along}", f"  %{p}.pw = getelementptr {n.scalar}, ptr %{p}.w, i64 %{p}.kw"]
     for r in range(count):
         q = f"%{p}.{r}"
@@ -69,7 +69,7 @@ def _sums(p: str, before: str, count: int, first: str, n: Names, inner: int, acr
     lines += [f"  %{p}.y = getelementptr {n.vec}, ptr %y, i64 {first}"]
     for r in range(count):
         lines += [f"  %{p}.y{r} = getelementptr {n.vec}, ptr %{p}.y, i64 {r}"]
-        lines += [f"  store {n.vec} %{p}.b{r}, ptr %{p}.y{r}, align {n.stride}"]
+        lines += [f"  store {n.vec} %{p}.b{r}, ptr %{p}.y{r}, align {n.align}"]
     return lines
 
 
@@ -83,7 +83,7 @@ loop:
   %k = phi i64 [0, %entry], [%next, %loop]
   %bad = phi {n.mask} [zeroinitializer, %entry], [%worse, %loop]
   %ps = getelementptr {n.vec}, ptr %source, i64 %k
-  %x = load {n.vec}, ptr %ps, align {n.stride}
+  %x = load {n.vec}, ptr %ps, align {n.align}
   %one = shufflevector {n.vec} %x, {n.vec} poison, {same}
   %other = fcmp one {n.vec} %x, %one
   %worse = or {n.mask} %bad, %other

@@ -113,7 +113,9 @@ class _ScanWriter:
         e.leave_if(e.new(f"fcmp oeq {n.scalar} {most}, 0.0"))
         taken = e.pointer(self.outs[-1])
         more = e.new(f"fadd {n.vec} {e.load(n.vec, taken)}, {now}")
-        e.line(f"store {n.vec} {more}, ptr {taken}")
+        for part in range(n.parts):
+            at = e.new(f"getelementptr i8, ptr {taken}, i64 {part * n.align}")
+            e.line(f"store {n.vec} {more}, ptr {at}, align {n.align}")
 
     def _count_down(self, t: str, active: str) -> None:
         e, n = self.e, self.e.n
@@ -133,7 +135,7 @@ class _ScanWriter:
         sizes = scan.body.out_sizes[scan.n_carry :]
         ys = [b or e.element(e.pointer(p), t, n) for p, b, n in zip(self.results, rows_out, sizes, strict=True)]
         e.call(e.unit.function(scan.body), [*sources, *xs, *shared], [*targets, *ys])
-        if scan.masked:
+        if scan.masked and not e.n.fields:  # the lanes of a field are one sample: all of them go on, or none
             self._freeze(carries, sources, targets, ys, sizes, active)
         for c, target in zip(carries, targets, strict=True):
             if c.states is not None and c.buffers:

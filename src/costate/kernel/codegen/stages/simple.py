@@ -9,13 +9,20 @@ from costate.kernel.codegen.slots import Memory, Slot, shifted
 from costate.kernel.ir.straight import Straight
 from costate.kernel.ir.vector_ops import Add, Join, Zeros
 from costate.kernel.ops.custom import Custom
+from costate.kernel.ops.fields.krylov import ConjugateGradients
+from costate.kernel.ops.fields.newton import Newton
 from costate.kernel.ops.finite import Finite
+from costate.kernel.passes.optimize import optimize
 
 
 def write_straight(e: Emitter, op: Straight, ins: Sequence[Slot], outs: Sequence[Slot]) -> None:
     """Call the chunks of a straight-line function, one after the other."""
     chunks, slots = e.unit.straight(op)
-    e.call_chunks(chunks, slots, [e.pointer(p) for p in ins], [e.pointer(p) for p in outs])
+    pointers = [e.pointer(p) for p in (*ins, *outs)]
+    for part in range(e.n.parts):
+        if part:
+            pointers = [e.new(f"getelementptr i8, ptr {p}, i64 {e.n.align}") for p in pointers]
+        e.call_chunks(chunks, slots, pointers[: len(ins)], pointers[len(ins) :])
 
 
 def write_zeros(e: Emitter, op: Zeros, ins: Sequence[Slot], outs: Sequence[Slot]) -> None:
@@ -51,8 +58,17 @@ def write_finite(e: Emitter, op: Finite, ins: Sequence[Slot], outs: Sequence[Slo
     e.copy(flag, e.pointer(ins[0]), 1)
     for slot, n in zip(ins[1:], op.sizes, strict=True):
         e.helper("vfinite", f"ptr {e.pointer(slot)}", f"ptr {flag}", f"i64 {n}")
+    if e.n.fields:  # all lanes belong to one sample
+        n = e.n
+        least = e.new(f"call {n.scalar} @llvm.vector.reduce.fmin.{n.suffix}({n.vec} {e.load(n.vec, flag)})")
+        e.spread(least, flag)
 
 
 def write_custom(e: Emitter, op: Custom, ins: Sequence[Slot], outs: Sequence[Slot]) -> None:
     """Call the body."""
     e.call(e.unit.function(op.body), [e.pointer(p) for p in ins], [e.pointer(p) for p in outs])
+
+
+def write_solve(e: Emitter, op: ConjugateGradients | Newton, ins: Sequence[Slot], outs: Sequence[Slot]) -> None:
+    """Call the loop of a solve."""
+    e.call(e.unit.function(optimize(op.body)), [e.pointer(p) for p in ins], [e.pointer(p) for p in outs])

@@ -27,7 +27,7 @@ def write_corners(e: Emitter, op: Corners, ins: Sequence[Slot], outs: Sequence[S
         top = n.splat(float(count - 2))
         floor = e.new(f"select {n.mask} {e.new(f'fcmp ogt {n.vec} {floor}, {zero}')}, {n.vec} {floor}, {n.vec} {zero}")
         floor = e.new(f"select {n.mask} {e.new(f'fcmp olt {n.vec} {floor}, {top}')}, {n.vec} {floor}, {n.vec} {top}")
-        e.line(f"store {n.vec} {floor}, ptr {e.element(cells, str(axis))}, align {n.stride}")
+        e.line(f"store {n.vec} {floor}, ptr {e.element(cells, str(axis))}, align {n.align}")
         below.append(e.new(f"fptosi {n.vec} {floor} to <{n.width} x i64>"))
     _fetch(e, op, below, values)
 
@@ -54,7 +54,7 @@ def _fetch(e: Emitter, op: Corners, below: list[str], values: str) -> None:
                 if n.dtype == "f32":
                     value = e.new(f"fptrunc double {value} to float")
                 vector = e.new(f"insertelement {n.vec} {vector}, {n.scalar} {value}, i64 {lane}")
-            e.line(f"store {n.vec} {vector}, ptr {e.element(values, str(k))}, align {n.stride}")
+            e.line(f"store {n.vec} {vector}, ptr {e.element(values, str(k))}, align {n.align}")
             k += 1
 
 

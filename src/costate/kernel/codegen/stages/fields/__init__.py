@@ -1,0 +1,1 @@
+"""Code of stages over fields."""

@@ -1,0 +1,211 @@
+"""Newton's method: R(y) = 0 over a field, for a residual whose Jacobian is symmetric and positive definite.
+
+Such a residual is the gradient of a convex energy. A step d solves J d = R by conjugate gradients, as accurately as the step
+deserves (Eisenstat and Walker, SIAM J. Sci. Comput. 17, 1996). Along it the slope of the energy, -d R(y - t d), grows with t: where
+a full step has gone too far, because R has become steep on the way (latent heat), the length at which the slope is 0 is searched
+between two that enclose it, until the slope is a tenth of what it was at first. The norm of R may grow on the way; the energy does
+not. (Without this, a step of heat whose nodes melt within 50 K goes back and forth between solid and liquid for ever.)
+
+Derivatives are those of the solution: J dy = -(dR/da) da, and its adjoint. They are solves by conjugate gradients (`krylov.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import casadi as ca
+
+from costate.core.fork import cached_property
+from costate.kernel.ir.derive import jvp, vjp
+from costate.kernel.ir.program import Array, Builder, Op, Program, Var
+from costate.kernel.ops.fields.blocks import BLOCK
+from costate.kernel.ops.fields.krylov import ConjugateGradients, Space, attainable, both, cg_loop, minus, numbers
+from costate.kernel.ops.finite import Finite
+from costate.kernel.ops.scan import Scan
+
+STATUS = ("converged", "residual", "iterations", "steps")
+"""Status of a solve: 1 if it converged, else 0 or NaN; |R| / |R at the start|; all iterations of conjugate gradients;
+steps."""
+SLOPE = 0.1
+"""Largest slope of the energy at the end of a shortened step, relative to the one at its beginning."""
+TRIALS = 40
+"""Largest number of lengths of a step that are tried."""
+INSIDE = (0.1, 0.9)
+"""Bounds of the next length to try, between the two that enclose it."""
+FORCING = (0.01, 0.1)
+"""Relative tolerances of the linear solves: of the first, and the largest."""
+SMALL = 16.0
+"""Size of a step, in smallest tolerances times |y|, that cannot be told from rounding: the solve has then converged, too."""
+
+
+@dataclass(frozen=True, eq=False)
+class Newton(Op):
+    """inputs: start, what the residual depends on; outputs: y, status (4)."""
+
+    residual: Program
+    """Program (y, *args) -> R."""
+    diagonal: Program | None
+    """Program (y, *args) -> diagonal of the Jacobian, or something like it."""
+    space: Space
+    tolerance: float
+    steps: int
+    limit: int
+    """Largest number of iterations of each linear solve."""
+
+    block = BLOCK
+
+    @property
+    def in_sizes(self) -> tuple[int, ...]:  # type: ignore[override]
+        return self.residual.in_sizes
+
+    @property
+    def out_sizes(self) -> tuple[int, ...]:  # type: ignore[override]
+        return (self.space.size, len(STATUS))
+
+    def check(self) -> None:
+        """Raise if the residual or the diagonal does not take and return the field."""
+        n = self.space.size
+        for name, p in (("residual", self.residual), ("diagonal", self.diagonal)):
+            if p and (p.in_sizes[:1] != (n,) or p.in_sizes != self.in_sizes or p.out_sizes != (n,)):
+                raise ValueError(
+                    f"the {name} takes vectors of sizes {p.in_sizes} and returns {p.out_sizes}; expected it to take the field "
+                    f"({n} elements), then the arguments of the residual, and to return one such field"
+                )
+
+    def describe(self) -> tuple[Any, ...]:
+        diagonal = self.diagonal.key if self.diagonal else ""
+        return (self.residual.key, diagonal, self.space, self.tolerance, self.steps, self.limit)
+
+    def bodies(self) -> list[Program]:
+        return [self.body]
+
+    def evaluate(self, *inputs: Array) -> list[Array]:
+        return self.body.evaluate(*inputs)
+
+    @cached_property
+    def jacobian(self) -> Program:
+        """Program (v, y, *args) -> J v."""
+        pushed = jvp(self.residual, [0])
+        return replace(pushed, inputs=(pushed.inputs[-1], *pushed.inputs[:-1]))
+
+    # --- the loop -------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def body(self) -> Program:
+        """Program that runs."""
+        b = Builder()
+        y, *args = (b.input(n) for n in self.in_sizes)
+        (R,) = b.inline(self.residual, y, *args)
+        (square,) = self.space.each(b, lambda R: (ca.sumsqr(R),), [R], [], "total")
+        allowed = numbers(b, lambda s: s * attainable(self.tolerance, s) ** 2, square)
+        # |R|^2, tolerance of the linear solve, iterations so far, going on
+        state = numbers(b, lambda s: ca.vertcat(s, FORCING[0], 0, ca.if_else(s > 0, 1, 0)), square)
+        loop = Scan(self._step(), self.steps, 3, 0, (False,) * 3, until=self._unfinished())
+        y, R, last, taken = b.stage(loop, y, R, state, allowed, *args)
+        status = numbers(
+            b,
+            lambda s, s0, k: ca.vertcat(
+                ca.if_else(both(s[3] == 0, s[0] >= 0), 1, 0), ca.if_else(s0 == 0, 0, ca.sqrt(s[0] / s0)), s[2], k
+            ),
+            *(last, square, taken),
+        )
+        return b.finish(y, status)
+
+    def _unfinished(self) -> Program:
+        b = Builder()
+        ins = [b.input(n) for n in (self.space.size, self.space.size, 4, 1, *self.in_sizes[1:])]
+        return b.finish(numbers(b, lambda s: ca.if_else(s[3] > 0, 1, 0), ins[2]))
+
+    def _step(self) -> Program:
+        """Return the program of a step: (y, R, state, allowed, *args) -> (y, R, state)."""
+        b, space = Builder(), self.space
+        y, R, state, allowed = (b.input(n) for n in (space.size, space.size, 4, 1))
+        args = [b.input(n) for n in self.in_sizes[1:]]
+        diagonal = b.inline(self.diagonal, y, *args) if self.diagonal else []
+        forcing = numbers(b, lambda s: s[1], state)
+        linear = cg_loop(space, self.jacobian, bool(diagonal), self.limit)
+        d, found = b.inline(linear, R, forcing, *diagonal, y, *args)
+        (sums,) = space.each(
+            b, lambda d, R, y: (ca.vertcat(ca.dot(d, R), ca.sumsqr(d), ca.sumsqr(y)),), [d, R, y], [], "total"
+        )
+        begin = numbers(b, lambda s: ca.vertcat(1, 0, 0, 0, -s[0], 2, 0), sums)
+        search = Scan(self._trial(), TRIALS, 3, 0, (False,) * 3, until=self._too_far())
+        y, R, tried, _ = b.stage(search, y, R, begin, y, d, sums, *args)
+
+        def judge(s: ca.SX, found: ca.SX, sums: ca.SX, tried: ca.SX, allowed: ca.SX) -> ca.SX:
+            small = sums[1] <= (SMALL * attainable(0, s[0])) ** 2 * sums[2]
+            done = ca.logic_or(both(tried[2] <= allowed, tried[2] >= 0), small)
+            lost = ca.logic_not(both(tried[1] > 0, sums[0] > 0))
+            wanted = ca.fmax(0.9 * tried[2] / s[0], 0.5 * ca.sqrt(allowed / tried[2]))
+            going = ca.if_else(done, 0, ca.if_else(lost, -1, 1))
+            return ca.vertcat(tried[2], ca.fmin(FORCING[1], wanted), s[2] + found[2], going)
+
+        return b.finish(y, R, numbers(b, judge, state, found, sums, tried, allowed))
+
+    def _too_far(self) -> Program:
+        b = Builder()
+        n = self.space.size
+        ins = [b.input(k) for k in (n, n, 7, n, n, 3, *self.in_sizes[1:])]
+        return b.finish(numbers(b, lambda t: ca.if_else(t[1] > 0, 0, 1), ins[2]))
+
+    def _trial(self) -> Program:
+        """Return the program that tries a length of the step: (y', R', search, y, d, sums, *args) -> (y', R', search).
+
+        The state of the search: length t to try, accepted, |R'|^2, then lower end and slope there, upper end and slope there.
+        """
+        b, space = Builder(), self.space
+        b.input(space.size)
+        b.input(space.size)
+        t, y, d, sums = (b.input(n) for n in (7, space.size, space.size, 3))
+        args = [b.input(n) for n in self.in_sizes[1:]]
+        (new,) = space.each(b, lambda y, d, t: (y - t[0] * d,), [y, d], [t], "own")
+        (R,) = b.inline(self.residual, new, *args)
+        (found,) = space.each(b, lambda d, R: (ca.vertcat(-ca.dot(d, R), ca.sumsqr(R)),), [d, R], [], "total")
+        (finite,) = b.stage(Finite((2,)), numbers(b, lambda: ca.SX(1)), found)
+        found = numbers(b, lambda f, x, s: ca.if_else(f, x, ca.vertcat(1e3 * s[0], -1)), finite, found, sums)
+        return b.finish(new, R, numbers(b, _judged, t, sums, found))
+
+    # --- derivatives ----------------------------------------------------------------------------------------------
+
+    def _solve(self, b: Builder, rhs: Var, y: Var, args: Sequence[Var]) -> Var:
+        """Solve J v = rhs at the solution."""
+        diagonal = b.inline(self.diagonal, y, *args) if self.diagonal else []
+        op = ConjugateGradients(self.jacobian, self.space, bool(diagonal), self.tolerance, self.limit, strict=True)
+        return b.stage(op, rhs, *diagonal, y, *args)[0]
+
+    def jvp(self, b: Builder, ins: Sequence[Var], tans: Sequence[Var | None]) -> tuple[list[Var], list[Var | None]]:
+        outs = b.stage(self, *ins)
+        moving = [k for k in range(1, len(ins)) if tans[k] is not None]
+        if not moving:
+            return outs, [None, None]
+        (pushed,) = b.inline(jvp(self.residual, moving), outs[0], *ins[1:], *(t for t in tans[1:] if t))
+        return outs, [self._solve(b, minus(b, self.space, None, pushed), outs[0], ins[1:]), None]
+
+    def vjp(self, b, ins, outs, kept, seeds, wrt) -> list[Var | None]:
+        grads: list[Var | None] = [None] * len(ins)
+        wanted = [k for k in range(1, len(ins)) if wrt[k]]
+        if seeds[0] is None or not wanted:
+            return grads
+        w = self._solve(b, minus(b, self.space, None, seeds[0]), outs[0], ins[1:])
+        back = vjp(self.residual, wanted, [0])
+        for k, g in zip(wanted, b.inline(back, outs[0], *ins[1:], w), strict=True):
+            grads[k] = g
+        return grads
+
+
+def _judged(search: ca.SX, sums: ca.SX, found: ca.SX) -> ca.SX:
+    """Return the state of the search after a trial. sums: d R at the beginning of the step first; found: slope and |R'|^2,
+    which is negative where the residual is not finite."""
+    t, _, _, low, slope_low, high, slope_high = ca.vertsplit(search)
+    slope = found[0]
+    near = ca.fabs(slope) <= SLOPE * sums[0]
+    whole = ca.logic_and(t == 1, slope <= 0)
+    good = both(ca.logic_or(near, whole), found[1] >= 0)
+    before = both(slope <= 0, found[1] >= 0)  # else too far, or not finite
+    low, slope_low = ca.if_else(before, t, low), ca.if_else(before, slope, slope_low)
+    high, slope_high = ca.if_else(before, high, t), ca.if_else(before, slope_high, slope)
+    secant = slope_low / (slope_low - slope_high)  # where the slope would be 0 if it grew evenly
+    part = ca.if_else(secant > INSIDE[0], ca.fmin(secant, INSIDE[1]), INSIDE[0])
+    return ca.vertcat(low + part * (high - low), good, found[1], low, slope_low, high, slope_high)
