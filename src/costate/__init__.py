@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from costate import continuum as continuum
     from costate import envs as envs
     from costate import export as export
     from costate import kernel as kernel
@@ -65,6 +66,7 @@ __version__ = "0.1.0"
 # Public name -> where it lives: "package" for the package itself, "package:attribute" for something in it. A row here
 # goes with a line under TYPE_CHECKING above, which is how type checkers and editors see the same name.
 _LAZY: dict[str, str] = {
+    "continuum": "costate.continuum",
     "envs": "costate.envs",
     "export": "costate.export",
     "kernel": "costate.kernel",

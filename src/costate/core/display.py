@@ -24,3 +24,12 @@ def number(value: Any, digits: int = 3) -> str:
 
 def _short(text: str) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def ticks(low: float, high: float, about: int = 6) -> list[float]:
+    """Return round numbers between low and high."""
+    raw = (high - low) / about
+    power = 10.0 ** math.floor(math.log10(raw))
+    step = next(m * power for m in (1, 2, 2.5, 5, 10) if m * power >= raw * (1 - 1e-9))
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [step * k + 0.0 for k in range(first, last + 1)]

@@ -1,0 +1,73 @@
+"""Continua: parts that grow, the heat in them, and robots among fields."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from costate.continuum.deposit import Process, birth_times, born_along
+from costate.continuum.faces import Faces
+from costate.continuum.files.gcode import read_gcode, write_gcode
+from costate.continuum.files.lsdyna import read_lsdyna, write_lsdyna
+from costate.continuum.files.paths import read_toolpath, write_toolpath
+from costate.continuum.files.vtk import VtkSeries, write_vtk
+from costate.continuum.materials import INCONEL_718, MATERIALS, TI_6AL_4V, Material
+from costate.continuum.mesh import EVER, HexMesh
+from costate.continuum.shapes import Part, Plate, block, cylinder, published_size, wall
+from costate.continuum.toolpath import ToolPath
+
+if TYPE_CHECKING:
+    from costate.continuum.coupling import WorldLinks
+    from costate.continuum.heat.melt import MeltDepth
+    from costate.continuum.heat.model import HeatModel, History
+    from costate.continuum.heat.process import Laser, Surroundings
+
+__all__ = [
+    "EVER",
+    "INCONEL_718",
+    "MATERIALS",
+    "TI_6AL_4V",
+    "Faces",
+    "HeatModel",
+    "HexMesh",
+    "History",
+    "Laser",
+    "Material",
+    "MeltDepth",
+    "Part",
+    "Plate",
+    "Process",
+    "Surroundings",
+    "ToolPath",
+    "VtkSeries",
+    "WorldLinks",
+    "birth_times",
+    "block",
+    "born_along",
+    "cylinder",
+    "published_size",
+    "read_gcode",
+    "read_lsdyna",
+    "read_toolpath",
+    "wall",
+    "write_gcode",
+    "write_lsdyna",
+    "write_toolpath",
+    "write_vtk",
+]
+
+# Geometry needs NumPy alone; what needs the compiler and torch is loaded on first use.
+_LAZY = {
+    "HeatModel": "costate.continuum.heat.model",
+    "History": "costate.continuum.heat.model",
+    "Laser": "costate.continuum.heat.process",
+    "MeltDepth": "costate.continuum.heat.melt",
+    "Surroundings": "costate.continuum.heat.process",
+    "WorldLinks": "costate.continuum.coupling",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return getattr(importlib.import_module(_LAZY[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
