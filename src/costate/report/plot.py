@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from costate.core.display import number
+from costate.core.display import number, ticks
 from costate.report.inline import inline_json
 
 WIDTH, HEIGHT = 640, 300
@@ -128,15 +128,6 @@ def _log_range(values: np.ndarray) -> tuple[float, float]:
     positive = values[np.isfinite(values) & (values > 0)]
     low, high = (np.log10(positive.min()), np.log10(positive.max())) if len(positive) else (0.0, 1.0)
     return float(np.floor(low)), float(max(np.ceil(high), np.floor(low) + 1))
-
-
-def ticks(low: float, high: float, about: int = 6) -> list[float]:
-    """Round numbers between low and high."""
-    raw = (high - low) / about
-    power = 10.0 ** np.floor(np.log10(raw))
-    step = next(m * power for m in (1, 2, 2.5, 5, 10) if m * power >= raw * (1 - 1e-9))
-    first = np.ceil(low / step - 1e-9)
-    return [float(step * k) + 0.0 for k in np.arange(first, np.floor(high / step + 1e-9) + 1)]
 
 
 def _axes(plot: Plot, xs: tuple[float, float], ys: tuple[float, float], to_x: Any, to_y: Any) -> list[str]:

@@ -6,8 +6,6 @@ order (frame, sample, link); arrows are start, vector and colour, nine numbers e
 
 from __future__ import annotations
 
-import base64
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -18,7 +16,7 @@ from costate.draw.marks import TRAIL
 from costate.draw.poses import Motion
 from costate.draw.recording import Recording
 from costate.report.heat import strips_html
-from costate.report.inline import inline_json
+from costate.report.scene import mesh_data, rounded, scene_html, text_of
 from costate.robot import Pose
 
 FRAMES = 600
@@ -43,21 +41,13 @@ def recording_html(
     motion, trails = recording.motion, recording.trails
     arrows = [np.concatenate([np.zeros((0, 9)), *frames]) for frames in _together(recording)]
     strips = strips_html(recording.heat.values.T, recording.heat.names) if recording.heat else ""
-    start = {"speed": speed, "play": play} | ({} if box is None else {"box": [_rounded(corner) for corner in box]})
-    data = inline_json(_data(motion, arrows, trails) | start)
-    speeds = "".join(f'<option value="{s:g}"{" selected" * (s == speed)}>{s:g}</option>' for s in SPEEDS)
-    end = float(motion.times[-1])
+    start = {"speed": speed, "play": play} | ({} if box is None else {"box": [rounded(corner) for corner in box]})
     marks = "" if any(len(a) for a in arrows) else " hidden"
     paths = "" if trails else " hidden"
-    return f"""<figure><div class="replay" id="{escape(name, quote=True)}">
-<div class="view"><canvas class="scene" tabindex="0"></canvas><div class="name" hidden></div>
-<div class="lost">This replay needs WebGL 2, which this browser does not offer.</div></div>
-<div class="bar"><button class="play" title="play or pause (space)">&#9654;</button>
-<input class="scrub" type="range" min="0" max="{end}" step="any" value="0" aria-label="time"><span class="clock"></span>
-<label>speed <select class="speed">{speeds}</select></label>
-<label{paths}><input class="trails" type="checkbox" checked>trails</label>
-<label{marks}><input class="arrows" type="checkbox" checked>arrows</label></div>{strips}
-<script type="application/json">{data}</script></div><figcaption>{escape(caption)}</figcaption></figure>"""
+    controls = f"""<label{paths}><input class="trails" type="checkbox" checked>trails</label>
+<label{marks}><input class="arrows" type="checkbox" checked>arrows</label>"""
+    data = _data(motion, arrows, trails) | start
+    return scene_html(name, "recording", data, SPEEDS, caption=caption, controls=controls, below=strips)
 
 
 def _together(recording: Recording) -> list[list[np.ndarray]]:
@@ -74,30 +64,27 @@ def _data(motion: Motion, arrows: list[np.ndarray], trails: tuple[str, ...]) -> 
     low, high = motion.bounds
     ground = drawing.ground if drawing.ground is not None else float(low[2])
     return {
-        "meshes": [
-            {"name": k, "vertices": _text(m.vertices), "normals": _text(m.normals), "faces": _text(m.faces, np.uint32)}
-            for k, m in meshes.items()
-        ],
+        "meshes": [mesh_data(k, m) for k, m in meshes.items()],
         "instances": [
             {
                 "mesh": order.index(i.mesh),
                 "link": i.link,
-                "pose": _rounded(i.pose),
-                "scale": _rounded(i.scale),
-                "color": _rounded(i.color),
+                "pose": rounded(i.pose),
+                "scale": rounded(i.scale),
+                "color": rounded(i.color),
             }
             for i in drawing.instances
         ],
         "links": list(drawing.links),
         "samples": motion.samples,
-        "times": _rounded(motion.times[list(every)]),
-        "poses": _text(_poses(motion, every)),
+        "times": rounded(motion.times[list(every)]),
+        "poses": text_of(_poses(motion, every)),
         "arrows": _packed([arrows[k] for k in every]),
         "trails": [{"link": drawing.links.index(link), "color": list(TRAIL)} for link in trails],
         "ground": ground,
-        "low": _rounded(np.append(low[:2], min(float(low[2]), ground))),
-        "high": _rounded(high),
-        "outline": _rounded(motion.outline),
+        "low": rounded(np.append(low[:2], min(float(low[2]), ground))),
+        "high": rounded(high),
+        "outline": rounded(motion.outline),
     }
 
 
@@ -109,13 +96,4 @@ def _poses(motion: Motion, every: range) -> np.ndarray:
 
 def _packed(arrows: list[np.ndarray]) -> dict[str, Any]:
     start = np.cumsum([0, *(len(a) for a in arrows)]).tolist()
-    return {"start": start, "values": _text(np.concatenate([np.zeros((0, 9)), *arrows]))}
-
-
-def _text(values: np.ndarray, kind: Any = np.float32) -> str:
-    data = np.ascontiguousarray(values, np.dtype(kind).newbyteorder("<"))
-    return base64.b64encode(data.tobytes()).decode()
-
-
-def _rounded(values: Any) -> list[float]:
-    return [float(f"{v:.7g}") for v in np.asarray(values, float).ravel()]
+    return {"start": start, "values": text_of(np.concatenate([np.zeros((0, 9)), *arrows]))}

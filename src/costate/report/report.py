@@ -21,6 +21,7 @@ from costate.report.table import cell, mark, table_html
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from costate.continuum import HexMesh, ToolPath
     from costate.draw.recording import Recording
 
 
@@ -30,7 +31,7 @@ class Report:
     def __init__(self, title: str, subtitle: str = ""):
         self.title, self.subtitle = title, subtitle
         self._blocks: list[str] = []
-        self._replays = 0
+        self._replays: list[str] = []
 
     def section(self, title: str) -> None:
         self._blocks.append(f"<h2>{escape(title)}</h2>")
@@ -119,10 +120,51 @@ class Report:
         """
         from costate.report.replay import recording_html
 
-        name = f"replay-{self._replays}"
-        self._replays += 1
+        name = self._named("replay.js")
         self._blocks.append(recording_html(name, recording, caption, speed=speed, play=play, box=box))
         return name
+
+    def part(
+        self,
+        mesh: HexMesh,
+        times: Any,
+        values: Any,
+        title: str = "temperature",
+        caption: str = "",
+        *,
+        unit: str = "K",
+        limits: tuple[float, float] | None = None,
+        path: ToolPath | None = None,
+        speed: float | None = None,
+        play: bool = False,
+    ) -> str:
+        """Add an interactive 3D view of a part that grows, with a colour for a number at every node; returns its name, for
+        `plot(follow=...)`.
+
+        Args:
+            mesh: Elements in the order of their births.
+            times: Times of the frames (K,) [s]; at most 200 of them are kept.
+            values: Numbers at the nodes (K, N).
+            title: What the numbers are, written with their unit above the scale of colours.
+            caption: Text below.
+            unit: Unit of the numbers.
+            limits: Numbers at the ends of the scale of colours; None: the least and the greatest of nodes that are born.
+            path: Path of the laser, which is drawn where it is on.
+            speed: Speed at first, by that of the process; None: one with which playing takes 15 s at most.
+            play: Whether it plays at once.
+        """
+        from costate.draw.part.growth import growth_of
+        from costate.report.part import part_html
+
+        growth = growth_of(mesh, times, values, unit=unit, limits=limits, path=path)
+        name = self._named("part.js")
+        self._blocks.append(part_html(name, growth, title, caption, speed=speed, play=play))
+        return name
+
+    def _named(self, script: str) -> str:
+        """Return the name of the next interactive view, which needs a script."""
+        self._replays.append(script)
+        return f"replay-{len(self._replays) - 1}"
 
     def row(self, width: int = 420) -> AbstractContextManager[None]:
         """Begin a row: blocks added inside stand beside each other where there is room. width: of the narrowest [pixels]."""
@@ -137,7 +179,7 @@ class Report:
     def html(self) -> str:
         """Return the whole page."""
         own = files("costate.report")
-        scripts = ["page.js"] + ["replay.js"] * bool(self._replays)
+        scripts = ["page.js"] + ["scene.js"] * bool(self._replays) + sorted(set(self._replays))
         code = "\n".join(own.joinpath(name).read_text() for name in scripts)
         body = "\n".join(self._blocks)
         return f"""<!doctype html>

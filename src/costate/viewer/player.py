@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,26 +12,21 @@ from costate.draw.marks import TRAIL, ramp
 from costate.draw.recording import Curves, Recording
 from costate.viewer.layers import Layers
 from costate.viewer.markdown import as_written
+from costate.viewer.playback import Playback
 from costate.viewer.server import add_ground, look
 
 if TYPE_CHECKING:
     import viser
 
-FPS = 60.0
-"""Frames sent per second while playing, at most."""
-CLOCK = 0.1
-"""Time between two moves of the time slider and of the cursor of the strips while playing [s]."""
-SPEEDS = ("0.1", "0.25", "0.5", "1", "2", "4")
 COLORS = ("#2a63b8", "#d9731a", "#2f8f4e", "#c0392f", "#7a57ad", "#8a6d3b", "#c2569b", "#4c8f9c")
 
 
-class Player:
+class Player(Playback):
     """Plays a recording on a page."""
 
     def __init__(self, server: viser.ViserServer, recording: Recording, dark: bool = False):
-        self.server, self.recording, self.motion = server, recording, recording.motion
-        self.time, self.speed, self.playing, self.loop = 0.0, 1.0, False, True
-        self._frame, self._quiet = -1, False
+        self.recording, self.motion = recording, recording.motion
+        super().__init__(server, recording.motion.times)
         motion = self.motion
         self.layers = Layers(server, "/scene", motion.drawing, motion.links[0], motion.source, motion.extent)
         self._marks = _Marks(server, recording)
@@ -44,35 +37,19 @@ class Player:
         self._controls()
         self._curves()
         self._heat = _Heat(server, recording.heat, float(motion.times[-1])) if recording.heat else None
-        self.show(0.0)
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="costate-player", daemon=True)
-        self._thread.start()
+        self.start()
 
     # --- the page -------------------------------------------------------------------------------------------------
 
     def _controls(self) -> None:
-        gui, motion, end = self.server.gui, self.motion, float(self.motion.times[-1])
+        gui, motion = self.server.gui, self.motion
         with gui.add_folder("motion"):
-            self._play = gui.add_button("play", icon=None)
-            self._time = gui.add_slider("time [s]", 0.0, end or 1.0, (end or 1.0) / max(1, motion.frames - 1), 0.0)
-            self._speed = gui.add_dropdown("speed", SPEEDS, initial_value="1")
-            self._loop = gui.add_checkbox("loop", True)
+            self.controls()
             if motion.samples > 1:
                 gui.add_markdown(f"samples {', '.join(map(str, motion.chosen))}")
-        self._play.on_click(lambda _: self.toggle())
-        self._time.on_update(self._scrubbed)
-        self._speed.on_update(lambda _: setattr(self, "speed", float(self._speed.value)))
-        self._loop.on_update(lambda _: setattr(self, "loop", self._loop.value))
         with gui.add_folder("show"):
             self.layers.check_boxes()
             self._marks.check_boxes(gui)
-
-    def _scrubbed(self, event: Any) -> None:
-        if event.client is None:  # our own update while playing
-            return
-        self.pause()
-        self.show(float(self._time.value))
 
     def _curves(self) -> None:
         for title, curves in self.recording.curves.items():
@@ -81,55 +58,14 @@ class Player:
 
     # --- time -----------------------------------------------------------------------------------------------------
 
-    def toggle(self) -> None:
-        if self.playing:
-            self.pause()
-        else:
-            self.play()
+    def draw(self, frame: int) -> None:
+        self.layers.move(self.motion.links[frame])
+        self._marks.show(frame)
 
-    def play(self) -> None:
-        if self.time >= self.motion.times[-1]:
-            self.time = 0.0
-        self.playing = True
-        self._play.label = "pause"
-
-    def pause(self) -> None:
-        self.playing = False
-        self._play.label = "play"
-
-    def show(self, at: float) -> None:
-        """Go to a time [s]."""
-        self.time = float(np.clip(at, 0.0, self.motion.times[-1]))
-        frame = int(np.abs(self.motion.times - self.time).argmin())
-        if frame != self._frame:
-            self._frame = frame
-            with self.server.atomic():
-                self.layers.move(self.motion.links[frame])
-                self._marks.show(frame)
-
-    def _run(self) -> None:
-        """Send the frame of the moment, never the ones in between: a slow page skips, it does not lag."""
-        last, told = time.monotonic(), 0.0
-        while not self._ended.wait(1 / FPS):
-            now = time.monotonic()
-            passed, last = now - last, now
-            if not self.playing:
-                continue
-            at = self.time + passed * self.speed
-            if at > self.motion.times[-1]:
-                at = 0.0 if self.loop else float(self.motion.times[-1])
-                if not self.loop:
-                    self.pause()
-            self.show(at)
-            if now - told > CLOCK or not self.playing:
-                told = now
-                self._time.value = self.time
-                if self._heat:
-                    self._heat.show(self.time)
-
-    def close(self) -> None:
-        self._ended.set()
-        self._thread.join(5)
+    def tell(self) -> None:
+        super().tell()
+        if self._heat:
+            self._heat.show(self.time)
 
 
 class _Marks:

@@ -15,6 +15,7 @@ import torch
 from costate.draw.drawing import model_of
 from costate.draw.recording import Recording, load_recording, record
 from costate.viewer.live import Live
+from costate.viewer.playback import Playback
 from costate.viewer.player import Player
 from costate.viewer.robots import Robots
 from costate.viewer.server import PORT, start
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 class Page:
     """An open page. It stays open until `close`, or until the process ends."""
 
-    def __init__(self, server: viser.ViserServer, content: Robots | Player | Live):
+    def __init__(self, server: viser.ViserServer, content: Robots | Playback | Live):
         self.server, self.content = server, content
 
     @property
@@ -59,7 +60,7 @@ class Page:
     def close(self) -> None:
         if isinstance(self.content, Live):
             self.content.stop()
-        if isinstance(self.content, Player):
+        if isinstance(self.content, Playback):
             self.content.close()
         with redirect_stdout(io.StringIO()):  # the server says it has stopped
             self.server.stop()

@@ -1,0 +1,1 @@
+"""Parts that grow: what is shown of them, its colours, and pictures."""
