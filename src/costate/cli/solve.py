@@ -26,9 +26,10 @@ WATCHED = 2.0
 @dataclass(frozen=True)
 class Options:
     task: Annotated[str, tyro.conf.Positional] = "list"
-    """Task to solve: throw, golf, racecar, pendulum1 to pendulum7, push, identify_contact, reach, ...; "list" shows all."""
-    starts: Annotated[int, tyro.conf.arg(aliases=["--episodes"])] = 20
-    """Number of random problems."""
+    """Task to solve: throw, golf, racecar, pendulum1 to pendulum7, push, identify_contact, reach, am_history, ...; "list" shows
+    all."""
+    starts: Annotated[int | None, tyro.conf.arg(aliases=["--episodes"])] = None
+    """Number of random problems; default: 20, or 1 for am_ tasks."""
     first: int = 0
     """Number of the first one."""
     method: str | None = None
@@ -39,6 +40,10 @@ class Options:
     """Folder for the report."""
     show: int = 3
     """Number of motions that the replay shows."""
+    size: str | None = None
+    """Part of the am_ tasks: small, fine, medium or published; default: as the task says."""
+    single: bool = False
+    """Compute am_ tasks in float32: half the memory and time."""
 
 
 LISTED: dict[str, tuple[str, str]] = {
@@ -63,22 +68,42 @@ LISTED: dict[str, tuple[str, str]] = {
     "insertion_bound_moving": ("the fastest insertions that the arm's motors allow", "direct"),
 }
 """Name of a task -> what is to be done, and the methods that do it: what `costate solve list` says, without loading anything."""
+PRINTED: dict[str, tuple[str, str]] = {
+    "am_history": ("power over time that gives a printed part a wanted temperature history", "adam"),
+    "am_treatment": ("power over time that keeps a printed part in a window of temperatures", "adam"),
+    "am_meltpool": ("power over time that holds the depth of the melt pool", "adam"),
+    "am_identify": (
+        "conductivity, absorptivity and convection of a printing process from thermocouples",
+        "gauss_newton",
+    ),
+}
+"""The same for tasks of printed parts (`costate.tasks.additive`)."""
 
 
 def run(options: Options) -> None:
+    every = LISTED | PRINTED
     if options.task == "list":
-        width = max(map(len, LISTED))
-        for name, (summary, methods) in LISTED.items():
+        width = max(map(len, every))
+        for name, (summary, methods) in every.items():
             print(f"{name:<{width}}  {summary} ({methods})")
         return
-    if options.task not in LISTED:
-        raise ValueError(unknown("task", options.task, LISTED))
-    if options.starts < 1:
-        raise ValueError(f"--starts is {options.starts}; at least one problem is needed")
+    if options.task not in every:
+        raise ValueError(unknown("task", options.task, every))
+    starts = options.starts if options.starts is not None else 1 if options.task in PRINTED else 20
+    if starts < 1:
+        raise ValueError(f"--starts is {starts}; at least one problem is needed")
+    if options.task in PRINTED:
+        from costate.cli.additive import solve_printed
+
+        with _shown(options.task) as tell:
+            page, text = solve_printed(options, starts, tell)
+        print(text)
+        print(page.save(options.out / f"{options.task}.html"))
+        return
     from costate.train.solve import solve
 
     changes: dict[str, Any] = {} if options.iterations is None else {"iterations": options.iterations}
-    numbers = range(options.first, options.first + options.starts)
+    numbers = range(options.first, options.first + starts)
     with _shown(options.task) as tell:
         outcome = solve(options.task, numbers, options.method, changes | {"callback": lambda r: tell(progress_text(r))})
         tell("writing the report")
