@@ -23,7 +23,7 @@ def bytes_of(memory: str | int | float) -> float:
     return float(found[1]) * UNITS[found[2].lower()]
 
 
-def segment_steps(steps: int, numbers: int, memory: str | int | float, size: int = 8) -> int:
+def segment_steps(steps: int, numbers: int, memory: str | int | float, size: int = 8, shortest: int = SHORTEST) -> int:
     """Return how many steps a segment has: as few as memory allows, since every segment's end is a frame.
 
     Kept are the states at the ends of all segments, and all states of one segment while it is differentiated.
@@ -32,7 +32,7 @@ def segment_steps(steps: int, numbers: int, memory: str | int | float, size: int
     state = numbers * size
     for n in range(1, steps + 1):
         if (KEPT * -(-steps // n) + 2 * n) * state <= allowed:
-            return max(n, min(SHORTEST, steps))
+            return max(n, min(shortest, steps))
     best = max(1, round(np.sqrt(KEPT * steps / 2)))
     least = (KEPT * -(-steps // best) + 2 * best) * state
     raise ValueError(
