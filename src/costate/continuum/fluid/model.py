@@ -284,7 +284,7 @@ class FluidModel:
         across = self.step.rub.reshape(grid.d, -1, *grid.shape).sum(1)[grid.free]
         longest = grid.cell**2 / (2 + float(across.max()))
         most = float(nu.detach().max())
-        if not 0 <= float(nu.detach().min()) or most * self.dt > longest * (1 + 1e-6):
+        if not float(nu.detach().min()) >= 0 or most * self.dt > longest * (1 + 1e-6):
             raise ValueError(
                 f"viscosity is {most:g} m^2/s; with cells of {grid.cell:g} m and this dt ({self.dt:g} s) it may be from 0 to "
                 f"{longest / self.dt:.3g}: take a shorter dt, or larger cells"
