@@ -34,7 +34,7 @@ def bytes_of(memory: str | int | float) -> float:
 def level_lengths(steps: int, state: float, more: float, memory: str | int | float) -> tuple[int, ...]:
     """Return how many steps each level has, from the outermost: as few levels as fit.
 
-    state: Bytes of a state. more: Further bytes that the innermost level keeps in each step. memory: Bytes that a gradient may take.
+    state: Bytes of a state. more: Further bytes that the innermost level keeps in each step. memory: Bytes a gradient may take.
     """
     allowed, least = bytes_of(memory), math.inf
     for levels in range(1, max(2, steps.bit_length() + 1)):
