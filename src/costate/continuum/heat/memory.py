@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 
-UNITS = {"": 1, "kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12}
+from costate.kernel.ops.checkpoints import bytes_of
+
 SHORTEST = 32
 """Steps of a segment at least: beginning one costs about as much as a step."""
 KEPT = 4
 """Copies of the state that a frame costs: state and temperature, and the gradients of both."""
-
-
-def bytes_of(memory: str | int | float) -> float:
-    """Return a size given as a number of bytes, or as text such as "2 GB"."""
-    if not isinstance(memory, str):
-        return float(memory)
-    found = re.fullmatch(r"\s*([0-9.]+)\s*([a-zA-Z]*)\s*", memory)
-    if found is None or found[2].lower() not in UNITS:
-        raise ValueError(f"memory is {memory!r}; expected a number of bytes, or text such as '500 MB' or '2 GB'")
-    return float(found[1]) * UNITS[found[2].lower()]
 
 
 def segment_steps(steps: int, numbers: int, memory: str | int | float, size: int = 8, shortest: int = SHORTEST) -> int:
