@@ -67,7 +67,9 @@ def show(page: Report, found: Found | FoundFlow) -> None:
 
 def _films(page: Report, found: FoundFlow) -> None:
     for title, film in found.films.items():
-        page.grid(film.times, film.values, title, cell=film.cell, unit=film.unit, limits=film.limits, play=len(film.times) > 1)
+        page.grid(
+            film.times, film.values, title, cell=film.cell, unit=film.unit, limits=film.limits, play=len(film.times) > 1
+        )
 
 
 def _text(value: Any) -> str:

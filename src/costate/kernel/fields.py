@@ -234,6 +234,7 @@ class FieldBuilder(ProgramBuilder):
         diagonal: Field | None = None,
         tolerance: float = 1e-10,
         limit: int = 1000,
+        precondition: tuple[Operator, Sequence[Field | Var]] | None = None,
     ) -> Solution:
         """Solve A x = b by conjugate gradients; A is symmetric and positive definite.
 
@@ -244,14 +245,19 @@ class FieldBuilder(ProgramBuilder):
             diagonal: Positive field that preconditions, for instance the diagonal of A. It changes the iterations only.
             tolerance: Largest |b - A x| / |b|; 5e-7 at least in float32, 1e-15 in float64.
             limit: Largest number of iterations.
+            precondition: Symmetric positive definite operator (r, *numbers) -> z about as A^-1, and the numbers, instead of a
+                diagonal. Nothing is differentiated by them.
 
         A derivative whose own solve does not reach the tolerance is NaN. In derivatives of both orders A is taken as symmetric.
         """
         space = Space(rhs.of.count, rhs.n)
         program = self._operator(apply, rhs, args)
-        op = ConjugateGradients(program, space, diagonal is not None, tolerance, limit)
-        op.check()
         scale = [] if diagonal is None else [diagonal]
+        by = diagonal is not None
+        if precondition is not None:
+            by, scale = self._operator(precondition[0], rhs, precondition[1]), list(precondition[1])
+        op = ConjugateGradients(program, space, by, tolerance, limit)
+        op.check()
         return self._solution(op, rhs, [rhs, *scale, *args])
 
     def solve(

@@ -1,7 +1,7 @@
 """The data of particles and of cells of a grid, as the page's script (`particles.js`) reads it.
 
-Positions are levels from 0 to PLACES of the longest edge of the box around them, numbers levels from 0 to LEVELS; both are packed as
-the values of a part are (`part.py`): each frame as its difference from the one before. What does not change is there once.
+Positions are levels from 0 to PLACES of the longest edge of the box around them, numbers levels from 0 to LEVELS; both are packed
+as the values of a part are (`part.py`): each frame as its difference from the one before. What does not change is there once.
 """
 
 from __future__ import annotations

@@ -48,9 +48,7 @@ def inputs(model: FluidModel, d: int) -> dict[str, Tensor]:
 @pytest.mark.parametrize(
     ("kind", "d", "options"),
     [
-        ("closed", 2, {}),
         ("open", 2, {"slip": True}),
-        ("periodic", 3, {}),
         ("closed", 2, {"advection": "maccormack"}),
         ("closed", 3, {"conserve": True, "slip": True}),
     ],
@@ -67,11 +65,10 @@ def test_everything_that_is_given(kind: str, d: int, options: dict) -> None:
     check_gradients(loss_of(model, names, weights), tuple(given.values()), names=tuple(names))
 
 
-@pytest.mark.parametrize("scheme", ["semi_lagrangian", "maccormack"])
-def test_many_steps(scheme: str) -> None:
+def test_many_steps() -> None:
     """A hundred steps of a plume around an obstacle, along the gradient and a random direction, to 1e-6."""
     grid = scene("closed", 2)
-    model = FluidModel(grid, 0.05, 100, advection=scheme, segment=7, tolerance=1e-13)
+    model = FluidModel(grid, 0.05, 100, advection="maccormack", segment=7, tolerance=1e-13)
     u = still_walls(grid, drawn(grid, 2, seed=1, size=0.5))
     source = drawn(grid, seed=3).abs()
     target = drawn(grid, seed=4)

@@ -5,8 +5,8 @@
     history = model.run(smoke=puff, buoyancy=(0.0, 1.0))
     history.smoke                                            # (frames, 64, 64)
 
-A roll-out is cut into segments, whose ends are kept: as many as memory allows. A backward pass computes segments of more than one step
-again.
+A roll-out is cut into segments, whose ends are kept: as many as memory allows. A backward pass computes segments of more than one
+step again.
 """
 
 from __future__ import annotations
@@ -119,7 +119,9 @@ class FluidModel:
         cells = f.entities("cells", self.grid.count)
         state = [f.field(f"u{a}", cells).var for a in range(d)] + [f.field("smoke", cells).var]
         control = f.input("control", (n, m) if n > 1 else m)
-        fixed = [f.field(name, cells, k).var for name, k in step.inputs()] + [f.input("p", 1 + d)]
+        fixed = [f.field(name, f.entities("cells", count), k).var for name, count, k in step.inputs()] + [
+            f.input("p", 1 + d)
+        ]
         if n == 1:  # without a scan: its backward pass would solve for the pressure once more
             *state, pressure, force, told = f.call(step.program(), *state, control, *fixed)
         else:
@@ -140,7 +142,7 @@ class FluidModel:
         f = FieldBuilder("fluid projection")
         cells, d = f.entities("cells", self.grid.count), self.grid.d
         u = [f.field(f"u{a}", cells) for a in range(d)]
-        k = {name: f.field(name, cells, n) for name, n in (("neighbours", 1), ("free", d), ("given", d))}
+        k = {name: f.field(name, f.entities("cells", count), n) for name, count, n in self.step.wall_inputs()}
         new, _, told = self.step.project(f, cells, u, k)
         for a in range(d):
             f.field_output(f"u{a}", new[a])
@@ -215,7 +217,7 @@ class FluidModel:
 
     def _projected(self, u: list[Tensor], fixed: dict[str, Tensor]) -> list[Tensor]:
         names = [f"u{a}" for a in range(self.grid.d)]
-        known = {name: fixed[name] for name in ("neighbours", "free", "given")}
+        known = {name: fixed[name] for name, _, _ in self.step.wall_inputs()}
         out = self.projection(**dict(zip(names, u, strict=True)), **known)
         self._check(0, out.told.detach())
         return [getattr(out, name) for name in names]
@@ -299,14 +301,15 @@ class FluidModel:
         crossed = sum(float(u.detach().abs().max()) for u in state[:-1]) * self.dt / self.grid.cell
         if crossed > 1:
             raise FloatingPointError(
-                f"in step {step} of {self.steps} the flow may cross {crossed:.2g} cells, but smoke that is conserved may cross one: "
+                f"in step {step} of {self.steps} the flow may cross {crossed:.2g} cells, but conserved smoke may cross one: "
                 f"take dt = {0.8 * self.dt / crossed:.2g} s (now {self.dt:g} s), or conserve=False"
             )
 
     def _check(self, first: int, told: Tensor) -> None:
         """Raise if a step of a segment was not solved."""
-        closed = not self.grid.open.any()
-        unbalanced = closed & (told[..., 3].abs() > BALANCE * np.sqrt(self.grid.count) * told[..., 4].sqrt())
+        grid = self.grid
+        closed = not grid.open.any()
+        unbalanced = closed & (told[..., 3].abs() > BALANCE * np.sqrt(grid.count) * told[..., 4].sqrt())
         for wrong, what in ((unbalanced, "flow"), (told[..., 0] != 1, "solve")):
             if not (bad := wrong.nonzero()).numel():
                 continue
@@ -314,7 +317,7 @@ class FluidModel:
             _, left, iterations, net, _ = told[(*sample, row)].tolist()
             if what == "flow":
                 raise ValueError(
-                    f"in step {first + row} of {self.steps}, {net * self.grid.cell ** (self.grid.d - 1):.3g} m^{self.grid.d}/s flow "
+                    f"in step {first + row} of {self.steps}, {net * grid.cell ** (grid.d - 1):.3g} m^{grid.d}/s flow "
                     "into a fluid that has nowhere to go: let `given` bring as much out as in, or leave some cells open"
                 )
             raise FloatingPointError(

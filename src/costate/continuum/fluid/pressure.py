@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import casadi as ca
 
 from costate.continuum.fluid.grid import Grid
+from costate.continuum.fluid.multigrid import Level, VCycle
 from costate.kernel.fields import OWN, TOTAL, Entities, Field, FieldBuilder
 from costate.kernel.ir.program import Var
 
@@ -24,15 +25,18 @@ class Projection:
 
     grid: Grid
     cells: Entities
+    levels: list[Level]
     tolerance: float
     limit: int
 
     def solve(
-        self, f: FieldBuilder, u: Sequence[Field], free: Field, neighbours: Field
+        self, f: FieldBuilder, u: Sequence[Field], free: Field, levels: Sequence[Field]
     ) -> tuple[list[Field], Field, Var, Var]:
         """Return the velocity without divergence, the pressure, the status of the solve, and the sum of what flows into the fluid
-        and the sum of squares of the divergence (2). free: 1 for faces that are no walls (d), else 0."""
+        and the sum of squares of the divergence (2). free: 1 for faces that are no walls (d), else 0. levels: numbers of the levels
+        of the V-cycle."""
         grid, d = self.grid, self.grid.d
+        (neighbours,) = f.for_each(self.cells, lambda a: a[0], [levels[0]])
         above = [u[a][f.table(self.cells, self.cells, grid.table([grid.unit(a)]))] for a in range(d)]
 
         def divergence(n: ca.SX, *u: ca.SX) -> tuple[ca.SX, ca.SX]:
@@ -45,7 +49,8 @@ class Projection:
         ):  # the pressure is known up to a constant: rounding must not ask for what no pressure gives
             inside = int(grid.fluid.sum())
             (b,) = f.for_each(self.cells, lambda b, n, s: b - (n > 0) * s[0] / inside, [b, neighbours, sums])
-        found = f.cg(self._apply, b, [neighbours], self._diagonal(f, neighbours), self.tolerance, self.limit)
+        cycle = VCycle(self.levels, not grid.open.any())
+        found = f.cg(self._apply, b, [neighbours], None, self.tolerance, self.limit, (cycle, levels))
         (p,) = f.for_each(self.cells, lambda p, n: (n > 0) * p, [found.value, neighbours])
         below = p[f.table(self.cells, self.cells, grid.table([grid.unit(a, -1) for a in range(d)]))]
 
@@ -65,6 +70,3 @@ class Projection:
             return ca.if_else(n > 0, n * p - ca.sum1(others), p)
 
         return g.for_each(self.cells, body, [p, p[around], neighbours])[0]
-
-    def _diagonal(self, f: FieldBuilder, neighbours: Field) -> Field:
-        return f.for_each(self.cells, lambda n: ca.fmax(n, 1), [neighbours])[0]

@@ -18,6 +18,7 @@ import numpy as np
 
 from costate.continuum.fluid.advect import Advection
 from costate.continuum.fluid.grid import Grid
+from costate.continuum.fluid.multigrid import Level, levels_of
 from costate.continuum.fluid.pressure import Projection
 from costate.kernel.fields import OWN, TOTAL, Entities, Field, FieldBuilder
 from costate.kernel.ir.program import Program, Var
@@ -44,19 +45,31 @@ class FluidStep:
     tolerance: float
     limit: int
 
-    def inputs(self) -> list[tuple[str, int]]:
-        """Return the names of fields that do not change, and how many numbers they have per cell."""
+    def inputs(self) -> list[tuple[str, int, int]]:
+        """Return the names of fields that do not change, the number of cells that have them, and how many numbers each."""
         d = self.grid.d
-        found = [("place", d), ("neighbours", 1), ("free", d), ("given", d), ("source", 1), ("valid", 1 + d)]
-        found += [("rub", 2 * d * (d - 1))]
-        return found + [("patterns", self.patterns * d)] * bool(self.patterns) + [("resistance", 1)] * self.porous
+        found = [*self.wall_inputs(), ("place", d), ("source", 1), ("valid", 1 + d), ("rub", 2 * d * (d - 1))]
+        found += [("patterns", self.patterns * d)] * bool(self.patterns) + [("resistance", 1)] * self.porous
+        return [x if len(x) == 3 else (x[0], self.grid.count, x[1]) for x in found]
+
+    def wall_inputs(self) -> list[tuple[str, int, int]]:
+        """Return those that a projection needs."""
+        d, n = self.grid.d, self.grid.count
+        found = [(f"level{k}", level.count, 1 + 2 * d) for k, level in enumerate(self.levels)]
+        return [("free", n, d), ("given", n, d), *found]
+
+    @cached_property
+    def levels(self) -> list[Level]:
+        """Levels of the V-cycle of the pressure."""
+        return levels_of(self.grid)
 
     def constants(self) -> dict[str, np.ndarray]:
         """Return the numbers (count, n) of those that the grid gives."""
         grid = self.grid
         valid = np.concatenate([~grid.solid[None], ~grid.inside])
-        parts = {"neighbours": grid.neighbours[None], "free": grid.free, "valid": valid, "rub": self.rub}
+        parts = {"free": grid.free, "valid": valid, "rub": self.rub}
         found = {name: np.asarray(x, float).reshape(len(x), -1).T for name, x in parts.items()}
+        found |= {f"level{k}": level.numbers for k, level in enumerate(self.levels)}
         return found | {"place": grid.places.astype(float)}
 
     @cached_property
@@ -80,7 +93,7 @@ class FluidStep:
         u = [f.carried(cells) for _ in range(d)]
         s = f.carried(cells)
         (control,) = f.inputs(max(self.patterns, 1))
-        k = {name: f.carried(cells, n) for name, n in self.inputs()}
+        k = {name: f.carried(f.entities("cells", count), n) for name, count, n in self.inputs()}
         (p,) = f.inputs(1 + d)
         moved, smoke = self._advect(f, cells, padded, u, s, k)
         (smoke,) = f.for_each(cells, lambda s, q, ok: ok[0] * (s + self.dt * q), [smoke, k["source"], k["valid"]])
@@ -104,8 +117,9 @@ class FluidStep:
             [k["free"], k["given"], *u],
             [OWN] * d,
         )
-        way = Projection(self.grid, cells, self.tolerance, self.limit)
-        new, pressure, status, sums = way.solve(f, walled, k["free"], k["neighbours"])
+        way = Projection(self.grid, cells, self.levels, self.tolerance, self.limit)
+        levels = [k[f"level{i}"] for i in range(len(self.levels))]
+        new, pressure, status, sums = way.solve(f, walled, k["free"], levels)
         return new, pressure, f.trace(lambda a, b: ca.vertcat(a, b), status, sums)
 
     def _advect(

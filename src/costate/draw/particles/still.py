@@ -110,7 +110,7 @@ def render_grid(
     """
     cloud = grid_cloud(times, values, unit=unit, limits=limits, axis=axis, index=index)
     _theme(theme)
-    shape = tuple(int(round(x + 0.5)) for x in cloud.at(0).max(0)[[0, 2]])
+    shape = tuple(round(float(x) + 0.5) for x in cloud.at(0).max(0)[[0, 2]])
     return _write(
         cloud,
         file,

@@ -72,11 +72,23 @@ class JetTask:
         times = torch.arange(STEPS + 1) * DT
         strength = pieces.detach().repeat_interleave(STEPS // PIECES, 0).numpy()
         return FoundFlow(
-            {"place wanted [m]": place, "place before [m]": before, "place after [m]": float(after), "error [m]": error},
+            {
+                "place wanted [m]": place,
+                "place before [m]": before,
+                "place after [m]": float(after),
+                "error [m]": error,
+            },
             error <= self.near,
             losses,
             {"Smoke": Film(times, smoke, grid.cell)},
-            {"Fans": (DT * np.arange(STEPS), {"left": strength[:, 0], "right": strength[:, 1]}, "time [s]", "strength")},
+            {
+                "Fans": (
+                    DT * np.arange(STEPS),
+                    {"left": strength[:, 0], "right": strength[:, 1]},
+                    "time [s]",
+                    "strength",
+                )
+            },
         )
 
     def _fans(self, grid: Grid) -> np.ndarray:
