@@ -41,8 +41,8 @@ class Options:
     show: int = 3
     """Number of motions that the replay shows."""
     size: str | None = None
-    """Part of the am_ tasks: small, fine, medium or published; grid of the smoke_ tasks: small, medium or published; default: as the
-    task says."""
+    """Part of the am_ tasks: small, fine, medium or published; grid of the smoke_ tasks: small, medium or published; default: as
+    the task says."""
     single: bool = False
     """Compute am_ and smoke_ tasks in float32: half the memory and time."""
 

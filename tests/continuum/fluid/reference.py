@@ -70,7 +70,7 @@ def pressure(grid: Grid, u: np.ndarray) -> np.ndarray:
         if closed:
             A[i, -1] = A[-1, i] = 1
     p = np.zeros(grid.count)
-    p[fluid] = spsolve(A.tocsr(), b)[: len(fluid)]
+    p[fluid] = np.asarray(spsolve(A.tocsr(), b))[: len(fluid)]
     return p.reshape(grid.shape)
 
 

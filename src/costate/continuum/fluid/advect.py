@@ -1,8 +1,8 @@
 """Advection: what a fluid carries along with it.
 
 Semi-Lagrangian: a point receives what was where it came from, interpolated between the corners around that place. MacCormack: the
-same there and back gives its error, half of which is taken away, within the values around the place (Selle et al., 2008). By fluxes:
-what leaves a cell through a face enters its neighbour, so that the sum is kept (van Leer's limiter).
+same there and back gives its error, half of which is taken away, within the values around the place (Selle et al., 2008). By
+fluxes: what leaves a cell through a face enters its neighbour, so that the sum is kept (van Leer's limiter).
 """
 
 from __future__ import annotations

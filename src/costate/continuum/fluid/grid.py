@@ -1,7 +1,8 @@
 """Staggered grids: cells with numbers at their centres, and velocities on their faces.
 
 A cell holds the velocity components through its lower faces: component a of cell i belongs to the face between i - e_a and i. The
-grid is periodic: what leaves on one side enters on the other. Walls are solid cells, so a closed box is a grid with a border of them.
+grid is periodic: what leaves on one side enters on the other. Walls are solid cells, so a closed box is a grid with a border of
+them.
 """
 
 from __future__ import annotations

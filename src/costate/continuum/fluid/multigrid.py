@@ -1,7 +1,8 @@
 """A V-cycle that preconditions the pressure solve, so that it takes about as many iterations on fine grids as on coarse ones.
 
-Each level has cells twice as large. The operator of a coarse level sums that of the cells within, by half, since differences are taken
-over twice the distance. One damped Jacobi sweep before and one after the correction of the coarser level make the cycle symmetric.
+Each level has cells twice as large. The operator of a coarse level sums that of the cells within, by half, since differences are
+taken over twice the distance. One damped Jacobi sweep before and one after the correction of the coarser level make the cycle
+symmetric.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ class DragTask:
         return FoundFlow(facts, min(losses) < self.less, losses, films)
 
     def tunnel(self, dtype: torch.dtype) -> tuple[FluidModel, Tensor]:
-        """Return a tunnel 1.5 m long, and the stream (2, *shape) of 1 m/s that enters and leaves through a column of solid cells."""
+        """Return a tunnel 1.5 m long, and the stream (2, *shape) of 1 m/s that enters and leaves by a column of solid cells."""
         n = cells_of(self.size)
         shape = (n + n // 2, n)
         solid = np.zeros(shape, bool)

@@ -297,7 +297,7 @@ def test_a_program_preconditions() -> None:
     kernel = two_level(shape)
     edges = torch.ones(len(grid_edges(*shape)), dtype=torch.float64)
     b, m = uniform(-1, 1, 256, seed=1), torch.tensor([0.01], dtype=torch.float64)
-    exact = spsolve(matrix(shape, edges, m), b.numpy())
+    exact = np.asarray(spsolve(matrix(shape, edges, m), b.numpy()))
     taken = []
     for weight in (0.0, 0.2):
         out = kernel(b=b, m=m, weight=torch.tensor([weight], dtype=torch.float64))
