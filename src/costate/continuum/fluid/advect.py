@@ -18,7 +18,7 @@ from costate.kernel.fields import OWN, Entities, Field, FieldBuilder
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """Where the numbers of a lattice come from."""
+    """Places that the numbers of a lattice come from."""
 
     at: Field
     """Position (d), counted in cells of the lattice, before it is put back into the grid."""

@@ -61,7 +61,7 @@ class FluidModel:
     """Length of a step [s]."""
     steps: int
     advection: str = "semi_lagrangian"
-    """How velocity and smoke are carried: "semi_lagrangian", or "maccormack", which smears less."""
+    """Scheme that carries velocity and smoke: "semi_lagrangian", or "maccormack", which smears less."""
     conserve: bool = False
     """Carry smoke by fluxes: none is lost or made, but the flow may cross no more than one cell in a step."""
     slip: bool = False
@@ -185,7 +185,7 @@ class FluidModel:
         tensors = (velocity, smoke, source, given, patterns, controls, resistance, viscosity, buoyancy)
         types = [x.dtype for x in tensors if isinstance(x, Tensor) and x.is_floating_point()]
         dtype = types[0] if types else dtype
-        grid, d = self.grid, self.grid.d
+        d = self.grid.d
         u = self._cells("velocity", velocity, (d,), dtype)
         state = [*u.unbind(-2), self._cells("smoke", smoke, (), dtype)]
         fixed = {name: torch.as_tensor(x, dtype=dtype) for name, x in self.step.constants().items()}
@@ -198,6 +198,11 @@ class FluidModel:
         if velocity is not None or given is not None:
             state[:d] = self._projected(state[:d], fixed)
         rows = self._controls(controls, dtype)
+        return self._rolled(state, rows, fixed, told)
+
+    def _rolled(self, state: list[Tensor], rows: Tensor, fixed: dict[str, Tensor], told: Told | None) -> FluidHistory:
+        """Compute all segments."""
+        grid, d = self.grid, self.grid.d
         frames, forces, pressures, tellings = [state], [], [], []
         for first in range(0, self.steps, self.segment):
             n = min(self.segment, self.steps - first)

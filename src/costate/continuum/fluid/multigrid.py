@@ -90,7 +90,7 @@ class VCycle:
 
     levels: list[Level]
     closed: bool
-    """Whether the fluid has no open cells, so that its pressure is known up to a constant."""
+    """True if the fluid has no open cells, so that its pressure is known up to a constant."""
 
     def __call__(self, g: FieldBuilder, r: Field, *numbers: Field | Var) -> Field:
         """Return about A^-1 r. numbers: those of every level. In a closed fluid nothing is known of the mean, which rounding must

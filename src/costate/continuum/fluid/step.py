@@ -41,7 +41,7 @@ class FluidStep:
     patterns: int
     """Number of patterns of forces."""
     porous: bool
-    """Whether there is a resistance."""
+    """True if there is a resistance."""
     tolerance: float
     limit: int
 

@@ -25,7 +25,7 @@ from costate.draw.video import STILLS, writer_for
 
 
 class Scaled(Protocol):
-    """What has numbers as colours."""
+    """Anything with numbers as colours."""
 
     @property
     def unit(self) -> str:

@@ -34,11 +34,11 @@ class Cloud:
     limits: tuple[float, float]
     """Numbers at the ends of the scale of colours."""
     flat: bool
-    """Whether particles lie in a plane, which is shown from its front."""
+    """True if particles lie in a plane, which is shown from its front."""
     cells: bool = False
-    """Whether they are cells of a grid."""
+    """True if they are cells of a grid."""
     plain: bool = False
-    """Whether there are no numbers, and so no scale of colours."""
+    """True if there are no numbers, and so no scale of colours."""
 
     @property
     def frames(self) -> int:

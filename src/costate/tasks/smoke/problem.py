@@ -1,4 +1,4 @@
-"""What a solution of a task of fluids is, and the sizes of their grids."""
+"""Solutions of tasks of fluids, and the sizes of their grids."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def both(u: ca.SX, v: ca.SX) -> ca.SX:
 
 
 Preconditioner = bool | Program
-"""How residuals are preconditioned: False: not at all; True: by a diagonal; a program (r, *numbers) -> z, symmetric and positive
+"""Way of preconditioning residuals: False: none; True: by a diagonal; a program (r, *numbers) -> z, symmetric and positive
 definite."""
 
 
