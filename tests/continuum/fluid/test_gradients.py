@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from tests.continuum.fluid.scenes import drawn, scene, still_walls
@@ -15,7 +17,7 @@ def loss_of(model: FluidModel, names: list[str], weights: Tensor):
     """Return a function of the named inputs: a weighted sum of the smoke and velocities at the end, and the force on the way."""
 
     def loss(*values: Tensor) -> Tensor:
-        given = dict(zip(names, values, strict=True))
+        given: dict[str, Any] = dict(zip(names, values, strict=True))
         given["given"] = given["given"] * torch.as_tensor(model.grid.inside)  # walls rub, and nothing comes out of them
         given["viscosity"] = 0.02 * torch.sigmoid(given["viscosity"])
         history = model.run(**given)

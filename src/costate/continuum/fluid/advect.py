@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import casadi as ca
 
@@ -67,7 +68,7 @@ class Advection:
     def _index(self, x: ca.SX) -> ca.SX:
         low = ca.floor(x)
         inside = [low[a] - n * ca.floor(low[a] / n) for a, n in enumerate(self.grid.shape)]
-        return sum(s * b for s, b in zip(self.grid.strides, inside, strict=True))
+        return ca.dot(ca.DM(self.grid.strides), ca.vertcat(*inside))
 
     # --- semi-Lagrangian ------------------------------------------------------------------------------------------
 
@@ -147,12 +148,8 @@ def _mean(own: ca.SX, values: ca.SX, weights: ca.SX, valid: ca.SX | None) -> ca.
 
 def _extremes(own: ca.SX, values: ca.SX, valid: ca.SX | None) -> list[ca.SX]:
     """Return the least and the greatest of the values; the entity's own one stands for those that mean nothing."""
-    low = high = None
-    for k in range(values.numel()):
-        v = values[k] if valid is None else ca.if_else(valid[k] > 0, values[k], own)
-        low, high = (v, v) if low is None else (ca.fmin(low, v), ca.fmax(high, v))
-    assert low is not None and high is not None
-    return [low, high]
+    each = [values[k] if valid is None else ca.if_else(valid[k] > 0, values[k], own) for k in range(values.numel())]
+    return [reduce(ca.fmin, each), reduce(ca.fmax, each)]
 
 
 def _flux(c: ca.SX, v: ca.SX) -> ca.SX:

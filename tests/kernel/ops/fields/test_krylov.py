@@ -306,5 +306,5 @@ def test_a_program_preconditions() -> None:
         taken.append(float(out.status[2]))
     assert taken[1] < taken[0]
     w = torch.tensor([0.2], dtype=torch.float64)
-    check_gradients(lambda b, m: kernel(b=b, m=m, weight=w).x, (b, m), names=("b", "m"))
+    check_gradients(lambda b, m: kernel(b=b, m=m, weight=w.to(b.dtype)).x, (b, m), names=("b", "m"))
     assert float(two_level(shape, limit=3)(b=b, m=m, weight=w).status[0]) == 0
