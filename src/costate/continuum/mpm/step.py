@@ -1,0 +1,198 @@
+"""One substep of particles on a grid, as a program over fields: MLS-MPM with affine velocities (APIC).
+
+    1  particles deform, and give mass, momentum and the push of their stress to the nodes around them
+    2  nodes turn momentum into velocity; gravity and walls act
+    3  particles take their velocity, its gradient and their new place from the nodes
+
+Sources: Jiang et al. 2015 (APIC), Hu et al. 2018 (MLS-MPM). Masses are in units of one of the particles, so that grids hold
+numbers around 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import casadi as ca
+import numpy as np
+
+from costate.continuum.mpm.body import SoftBody
+from costate.continuum.mpm.grid import Grid
+from costate.continuum.mpm.laws import Point
+from costate.continuum.mpm.tensors import column, matrix
+from costate.continuum.mpm.walls import Walls
+from costate.continuum.mpm.weights import Spline, collect, spread
+from costate.kernel.fields import OWN, TOTAL, Around, Entities, Field, FieldBuilder
+from costate.kernel.ir.program import Program, Var
+
+EMPTY = 1e-16
+"""Mass, over that of a particle, which is added to nodes: those without any then have no velocity."""
+Touch = Callable[[FieldBuilder, ca.SX, ca.SX], ca.SX]
+
+
+@dataclass(frozen=True, eq=False)
+class MpmStep:
+    """The substep of some bodies on a grid."""
+
+    grid: Grid
+    bodies: tuple[SoftBody, ...]
+    walls: Walls
+    spline: Spline
+    h: float
+    """Length of a substep [s]."""
+
+    @cached_property
+    def mass(self) -> float:
+        """Unit of mass [kg]."""
+        body = self.bodies[0]
+        return body.values()["density"] * body.volume
+
+    @property
+    def n_muscles(self) -> int:
+        """Number of muscles."""
+        return max(int(np.max(b.muscles)) for b in self.bodies) + 1  # type: ignore[arg-type]
+
+    @property
+    def nodes(self) -> Entities:
+        """Nodes of the grid."""
+        return Entities("nodes", self.grid.count)
+
+    @property
+    def muscles(self) -> Entities:
+        """Muscles, and one behind them that never pulls."""
+        return Entities("muscles", self.n_muscles + 1)
+
+    def particles(self, b: int) -> Entities:
+        """Return the particles of a body."""
+        return Entities(f"particles of '{self.bodies[b].name}'", self.bodies[b].count)
+
+    def carried(self, b: int) -> list[int]:
+        """Return how many numbers a particle carries: position, velocity, affine part of it (dim^2), numbers of the law."""
+        dim = self.grid.dim
+        return [dim, dim, dim * dim, len(self.bodies[b].rest)]
+
+    # --- stages ---------------------------------------------------------------------------------------------------
+
+    def program(self) -> Program:
+        """Return the substep: (numbers of every body), actuation; gravity, walls, parameters of every body -> (numbers of every
+        body), particles that left the grid or moved too far."""
+        f = FieldBuilder("mpm substep")
+        states = [[f.carried(self.particles(b), n) for n in self.carried(b)] for b in range(len(self.bodies))]
+        act = f.carried(self.muscles)
+        (gravity,) = f.inputs(self.grid.dim)
+        walls = [f.carried(self.nodes, n) for n in self.wall_sizes]
+        numbers = [self._parameters(f, b) for b in range(len(self.bodies))]
+        return f.program(*self.advance(f, states, act, gravity, walls, numbers, [])[0])
+
+    @property
+    def wall_sizes(self) -> list[int]:
+        """Numbers of a node about walls."""
+        return [1, self.grid.dim] if self.walls.obstacles else [1]
+
+    def _parameters(self, f: FieldBuilder, b: int) -> tuple[Var, Field | None]:
+        shared, own = self.split(b)
+        (p,) = f.inputs(len(shared))
+        return p, f.carried(self.particles(b), len(own)) if own else None
+
+    def split(self, b: int) -> tuple[list[str], list[str]]:
+        """Return the parameters that all particles of a body share, and those that each has."""
+        body = self.bodies[b]
+        return [n for n in body.values() if n not in body.varying], list(body.varying)
+
+    def advance(
+        self,
+        f: FieldBuilder,
+        states: Sequence[Sequence[Field]],
+        act: Field,
+        gravity: Var,
+        walls: Sequence[Field],
+        numbers: Sequence[tuple[Var, Field | None]],
+        links: Sequence[tuple[Callable[..., tuple[ca.SX, ca.SX]], Var, Field]],
+    ) -> tuple[list[Var], list[Var]]:
+        """Add the stages of a substep; return what is carried on with the number of lost particles, and impulses on links."""
+        places, lost, grids, kept = [], [], [], []
+        for b, (x, v, C, state) in enumerate(states):
+            index, gone = f.for_each(self.particles(b), self._locate, [x, v], [OWN, TOTAL])
+            around = f.around(self.nodes, index, self.spline.offsets(self.grid.shape))
+            new, given = self._give(f, b, (x, v, C, state), act, numbers[b], around)
+            places.append(around)
+            lost.append(gone)
+            grids.append(given)
+            kept.append(new)
+        velocity, pushes = self._nodes(f, grids, gravity, walls, links)
+        found: list[Var] = []
+        for b, (x, *_) in enumerate(states):
+            taken = f.for_each(self.particles(b), self._take, [x, velocity[places[b]]], [OWN, OWN, OWN])
+            found += [*(t.var for t in taken), kept[b].var]
+        total = lost[0] if len(lost) == 1 else f.call(lambda *n: sum(n), *lost)[0]
+        return [*found, total], pushes
+
+    def _locate(self, x: ca.SX, v: ca.SX) -> tuple[ca.SX, ca.SX]:
+        """Return the lowest node that a particle touches, and 1 if it is outside of the grid or moves more than a cell."""
+        X = self.grid.cells(x)
+        base = self.spline.base(X)
+        last = ca.DM(self.grid.shape) - self.spline.nodes
+        good = ca.logic_and(ca.mmin(base) >= 0, ca.mmin(last - base) >= 0)
+        good = ca.logic_and(good, self.h * ca.mmax(ca.fabs(v)) <= self.grid.dx)
+        return self.grid.number(base), ca.if_else(good, 0, 1)
+
+    def _give(self, f: FieldBuilder, b: int, own, act: Field, numbers, around: Around) -> tuple[Field, Field]:
+        body, of = self.bodies[b], self.particles(b)
+        shared, single = self.split(b)
+        muscular = self.n_muscles > 0 and int(np.max(body.muscles)) >= 0
+        reads = [*own, numbers[0]]
+        if single:
+            reads.append(numbers[1])
+        if muscular:
+            which = np.where(np.asarray(body.muscles) < 0, self.n_muscles, body.muscles)
+            reads.append(act[f.table(of, self.muscles, which[:, None])])
+
+        def give(x: ca.SX, v: ca.SX, C: ca.SX, state: ca.SX, p: ca.SX, *rest: ca.SX) -> tuple[ca.SX, ca.SX]:
+            more = list(rest)
+            values = {name: p[k] for k, name in enumerate(shared)}
+            if single:
+                own = more.pop(0)
+                values |= {name: own[k] for k, name in enumerate(single)}
+            return self.give(body, x, v, C, state, values, more[0] if muscular else ca.SX(0))
+
+        new, given = f.for_each(of, give, reads, [OWN, around])
+        return new, given
+
+    def give(self, body: SoftBody, x, v, C, state, p: dict[str, ca.SX], act: ca.SX) -> tuple[ca.SX, ca.SX]:
+        """Return the numbers of the law after the substep, and what each node gets: momentum and mass."""
+        dim, dx = self.grid.dim, self.grid.dx
+        L = matrix(C, dim)
+        new, tau = body.law.step(Point(ca.SX.eye(dim) + self.h * L, L, state, p, act))
+        mass = p["density"] * (body.volume / self.mass)
+        push = -self.h * body.volume / (self.spline.moment * dx * dx * self.mass) * tau
+        given = spread(self.spline.around(self.grid.cells(x)), mass * v, dx * (push + mass * L), mass)
+        return new, ca.vertcat(*given)
+
+    def _nodes(self, f: FieldBuilder, grids, gravity: Var, walls, links) -> tuple[Field, list[Var]]:
+        n, w, dim = len(grids), len(walls), self.grid.dim
+
+        def node(*args: ca.SX) -> tuple[ca.SX, ...]:
+            total = sum(args[1:n], args[0])
+            code, *normal = args[n : n + w]
+            mass = total[dim]
+            v = total[:dim] / (mass + EMPTY) + self.h * args[n + w]
+            pushes = []
+            rest = list(args[n + w + 1 :])
+            for touch, _, _ in links:
+                v, push = touch(v, mass * self.mass, rest.pop(0), rest.pop(0))
+                pushes.append(push)
+            return self.walls.apply(v, code, normal[0] if normal else None), *pushes
+
+        reads = [*grids, *walls, gravity]
+        for _, pose, place in links:
+            reads += [pose, place]
+        velocity, *pushes = f.for_each(self.nodes, node, reads, [OWN, *[TOTAL] * len(links)])
+        return velocity, pushes
+
+    def _take(self, x: ca.SX, u: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX]:
+        """Return position, velocity and its affine part from the velocities of the nodes around a particle."""
+        around = self.spline.around(self.grid.cells(x))
+        v, *affine = collect(around, [u[k, :].T for k in range(u.shape[0])])
+        C = ca.horzcat(*affine) / (self.spline.moment * self.grid.dx)
+        return x + self.h * v, v, column(C)
