@@ -57,13 +57,6 @@ class Grid:
         """Return a position in cells from the first node."""
         return (x - ca.DM(self.lower)) / self.dx
 
-    def number(self, base: ca.SX) -> ca.SX:
-        """Return the number of a node from its place along each axis."""
-        found = base[0]
-        for k in range(1, self.dim):
-            found = found * self.shape[k] + base[k]
-        return found
-
     def outside(self, x: np.ndarray, margin: float) -> np.ndarray:
         """Return the rows of positions (n, dim) that are nearer than some cells to the edge of the grid, or not finite."""
         low, high = np.array(self.lower) + margin * self.dx, np.array(self.upper) - margin * self.dx

@@ -27,6 +27,7 @@ from costate.continuum.mpm.state import MpmHistory, MpmState
 from costate.continuum.mpm.step import MpmStep
 from costate.continuum.mpm.walls import Contact, Obstacle, walls_of
 from costate.continuum.mpm.weights import SPLINES
+from costate.continuum.mpm.window import whole
 from costate.kernel.torch_op import in_transform
 
 Told = Callable[[int, int], object]
@@ -115,7 +116,7 @@ class MpmModel:
     def step(self) -> MpmStep:
         """The substep, as a program."""
         walls = walls_of(self.grid, parse_sides(self.sides, self.grid.dim), self.obstacles)
-        return MpmStep(self.grid, tuple(self.bodies), walls, SPLINES[self.spline], self.h)
+        return MpmStep(self.grid, tuple(self.bodies), walls, SPLINES[self.spline], self.h, self.grid.shape)
 
     @cached_property
     def rollout(self) -> RollOut:
@@ -179,11 +180,10 @@ class MpmModel:
         if steps < 1:
             raise ValueError(f"steps is {steps}; expected 1 or more")
         state = state or self.start()
-        dtype = state.x.dtype
         if not in_transform():
             self._check_inside(state.x)
-        fixed = self.rollout.fixed(self._values(parameters or {}, dtype), self._gravity(gravity, dtype), dtype)
-        rows = self._actuation(act, steps, dtype)
+        fixed = self.rollout.fixed(self._values(parameters or {}, state.x.dtype), self._gravity(gravity, state.x.dtype))
+        rows = self._actuation(act, steps, state.x.dtype)
         n = self.segment or self.segment_of(steps)
         return self.rollout.run(state, rows, fixed, min(n, steps), told)
 
@@ -192,6 +192,13 @@ class MpmModel:
         state = sum(b.count * sum(self.step.carried(k)) for k, b in enumerate(self.bodies))
         grid = self.grid.count * (self.grid.dim + 1) * len(self.bodies)
         return segment_steps(steps, self.substeps, state, grid, self.memory)
+
+    def fixed(self, state: MpmState, parameters: Numbers | None, gravity: Tensor | None) -> dict[str, Tensor]:
+        """Return the inputs of a roll-out on the whole grid that do not change."""
+        dtype = state.x.dtype
+        self._check_inside(state.x)
+        fixed = self.rollout.fixed(self._values(parameters or {}, dtype), self._gravity(gravity, dtype))
+        return fixed | self.rollout.walls(whole(self.grid), dtype)
 
     # --- what is given ----------------------------------------------------------------------------------------------
 

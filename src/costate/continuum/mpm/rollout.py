@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
@@ -11,6 +11,7 @@ from torch import Tensor
 
 from costate.continuum.mpm.state import MpmHistory, MpmState
 from costate.continuum.mpm.step import MpmStep
+from costate.continuum.mpm.window import Window, around, whole
 from costate.kernel import Kernel
 from costate.kernel.fields import FieldBuilder
 from costate.kernel.ir.program import Program, Var
@@ -22,47 +23,53 @@ SHOWN = 5
 
 @dataclass(frozen=True, eq=False)
 class RollOut:
-    """Kernels of segments of steps."""
+    """Kernels of segments of steps. Each computes a window of the grid around the particles; larger ones follow if it is left."""
 
     step: MpmStep
     substeps: int
-    kernels: dict[int, Kernel] = field(default_factory=dict)
-    """Kernels by the number of steps."""
+    kernels: dict[tuple[int, tuple[int, ...]], Kernel] = field(default_factory=dict)
+    """Kernels by the number of steps and the window."""
 
-    def kernel(self, steps: int) -> Kernel:
-        """Return the kernel of some steps, made once."""
-        if steps not in self.kernels:
-            self.kernels[steps] = self._make(steps)
-        return self.kernels[steps]
+    def kernel(self, steps: int, window: tuple[int, ...] | None = None) -> Kernel:
+        """Return the kernel of some steps in a window, made once."""
+        key = steps, window or self.step.grid.shape
+        if key not in self.kernels:
+            self.kernels[key] = self._make(replace(self.step, window=key[1]), steps)
+        return self.kernels[key]
 
-    def _make(self, steps: int) -> Kernel:
-        step, f = self.step, FieldBuilder("mpm")
+    def _make(self, step: MpmStep, steps: int) -> Kernel:
+        f = FieldBuilder("mpm")
         every = range(len(step.bodies))
-        names = [(b, name, k) for b in every for name, k in self._names(b)]
+        names = [(b, name, k) for b in every for name, k in self.names(b)]
         states = [f.field(name, step.particles(b), k) for b, name, k in names]
         act = f.field("act", step.muscles, None, frames=steps)
-        gravity = f.input("gravity", step.grid.dim)
-        shared = [gravity, *(f.field(n, step.nodes, k).var for n, k in self._wall_names())]
-        for b in every:
-            common, own = step.split(b)
-            shared.append(f.input(f"p{b}", len(common)))
-            if own:
-                shared.append(f.field(f"own{b}", step.particles(b), len(own)).var)
-        final, lost, _ = f.scan(self._body(), steps, [s.var for s in states], [act.var], shared)
+        final, lost, _ = f.scan(self._body(step), steps, [s.var for s in states], [act.var], self.shared(f, step))
         for var, like, (_, name, _) in zip(final, states, names, strict=True):
             f.field_output(name, f.as_field(var, like.of, like.n), flat=False)
         f.output("lost", lost[0], (steps, 1))
         return f.kernel()
 
-    def _names(self, b: int) -> list[tuple[str, int]]:
+    def shared(self, f: FieldBuilder, step: MpmStep) -> list[Var]:
+        """Declare what all steps share: gravity, the window, walls, parameters."""
+        found = [f.input("gravity", step.grid.dim), f.input("origin", step.grid.dim)]
+        found += [f.field(n, step.nodes, k).var for n, k in self._wall_names()]
+        for b in range(len(step.bodies)):
+            common, own = step.split(b)
+            found.append(f.input(f"p{b}", len(common)))
+            if own:
+                found.append(f.field(f"own{b}", step.particles(b), len(own)).var)
+        return found
+
+    def names(self, b: int) -> list[tuple[str, int]]:
+        """Return the names of what the particles of a body carry, and how many numbers each is."""
         return [(f"{n}{b}", k) for n, k in zip("xvCs", self.step.carried(b), strict=True)]
 
     def _wall_names(self) -> list[tuple[str, int]]:
         return list(zip(("walls", "normals"), self.step.wall_sizes, strict=False))
 
-    def _body(self) -> Program:
+    def _body(self, step: MpmStep) -> Program:
         """Return the program of a step: its substeps."""
-        inner = self.step.program()
+        inner = step.program()
         if self.substeps == 1:
             return inner
         f = FieldBuilder("mpm step")
@@ -76,12 +83,9 @@ class RollOut:
 
     # --- running ----------------------------------------------------------------------------------------------------
 
-    def fixed(self, values: Sequence[dict[str, Tensor]], gravity: Tensor, dtype: torch.dtype) -> dict[str, Tensor]:
+    def fixed(self, values: Sequence[dict[str, Tensor]], gravity: Tensor) -> dict[str, Tensor]:
         """Return the inputs that do not change."""
-        walls = self.step.walls
-        found = {"gravity": gravity, "walls": torch.as_tensor(walls.codes, dtype=dtype)}
-        if walls.obstacles:
-            found["normals"] = torch.as_tensor(walls.normals, dtype=dtype)
+        found = {"gravity": gravity}
         for b, numbers in enumerate(values):
             common, own = self.step.split(b)
             found[f"p{b}"] = torch.stack(torch.broadcast_tensors(*(numbers[n] for n in common)), -1)
@@ -122,19 +126,38 @@ class RollOut:
 
     def advance(self, state: MpmState, rows: Tensor, fixed: dict[str, Tensor], begin: int) -> MpmState:
         """Return the state after some steps; raise if a particle left the grid in one of them."""
-        out = self._call(state, rows, fixed)
-        if not in_transform():  # within torch.func there are no numbers to look at
+        if in_transform():  # there are no numbers to look at
+            return self.state_of(self._call(state, rows, fixed, whole(self.step.grid)))
+        window = around(self.step, state.x.detach(), state.v.detach(), rows.shape[-2] * self.substeps)
+        while True:
+            out = self._call(state, rows, fixed, window)
             lost = out.lost.detach()[..., 0]
-            if lost.any() or not torch.isfinite(out.x0.detach()).all():
+            if not lost.any() and torch.isfinite(out.x0.detach()).all():
+                return self.state_of(out)
+            if window.shape == self.step.grid.shape:
                 self._explain(state, rows, fixed, lost, begin)
-        return self._state(out)
+            window = whole(self.step.grid)
 
-    def _call(self, state: MpmState, rows: Tensor, fixed: dict[str, Tensor]):
-        counts = [b.count for b in self.step.bodies]
-        given = {f"{n}{b}": t for b, part in enumerate(state.split(counts)) for n, t in zip("xvCs", part, strict=True)}
-        return self.kernel(rows.shape[-2])(**given, act=rows, **fixed)
+    def _call(self, state: MpmState, rows: Tensor, fixed: dict[str, Tensor], window: Window):
+        walls = self.walls(window, state.x.dtype)
+        return self.kernel(rows.shape[-2], window.shape)(**self.named(state), act=rows, **walls, **fixed)
 
-    def _state(self, out) -> MpmState:
+    def walls(self, window: Window, dtype: torch.dtype) -> dict[str, Tensor]:
+        """Return the inputs that say where a window is, and what walls are in it."""
+        walls, grid = self.step.walls, self.step.grid
+        found = {"origin": torch.tensor(window.origin, dtype=dtype)}
+        found["walls"] = torch.as_tensor(window.cut(walls.codes, grid), dtype=dtype)
+        if walls.obstacles:
+            found["normals"] = torch.as_tensor(window.cut(walls.normals, grid), dtype=dtype)
+        return found
+
+    def named(self, state: MpmState) -> dict[str, Tensor]:
+        """Return the inputs of a state."""
+        parts = state.split([b.count for b in self.step.bodies])
+        return {f"{n}{b}": t for b, part in enumerate(parts) for n, t in zip("xvCs", part, strict=True)}
+
+    def state_of(self, out) -> MpmState:
+        """Return the state among the outputs of a kernel."""
         every = range(len(self.step.bodies))
         x, v, C = (torch.cat([getattr(out, f"{n}{b}") for b in every], -2) for n in "xvC")
         return MpmState(x, v, C, tuple(getattr(out, f"s{b}") for b in every))
@@ -147,7 +170,7 @@ class RollOut:
         k = int(bad[0]) if len(bad) else lost.shape[-1] - 1
         with torch.no_grad():
             for j in range(k):
-                state = self._state(self._call(state, rows[..., j : j + 1, :], fixed))
+                state = self.state_of(self._call(state, rows[..., j : j + 1, :], fixed, whole(self.step.grid)))
         when = f"in step {begin + k} (t = {(begin + k) * self.step.h * self.substeps:.4g} s)"
         for x, v in zip(*(t.reshape(-1, *t.shape[-2:]).numpy() for t in (state.x, state.v)), strict=True):
             reach = self.step.spline.nodes / 2 - 0.5

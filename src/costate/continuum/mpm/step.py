@@ -11,7 +11,7 @@ numbers around 1.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import casadi as ca
@@ -28,7 +28,25 @@ from costate.kernel.ir.program import Program, Var
 
 EMPTY = 1e-16
 """Mass, over that of a particle, which is added to nodes: those without any then have no velocity."""
-Touch = Callable[[FieldBuilder, ca.SX, ca.SX], ca.SX]
+Touch = Callable[[ca.SX, ca.SX, ca.SX, ca.SX], tuple[ca.SX, ca.SX]]
+"""Function (velocity [m/s], mass [kg] and position [m] of a node, pose of a link) -> velocity after it touched, impulse on the link
+with its moment about the link's origin (6) [N s]."""
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """Inputs of a substep."""
+
+    states: list[list[Field]]
+    """Positions, velocities, their affine part and numbers of the law, of every body."""
+    act: Field
+    """Actuation of the muscles."""
+    gravity: Var
+    origin: Var
+    """First node of the window."""
+    walls: list[Field]
+    numbers: list[tuple[Var, Field | None]]
+    """Parameters of every body: those that particles share, and their own."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +59,9 @@ class MpmStep:
     spline: Spline
     h: float
     """Length of a substep [s]."""
+    window: tuple[int, ...]
+    """Nodes along each axis of the part of the grid that is computed. Where it lies is an input: particles are in it, and nodes
+    outside of it would be empty."""
 
     @cached_property
     def mass(self) -> float:
@@ -55,8 +76,8 @@ class MpmStep:
 
     @property
     def nodes(self) -> Entities:
-        """Nodes of the grid."""
-        return Entities("nodes", self.grid.count)
+        """Nodes of the window."""
+        return Entities("nodes", int(np.prod(self.window)))
 
     @property
     def muscles(self) -> Entities:
@@ -75,15 +96,23 @@ class MpmStep:
     # --- stages ---------------------------------------------------------------------------------------------------
 
     def program(self) -> Program:
-        """Return the substep: (numbers of every body), actuation; gravity, walls, parameters of every body -> (numbers of every
-        body), particles that left the grid or moved too far."""
+        """Return the substep: (numbers of every body), actuation; gravity, first node of the window, walls, parameters of every
+        body -> (numbers of every body), particles that left the window or moved too far."""
         f = FieldBuilder("mpm substep")
+        given = self.given(f)
+        return f.program(*self.advance(f, given)[0])
+
+    def given(self, f: FieldBuilder) -> Given:
+        """Declare the inputs of a substep."""
         states = [[f.carried(self.particles(b), n) for n in self.carried(b)] for b in range(len(self.bodies))]
+        return replace(self.given_shared(f), states=states)
+
+    def given_shared(self, f: FieldBuilder) -> Given:
+        """Declare the inputs of a substep that are not carried."""
         act = f.carried(self.muscles)
-        (gravity,) = f.inputs(self.grid.dim)
+        gravity, origin = f.inputs(self.grid.dim, self.grid.dim)
         walls = [f.carried(self.nodes, n) for n in self.wall_sizes]
-        numbers = [self._parameters(f, b) for b in range(len(self.bodies))]
-        return f.program(*self.advance(f, states, act, gravity, walls, numbers, [])[0])
+        return Given([], act, gravity, origin, walls, [self._parameters(f, b) for b in range(len(self.bodies))])
 
     @property
     def wall_sizes(self) -> list[int]:
@@ -101,26 +130,20 @@ class MpmStep:
         return [n for n in body.values() if n not in body.varying], list(body.varying)
 
     def advance(
-        self,
-        f: FieldBuilder,
-        states: Sequence[Sequence[Field]],
-        act: Field,
-        gravity: Var,
-        walls: Sequence[Field],
-        numbers: Sequence[tuple[Var, Field | None]],
-        links: Sequence[tuple[Callable[..., tuple[ca.SX, ca.SX]], Var, Field]],
+        self, f: FieldBuilder, given: Given, links: Sequence[tuple[Touch, Var]] = (), node: Field | None = None
     ) -> tuple[list[Var], list[Var]]:
         """Add the stages of a substep; return what is carried on with the number of lost particles, and impulses on links."""
+        states, act, numbers = given.states, given.act, given.numbers
         places, lost, grids, kept = [], [], [], []
         for b, (x, v, C, state) in enumerate(states):
-            index, gone = f.for_each(self.particles(b), self._locate, [x, v], [OWN, TOTAL])
-            around = f.around(self.nodes, index, self.spline.offsets(self.grid.shape))
-            new, given = self._give(f, b, (x, v, C, state), act, numbers[b], around)
+            index, gone = f.for_each(self.particles(b), self._locate, [x, v, given.origin], [OWN, TOTAL])
+            around = f.around(self.nodes, index, self.spline.offsets(self.window))
+            new, sums = self._give(f, b, (x, v, C, state), act, numbers[b], around)
             places.append(around)
             lost.append(gone)
-            grids.append(given)
+            grids.append(sums)
             kept.append(new)
-        velocity, pushes = self._nodes(f, grids, gravity, walls, links)
+        velocity, pushes = self._nodes(f, grids, given, links, node)
         found: list[Var] = []
         for b, (x, *_) in enumerate(states):
             taken = f.for_each(self.particles(b), self._take, [x, velocity[places[b]]], [OWN, OWN, OWN])
@@ -128,14 +151,16 @@ class MpmStep:
         total = lost[0] if len(lost) == 1 else f.call(lambda *n: sum(n), *lost)[0]
         return [*found, total], pushes
 
-    def _locate(self, x: ca.SX, v: ca.SX) -> tuple[ca.SX, ca.SX]:
-        """Return the lowest node that a particle touches, and 1 if it is outside of the grid or moves more than a cell."""
-        X = self.grid.cells(x)
-        base = self.spline.base(X)
-        last = ca.DM(self.grid.shape) - self.spline.nodes
+    def _locate(self, x: ca.SX, v: ca.SX, origin: ca.SX) -> tuple[ca.SX, ca.SX]:
+        """Return the lowest node that a particle touches, and 1 if it is outside of the window or moves more than a cell."""
+        base = self.spline.base(self.grid.cells(x)) - origin
+        last = ca.DM(self.window) - self.spline.nodes
         good = ca.logic_and(ca.mmin(base) >= 0, ca.mmin(last - base) >= 0)
         good = ca.logic_and(good, self.h * ca.mmax(ca.fabs(v)) <= self.grid.dx)
-        return self.grid.number(base), ca.if_else(good, 0, 1)
+        number = base[0]
+        for k in range(1, self.grid.dim):
+            number = number * self.window[k] + base[k]
+        return number, ca.if_else(good, 0, 1)
 
     def _give(self, f: FieldBuilder, b: int, own, act: Field, numbers, around: Around) -> tuple[Field, Field]:
         body, of = self.bodies[b], self.particles(b)
@@ -169,8 +194,8 @@ class MpmStep:
         given = spread(self.spline.around(self.grid.cells(x)), mass * v, dx * (push + mass * L), mass)
         return new, ca.vertcat(*given)
 
-    def _nodes(self, f: FieldBuilder, grids, gravity: Var, walls, links) -> tuple[Field, list[Var]]:
-        n, w, dim = len(grids), len(walls), self.grid.dim
+    def _nodes(self, f: FieldBuilder, grids, given: Given, links, number) -> tuple[Field, list[Var]]:
+        n, w, dim = len(grids), len(given.walls), self.grid.dim
 
         def node(*args: ca.SX) -> tuple[ca.SX, ...]:
             total = sum(args[1:n], args[0])
@@ -178,17 +203,26 @@ class MpmStep:
             mass = total[dim]
             v = total[:dim] / (mass + EMPTY) + self.h * args[n + w]
             pushes = []
-            rest = list(args[n + w + 1 :])
-            for touch, _, _ in links:
-                v, push = touch(v, mass * self.mass, rest.pop(0), rest.pop(0))
+            for k, (touch, _) in enumerate(links):
+                origin, place = args[n + w + 1 : n + w + 3]
+                v, push = touch(v, mass * self.mass, self._position(place, origin), args[n + w + 3 + k])
                 pushes.append(push)
             return self.walls.apply(v, code, normal[0] if normal else None), *pushes
 
-        reads = [*grids, *walls, gravity]
-        for _, pose, place in links:
-            reads += [pose, place]
+        reads = [*grids, *given.walls, given.gravity]
+        if links:
+            reads += [given.origin, number, *(pose for _, pose in links)]
         velocity, *pushes = f.for_each(self.nodes, node, reads, [OWN, *[TOTAL] * len(links)])
         return velocity, pushes
+
+    def _position(self, number: ca.SX, origin: ca.SX) -> ca.SX:
+        """Return the position [m] of a node of the window from its number."""
+        rest, places = number, []
+        for n in reversed(self.window[1:]):
+            whole = ca.floor(rest / n)
+            places.append(rest - n * whole)
+            rest = whole
+        return (ca.vertcat(rest, *reversed(places)) + origin) * self.grid.dx + ca.DM(self.grid.lower)
 
     def _take(self, x: ca.SX, u: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX]:
         """Return position, velocity and its affine part from the velocities of the nodes around a particle."""

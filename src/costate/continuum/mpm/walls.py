@@ -83,7 +83,7 @@ class Walls:
 
     @cached_property
     def codes(self) -> np.ndarray:
-        """Sides and obstacle of each node (count, 1): a digit of 1 for low and 2 for high for every axis, to base 3, and in front of
+        """Sides and obstacle of each node (count, 1): a digit of 1 for low and 2 for high for each axis, to base 3, and in front of
         them the number of the obstacle that it lies in, from 1."""
         place = np.stack(np.unravel_index(np.arange(self.grid.count), self.grid.shape), 1)
         code = np.zeros(self.grid.count)
