@@ -29,7 +29,7 @@ class Options:
     """Task to solve: throw, golf, racecar, pendulum1 to pendulum7, push, identify_contact, reach, am_history, ...; "list" shows
     all."""
     starts: Annotated[int | None, tyro.conf.arg(aliases=["--episodes"])] = None
-    """Number of random problems; default: 20, or 1 for am_ tasks."""
+    """Number of random problems; default: 20, or 1 for am_ and soft_ tasks."""
     first: int = 0
     """Number of the first one."""
     method: str | None = None
@@ -43,7 +43,7 @@ class Options:
     size: str | None = None
     """Part of the am_ tasks: small, fine, medium or published; default: as the task says."""
     single: bool = False
-    """Compute am_ tasks in float32: half the memory and time."""
+    """Compute am_ and soft_ tasks in float32: half the memory and time."""
 
 
 LISTED: dict[str, tuple[str, str]] = {
@@ -79,9 +79,22 @@ PRINTED: dict[str, tuple[str, str]] = {
 }
 """The same for tasks of printed parts (`costate.tasks.additive`)."""
 
+SOFT: dict[str, tuple[str, str]] = {
+    "soft_walker": ("a soft robot in 2D walks as far as possible (DiffTaichi's diffmpm)", "adam"),
+    "soft_crawler": ("a soft robot in 3D crawls as far as possible", "adam"),
+    "soft_codesign": ("stiffness and actuation of a walking soft robot, found together", "adam"),
+    "soft_identify": ("Young's modulus and Poisson's ratio of a block from its fall, with intervals", "gauss_newton"),
+    "soft_identify_plasticine": (
+        "Young's modulus and yield stress of plasticine from its fall, with intervals",
+        "gauss_newton",
+    ),
+    "soft_identify_liquid": ("stiffness and viscosity of a liquid from its fall, with intervals", "gauss_newton"),
+}
+"""The same for tasks of soft bodies (`costate.tasks.soft`)."""
+
 
 def run(options: Options) -> None:
-    every = LISTED | PRINTED
+    every = LISTED | PRINTED | SOFT
     if options.task == "list":
         width = max(map(len, every))
         for name, (summary, methods) in every.items():
@@ -89,14 +102,15 @@ def run(options: Options) -> None:
         return
     if options.task not in every:
         raise ValueError(unknown("task", options.task, every))
-    starts = options.starts if options.starts is not None else 1 if options.task in PRINTED else 20
+    starts = options.starts if options.starts is not None else 1 if options.task in PRINTED | SOFT else 20
     if starts < 1:
         raise ValueError(f"--starts is {starts}; at least one problem is needed")
-    if options.task in PRINTED:
+    if options.task in PRINTED | SOFT:
         from costate.cli.additive import solve_printed
+        from costate.cli.soft import solve_soft
 
         with _shown(options.task) as tell:
-            page, text = solve_printed(options, starts, tell)
+            page, text = (solve_printed if options.task in PRINTED else solve_soft)(options, starts, tell)
         print(text)
         print(page.save(options.out / f"{options.task}.html"))
         return

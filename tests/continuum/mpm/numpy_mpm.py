@@ -85,7 +85,7 @@ def rest(kind: str, n: int, dim: int):
     return np.ones(n) if kind == "liquid" else (F, np.zeros(n)) if kind == "sand" else F
 
 
-def step(
+def step(  # noqa: PLR0913
     state,
     kind: str,
     p: dict[str, float],

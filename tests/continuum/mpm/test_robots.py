@@ -21,15 +21,14 @@ def scene(gravity: float = 0.0, contact: str | float = 0.5, **options) -> SoftWo
     points = fill.box((0.16, 0.12, 0.12), (0.24, 0.24, 0.24), dx / 2)
     jelly = SoftBody(points, dx / 2, "neo_hookean", {"E": 5e3})
     model = MpmModel(Grid((20, 18, 18), dx), [jelly], DT, gravity=(0.0, 0.0, gravity), sides="open", **options)
-    ball = cs.Body("ball", cs.shapes.sphere(0.03), mass=0.1)
+    ball = cs.Body("ball", [cs.shapes.sphere(0.03)], mass=0.1)
     world = cs.World(bodies=[ball], contact=None, dt=DT, gravity=(0.0, 0.0, gravity))
-    return SoftWorld(model, world, [Pusher("ball", cs.shapes.sphere(0.03), contact)])
+    return SoftWorld(model, world, [Pusher("ball/body", cs.shapes.sphere(0.03), contact)])
 
 
 def thrown(scene: SoftWorld, speed: float = 1.0, height: float = 0.18) -> torch.Tensor:
     """The ball, on its way to the block."""
-    x = torch.as_tensor(scene.world.state(), dtype=torch.float64).clone() if hasattr(scene.world, "state") else None
-    assert x is not None
+    x = scene.world.initial_state(dtype=torch.float64).clone()
     x[:3] = torch.tensor([0.1, 0.18, height])
     x[scene.world.nq : scene.world.nq + 3] = torch.tensor([speed, 0.0, 0.0])
     return x
@@ -48,7 +47,9 @@ def test_momentum_goes_from_the_ball_to_the_jelly() -> None:
     assert given < -0.05  # it was braked
     assert torch.allclose(momentum(s, motion), torch.tensor([0.1, 0.0, 0.0]).double(), atol=1e-10)
     impulse = motion.wrenches[:, 0, :3].sum(0) * DT
-    assert torch.allclose(impulse, 0.1 * (motion.robot[-1, s.world.nq : s.world.nq + 3] - x0[s.world.nq : s.world.nq + 3]), atol=1e-10)
+    assert torch.allclose(
+        impulse, 0.1 * (motion.robot[-1, s.world.nq : s.world.nq + 3] - x0[s.world.nq : s.world.nq + 3]), atol=1e-10
+    )
 
 
 def test_friction_turns_a_ball_that_grazes() -> None:
@@ -62,7 +63,9 @@ def test_friction_turns_a_ball_that_grazes() -> None:
     assert spins[0] < 0.05 * spins[1]
 
 
-@pytest.mark.parametrize("contact", ["slip", 0.5, "sticky"])
+@pytest.mark.parametrize(
+    "contact", [0.5, pytest.param("slip", marks=pytest.mark.study), pytest.param("sticky", marks=pytest.mark.study)]
+)
 def test_gradients_go_both_ways(contact: str | float) -> None:
     """Of both bodies' ends, by both bodies' beginnings and by the stiffness, against differences."""
     s = scene(contact=contact, segment=10)
@@ -84,7 +87,7 @@ def test_gradients_go_both_ways(contact: str | float) -> None:
 
     e = torch.zeros((), dtype=torch.float64, requires_grad=True)
     (exact,) = torch.autograd.grad(loss(e), e)
-    eps = 1e-5
+    eps = 1e-6
     with torch.no_grad():
         differences = (loss(torch.tensor(eps).double()) - loss(torch.tensor(-eps).double())) / (2 * eps)
     assert abs(exact - differences) < 1e-5 * abs(exact)

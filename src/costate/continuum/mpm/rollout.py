@@ -11,7 +11,7 @@ from torch import Tensor
 
 from costate.continuum.mpm.state import MpmHistory, MpmState
 from costate.continuum.mpm.step import MpmStep
-from costate.continuum.mpm.window import Window, around, whole
+from costate.continuum.mpm.window import Window, around, reused, whole
 from costate.kernel import Kernel
 from costate.kernel.fields import FieldBuilder
 from costate.kernel.ir.program import Program, Var
@@ -128,7 +128,8 @@ class RollOut:
         """Return the state after some steps; raise if a particle left the grid in one of them."""
         if in_transform():  # there are no numbers to look at
             return self.state_of(self._call(state, rows, fixed, whole(self.step.grid)))
-        window = around(self.step, state.x.detach(), state.v.detach(), rows.shape[-2] * self.substeps)
+        needed = around(self.step, state.x.detach(), state.v.detach(), rows.shape[-2] * self.substeps)
+        window = reused(needed, (s for n, s in self.kernels if n == rows.shape[-2]), self.step.grid)
         while True:
             out = self._call(state, rows, fixed, window)
             lost = out.lost.detach()[..., 0]

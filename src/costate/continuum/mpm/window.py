@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +13,8 @@ from costate.continuum.mpm.step import MpmStep
 
 SLACK = 2.0
 """Cells that particles may move further than their speed says."""
+ENOUGH = 2.0
+"""Nodes of a window over those needed, up to which a kernel is used again."""
 ROUND = 8
 """Windows have multiples of this many nodes along each axis, so that few kernels are needed."""
 
@@ -34,6 +37,18 @@ class Window:
 def whole(grid: Grid) -> Window:
     """Return the window that is all of the grid."""
     return Window((0,) * grid.dim, grid.shape)
+
+
+def reused(window: Window, shapes: Iterable[tuple[int, ...]], grid: Grid) -> Window:
+    """Return a window of one of the given shapes that holds this one, if it is not much larger: its kernel is there already."""
+    fits = [s for s in shapes if all(a >= b for a, b in zip(s, window.shape, strict=True))]
+    fits = [s for s in fits if np.prod(s) <= ENOUGH * np.prod(window.shape)]
+    if not fits:
+        return window
+    shape = min(fits, key=lambda s: int(np.prod(s)))
+    spare = (np.array(shape) - window.shape) // 2
+    origin = np.clip(np.array(window.origin) - spare, 0, np.array(grid.shape) - shape)
+    return Window(tuple(origin.tolist()), shape)
 
 
 def around(step: MpmStep, x: Tensor, v: Tensor, substeps: int) -> Window:
