@@ -101,7 +101,7 @@ def nodes(grid: ti.template(), mass: ti.template(), v: ti.template()):
                     for j in ti.static(range(dim - 1)):
                         u[j] *= 1.0 - share
                     u[k] = 0.0
-            if I[k] > N - BOUND and u[k] > 0:
+            if I[k] >= N - BOUND and u[k] > 0:
                 u *= 0.0
         v[I] = u
 

@@ -31,7 +31,8 @@ DT, E, INV, DX = wp.constant(real({DT})), wp.constant(real({E})), wp.constant(re
 
 @wp.kernel
 def p2g(x: wp.array(dtype=vec), v: wp.array(dtype=vec), C: wp.array(dtype=mat), F: wp.array(dtype=mat),
-        muscle: wp.array(dtype=wp.int32), act: wp.array(dtype=real), F1: wp.array(dtype=mat), grid: wp.array(dtype=vec), mass: wp.array(dtype=real)):
+        muscle: wp.array(dtype=wp.int32), act: wp.array(dtype=real), F1: wp.array(dtype=mat),
+        grid: wp.array(dtype=vec), mass: wp.array(dtype=real)):
     p = wp.tid()
     X = x[p] * INV
 {weights}
@@ -118,7 +119,7 @@ def source(p: MpmProblem, dtype: str) -> str:  # noqa: PLR0915
                 f"    left = real(1.0) - wp.min(real({-FRICTION}) * u{k} / wp.sqrt({size} + real(1e-20)), real(1.0))"
             ]
             walls += [f"    u{j} = u{j} * left" for j in range(up)] + [f"    u{k} = real(0.0)"]
-        walls += [f"if i{k} > {N - BOUND} and u{k} > real(0.0):", *(line[4:] for line in stop)]
+        walls += [f"if i{k} >= {N - BOUND} and u{k} > real(0.0):", *(line[4:] for line in stop)]
     lines = {"weights": weights, "stress": stress, "give": give, "take": take, "places": places, "walls": walls}
     text = {name: "\n".join("    " + line for line in each) for name, each in lines.items()}
     comps = ", ".join(f"u{k}" for k in range(d))

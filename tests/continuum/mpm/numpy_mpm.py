@@ -115,7 +115,7 @@ def step(  # noqa: PLR0913
     u = grid[..., :dim] / np.maximum(grid[..., dim:], 1e-300) + h * np.asarray(gravity)
     place = np.stack(np.meshgrid(*map(np.arange, shape), indexing="ij"), -1)
     for k in range(dim):
-        for there, sign in ((place[..., k] < 3, 1.0), (place[..., k] > shape[k] - 3, -1.0)):
+        for there, sign in ((place[..., k] < 3, 1.0), (place[..., k] >= shape[k] - 3, -1.0)):
             into = np.minimum(sign * u[..., k], 0)
             along = u.copy()
             along[..., k] = 0

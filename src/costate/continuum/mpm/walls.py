@@ -25,7 +25,7 @@ from costate.model.shape import Shape
 Contact = str | float
 """`sticky`, `slip`, `open`, or a coefficient of friction."""
 MARGIN = 3
-"""Nodes at the sides of the grid that are walls."""
+"""Nodes at the sides of the grid that are walls: the surface of the low ones is at the third node, two cells from the edge."""
 TINY = 1e-10
 """Speed that is added to that of sliding [m/s]: what rests has a direction too."""
 
@@ -88,7 +88,7 @@ class Walls:
         place = np.stack(np.unravel_index(np.arange(self.grid.count), self.grid.shape), 1)
         code = np.zeros(self.grid.count)
         for k, n in enumerate(self.grid.shape):
-            code += 3**k * ((place[:, k] < MARGIN) + 2 * (place[:, k] > n - MARGIN))
+            code += 3**k * ((place[:, k] < MARGIN) + 2 * (place[:, k] >= n - MARGIN))
         code += 3**self.grid.dim * self._inside
         return code[:, None]
 

@@ -22,8 +22,8 @@ from costate.tasks.soft.found import SoftFound, Tell, descend
 OMEGA = 20.0
 """Angular frequency of the waves [rad/s]."""
 WAVES = 4
-LEGS_2D = ((0.0, 0.0, 0), (0.05, 0.0, 1), (0.2, 0.0, 2), (0.25, 0.0, 3))
-"""Lower left corners [m] of the columns of legs, 0.05 m by 0.1 m, and their muscles."""
+LEGS_2D = ((0.0, 0), (0.05, 1), (0.2, 2), (0.25, 3))
+"""Left edges [m] of the columns of legs, 0.05 m by 0.1 m, and their muscles."""
 STIFFNESS = (0.3, 3.0)
 """Range of a part's stiffness in co-design, over the usual one."""
 
@@ -126,8 +126,9 @@ def _factor(stiff: Tensor) -> Tensor:
 
 def _walker(spacing: float) -> tuple[np.ndarray, np.ndarray]:
     """Return particles and muscles of the walker: a bar on two legs of two columns each."""
-    parts = [(fill.box((0.1, 0.13), (0.4, 0.23), spacing), -1)]
-    parts += [(fill.box((0.1 + x, 0.03), (0.15 + x, 0.13), spacing), k) for x, _, k in LEGS_2D]
+    low = max(0.03, 4 * spacing)  # the floor ends at the third node
+    parts = [(fill.box((0.1, low + 0.1), (0.4, low + 0.2), spacing), -1)]
+    parts += [(fill.box((0.1 + x, low), (0.15 + x, low + 0.1), spacing), k) for x, k in LEGS_2D]
     return _joined(parts)
 
 
