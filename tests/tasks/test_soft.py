@@ -17,7 +17,9 @@ QUIET = lambda text: None  # noqa: E731
 
 @pytest.fixture(scope="module")
 def small() -> WalkerTask:
-    return replace(soft_task("soft_walker"), cells=32, dt=4e-3, steps=192, iterations=5)
+    task = soft_task("soft_walker")
+    assert isinstance(task, WalkerTask)
+    return replace(task, cells=32, dt=4e-3, steps=192, iterations=5)
 
 
 def test_a_few_steps_of_descent_make_it_walk(small: WalkerTask) -> None:
