@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -48,7 +49,8 @@ class MpmProblem:
     def load(file: str | Path) -> MpmProblem:
         """Read an .npz."""
         with np.load(file) as found:
-            return MpmProblem(**{k: found[k] if found[k].ndim else int(found[k]) for k in found.files})
+            arrays: dict[str, Any] = {k: found[k] for k in found.files}
+        return MpmProblem(**(arrays | {"nodes": int(arrays["nodes"])}))
 
 
 def problem(dim: int, count: int) -> MpmProblem:

@@ -24,8 +24,8 @@ class SoftBody:
     """Name of a material (see `LAWS`), or a law of your own."""
     parameters: dict[str, float] = field(default_factory=dict)
     """Numbers of the material that differ from the usual ones, and `density` [kg/m^3]."""
-    muscles: ArrayLike | None = None
-    """Number of the muscle that each particle belongs to (n), -1 for none."""
+    muscles: ArrayLike = None  # type: ignore[assignment]
+    """Number of the muscle that each particle belongs to (n), -1 for none; None: none at all."""
     varying: Sequence[str] = ()
     """Parameters that may differ from particle to particle."""
     name: str = "body"

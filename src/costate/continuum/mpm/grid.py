@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import casadi as ca
@@ -68,10 +68,10 @@ def cube(cells: int, dim: int = 2, size: float = 1.0) -> Grid:
     return Grid((cells,) * dim, size / cells)
 
 
-def parse_sides(sides: str | float | dict[str, str | float], dim: int) -> dict[str, str | float]:
+def parse_sides(sides: str | float | Mapping[str, str | float], dim: int) -> dict[str, str | float]:
     """Return what each side of the grid does: a word for all, or by the names -x, +x, ...; those not named slip."""
     names = [f"{sign}{axis}" for axis in "xyz"[:dim] for sign in "-+"]
-    given = sides if isinstance(sides, dict) else dict.fromkeys(names, sides)
+    given = sides if isinstance(sides, Mapping) else dict.fromkeys(names, sides)
     unknown: Sequence[str] = [n for n in given if n not in names]
     if unknown:
         raise ValueError(f"no side '{unknown[0]}' of the grid; there are {', '.join(names)}")

@@ -1,4 +1,4 @@
-"""What should be conserved: momentum, angular momentum and energy of particles."""
+"""Momentum, angular momentum and energy of particles, which should be conserved."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class MpmModel:
     """Number of equal parts of a step; None: as few as keep waves of pressure below half a cell in each."""
     gravity: Sequence[float] = ()
     """Gravity (dim) [m/s^2]; (): 9.81 downwards along the last axis."""
-    sides: str | float | dict[str, Contact] = "slip"
+    sides: str | float | Mapping[str, Contact] = "slip"
     """Contact with the sides of the grid (`sticky`, `slip`, or a coefficient of friction), for all, or by name: {"-y": 0.5}."""
     obstacles: Sequence[Obstacle] = ()
     """Shapes that do not move."""

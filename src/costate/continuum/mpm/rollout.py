@@ -91,10 +91,7 @@ class RollOut:
             found[f"p{b}"] = torch.stack(torch.broadcast_tensors(*(numbers[n] for n in common)), -1)
             if own:
                 count = self.step.bodies[b].count
-                single = [
-                    n if n.dim() and n.shape[-1] == count else n[..., None].expand(*n.shape, count)
-                    for n in map(numbers.get, own)
-                ]
+                single = [_each(numbers[n], count) for n in own]
                 found[f"own{b}"] = torch.stack(torch.broadcast_tensors(*single), -1)
         return found
 
@@ -208,3 +205,8 @@ class RollOut:
                 return f"{body.name} {number}"
             number -= body.count
         return str(number)
+
+
+def _each(value: Tensor, count: int) -> Tensor:
+    """Return one number per particle (..., count) of a number for all, or of one each."""
+    return value if value.dim() and value.shape[-1] == count else value[..., None].expand(*value.shape, count)

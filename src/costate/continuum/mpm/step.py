@@ -72,7 +72,7 @@ class MpmStep:
     @property
     def n_muscles(self) -> int:
         """Number of muscles."""
-        return max(int(np.max(b.muscles)) for b in self.bodies) + 1  # type: ignore[arg-type]
+        return max(int(np.max(b.muscles)) for b in self.bodies) + 1
 
     @property
     def nodes(self) -> Entities:

@@ -1,4 +1,4 @@
-"""What the grid's nodes do at walls: they stick, slip, or slide with friction.
+"""Walls at which nodes of the grid stick, slip, or slide with friction.
 
     sticky     the velocity is that of the wall, always
     slip       nothing moves into the wall; along it and away from it everything is free

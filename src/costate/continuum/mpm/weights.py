@@ -1,4 +1,4 @@
-"""How a particle shares its numbers with the nodes around it: B-splines, axis by axis.
+"""B-splines, by which a particle shares its numbers with the nodes around it, axis by axis.
 
     spread    node (i, j, ..) gets w_i w_j .. (q + A (x_node - x))
     collect   sums over nodes of w u, and of w u (x_node - x)^T

@@ -1,4 +1,4 @@
-"""What a task of soft bodies returns, and Adam on its loss."""
+"""Results of tasks of soft bodies, and Adam on their losses."""
 
 from __future__ import annotations
 
