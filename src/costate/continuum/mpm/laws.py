@@ -159,7 +159,7 @@ def _trial(point: Point) -> tuple[ca.SX, ca.SX]:
 
 
 def von_mises(point: Point) -> tuple[ca.SX, ca.SX]:
-    """Deform plasticine: shear stress |dev tau| is at most the yield stress (von Mises); what is more flows. Volume is elastic."""
+    """Return the step of plasticine: shear stress |dev tau| is at most the yield stress (von Mises); what is more flows."""
     mu, lam = lame(point.p)
     dev, trace = _trial(point)
     size = length(dev)
@@ -175,8 +175,8 @@ def sand_at_rest(dim: int) -> list[float]:
 
 
 def drucker_prager(point: Point) -> tuple[ca.SX, ca.SX]:
-    """Deform sand: shear stress is at most a share of the pressure, by the angle of friction; it resists no pull. The volume that it
-    gains while it flows is taken off again when it is pressed (Klar et al. 2016, Tampubolon et al. 2017)."""
+    """Return the step of sand: shear stress is at most a share of the pressure, by the angle of friction; it resists no pull. The
+    volume that it gains while it flows is taken off again when it is pressed (Klar et al. 2016, Tampubolon et al. 2017)."""
     mu, lam = lame(point.p)
     dim, gained = point.dim, point.state[-1]
     b = ca.mtimes([point.f, symmetric(point.state[:-1], dim), point.f.T])
@@ -209,8 +209,8 @@ def hencky_energy(state: ca.SX, dim: int, p: Numbers) -> ca.SX:
 
 
 def liquid(point: Point) -> tuple[ca.SX, ca.SX]:
-    """Deform a weakly compressible liquid: pressure K / gamma (J^-gamma - 1), viscous shear. It resists pull as it does pressure;
-    with `pull` 0 it does not, but then what rests is at a kink."""
+    """Return the step of a weakly compressible liquid: pressure K / gamma (J^-gamma - 1), viscous shear. It resists pull as it does
+    pressure; with `pull` 0 it does not, but then what rests is at a kink."""
     p, L = point.p, point.L
     J = point.state[0] * (1 + ca.trace(point.f) - point.dim)
     pressure = p["bulk"] / p["gamma"] * (ca.exp(-p["gamma"] * ca.log(J)) - 1)
