@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import torch
 
-from costate.continuum import Grid, MpmModel, SoftBody
+from costate.continuum import MpmGrid, MpmModel, SoftBody
 from costate.continuum.mpm import fill
 from costate.report import Report
 
@@ -51,7 +51,7 @@ def picture(model: MpmModel, x: torch.Tensor) -> None:
 
 def main() -> None:
     dx = 1 / CELLS
-    model = MpmModel(Grid((CELLS, CELLS), dx), [robot(dx)], DT, 1, (0.0, -3.8), {"-y": 0.5}, segment=32)
+    model = MpmModel(MpmGrid((CELLS, CELLS), dx), [robot(dx)], DT, 1, (0.0, -3.8), {"-y": 0.5}, segment=32)
     print(f"{model.particles} particles, {STEPS} steps of {1e3 * DT:g} ms, {model.n_muscles} muscles")
 
     def way(weights: torch.Tensor, steps: int = STEPS) -> torch.Tensor:

@@ -7,7 +7,7 @@ import torch
 
 from costate.continuum.mpm import fill
 from costate.continuum.mpm.body import SoftBody
-from costate.continuum.mpm.grid import Grid, cube
+from costate.continuum.mpm.grid import MpmGrid, cube
 from costate.continuum.mpm.model import MpmModel
 from costate.continuum.mpm.state import MpmState
 
@@ -41,4 +41,4 @@ def moving(model: MpmModel, speed: float = 1.0, seed: int = 0) -> MpmState:
 
 def floating(body: SoftBody, dt: float, cells: int = 40, **options) -> MpmModel:
     """A body that touches nothing, without gravity."""
-    return MpmModel(Grid((cells,) * body.dim, 1 / cells), [body], dt, gravity=(0.0,) * body.dim, **options)
+    return MpmModel(MpmGrid((cells,) * body.dim, 1 / cells), [body], dt, gravity=(0.0,) * body.dim, **options)

@@ -9,7 +9,7 @@ import torch
 import costate as cs
 from costate.continuum.mpm import fill
 from costate.continuum.mpm.body import SoftBody
-from costate.continuum.mpm.grid import Grid
+from costate.continuum.mpm.grid import MpmGrid
 from costate.continuum.mpm.model import MpmModel
 from costate.continuum.mpm.walls import MARGIN, Obstacle
 
@@ -24,7 +24,7 @@ def column(cells: int, material: str = "neo_hookean", gravity: float = 0.0, **nu
     body = SoftBody(points, dx / 2, material, numbers)
     sides = {"-x": "slip", "+x": "slip", "-y": "sticky"}
     h = 0.4 * dx / np.sqrt(body.law.stiffness(body.values()) / body.values()["density"])
-    model = MpmModel(Grid((wide + 1, cells), dx), [body], float(h), 1, (0.0, gravity), sides, segment=8)
+    model = MpmModel(MpmGrid((wide + 1, cells), dx), [body], float(h), 1, (0.0, gravity), sides, segment=8)
     return model, length
 
 
@@ -70,7 +70,7 @@ def test_friction_on_a_slope() -> None:
     for mu in (0.3, 1.2):
         body = SoftBody(points, dx / 2, "neo_hookean", {"E": 2e5})
         gravity = (9.81 * np.sin(angle), -9.81 * np.cos(angle))
-        model = MpmModel(Grid((60, 24), dx), [body], 5e-4, gravity=gravity, sides={"-y": mu})
+        model = MpmModel(MpmGrid((60, 24), dx), [body], 5e-4, gravity=gravity, sides={"-y": mu})
         way = float((model.run(400).final.x - model.start().x)[:, 0].mean())
         want = max(9.81 * (np.sin(angle) - mu * np.cos(angle)), 0.0) * 0.2**2 / 2
         assert abs(way - want) < 0.05 * 9.81 * np.sin(angle) * 0.2**2 / 2
@@ -86,7 +86,7 @@ def test_an_obstacle_of_our_shapes_holds() -> None:
         {"E": 2e4},
     )
     model = MpmModel(
-        Grid((40, 40), dx), [jelly], 1e-3, obstacles=[Obstacle(cs.shapes.sphere(0.2, (0.5, 0.3, 0)), "slip")]
+        MpmGrid((40, 40), dx), [jelly], 1e-3, obstacles=[Obstacle(cs.shapes.sphere(0.2, (0.5, 0.3, 0)), "slip")]
     )
     x = model.run(250).x
     gap = (x - torch.tensor([0.5, 0.3])).norm(dim=-1) - 0.2
@@ -103,7 +103,7 @@ def test_a_column_of_sand_spreads_as_in_experiments(ratio: float) -> None:
     low = (MARGIN - 1) * dx
     points = fill.box((low, low), (low + length, low + ratio * length), dx / 2)
     sand = SoftBody(points, dx / 2, "sand", {"E": 1e5, "angle": 31.0, "density": 1500.0})
-    model = MpmModel(Grid((64, 40), dx), [sand], 1e-3, sides={"-x": "slip", "-y": 0.6})
+    model = MpmModel(MpmGrid((64, 40), dx), [sand], 1e-3, sides={"-x": "slip", "-y": 0.6})
     steps = 700
     end = model.run(steps).final
     assert float(end.v.norm(dim=-1).mean()) < 0.05  # it has come to rest

@@ -8,7 +8,7 @@ import torch
 from tests.continuum.mpm.scenes import block, moving
 
 from costate.continuum.mpm.body import SoftBody
-from costate.continuum.mpm.grid import Grid, cube
+from costate.continuum.mpm.grid import MpmGrid, cube
 from costate.continuum.mpm.model import MpmModel
 from costate.continuum.mpm.stable import segment_steps
 from costate.continuum.mpm.walls import check_contact
@@ -58,7 +58,7 @@ def test_steps_that_are_too_long() -> None:
         (lambda: block("sand").run(2, parameters={"yield": 3.0}), "no parameter 'yield'; there are E"),
         (lambda: block("sand").start(torch.zeros(4, 2)), r"expected \(..., 196, 2\)"),
         (lambda: SoftBody(np.zeros((3, 4)), 0.1), r"expected \(n, 2\) or \(n, 3\)"),
-        (lambda: Grid((4, 4), 0.1), "8 or more each"),
+        (lambda: MpmGrid((4, 4), 0.1), "8 or more each"),
         (lambda: MpmModel(cube(16), [], 1e-3), "at least one body"),
         (lambda: MpmModel(cube(16, 3), block("sand").bodies, 1e-3), "'body' has 2 dimensions, the grid has 3"),
         (lambda: MpmModel(cube(16), [*block("sand").bodies] * 2, 1e-3), "name of its own"),

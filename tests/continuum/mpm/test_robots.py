@@ -8,7 +8,7 @@ import torch
 import costate as cs
 from costate.continuum.mpm import fill, measures
 from costate.continuum.mpm.body import SoftBody
-from costate.continuum.mpm.grid import Grid
+from costate.continuum.mpm.grid import MpmGrid
 from costate.continuum.mpm.model import MpmModel
 from costate.continuum.mpm.robots import Pusher, SoftWorld
 
@@ -20,7 +20,7 @@ def scene(gravity: float = 0.0, contact: str | float = 0.5, **options) -> SoftWo
     dx = 0.02
     points = fill.box((0.16, 0.12, 0.12), (0.24, 0.24, 0.24), dx / 2)
     jelly = SoftBody(points, dx / 2, "neo_hookean", {"E": 5e3})
-    model = MpmModel(Grid((20, 18, 18), dx), [jelly], DT, gravity=(0.0, 0.0, gravity), sides="open", **options)
+    model = MpmModel(MpmGrid((20, 18, 18), dx), [jelly], DT, gravity=(0.0, 0.0, gravity), sides="open", **options)
     ball = cs.Body("ball", [cs.shapes.sphere(0.03)], mass=0.1)
     world = cs.World(bodies=[ball], contact=None, dt=DT, gravity=(0.0, 0.0, gravity))
     return SoftWorld(model, world, [Pusher("ball/body", cs.shapes.sphere(0.03), contact)])
@@ -95,7 +95,7 @@ def test_gradients_go_both_ways(contact: str | float) -> None:
 
 def test_a_flat_grid_is_refused() -> None:
     s = scene()
-    flat = MpmModel(Grid((20, 20), 0.02), [SoftBody(s.model.bodies[0].points[:, :2], 0.01)], DT)
+    flat = MpmModel(MpmGrid((20, 20), 0.02), [SoftBody(s.model.bodies[0].points[:, :2], 0.01)], DT)
     with pytest.raises(ValueError, match="robots move in 3D"):
         SoftWorld(flat, s.world, s.pushers)
     with pytest.raises(ValueError, match="give both one dt"):

@@ -12,7 +12,7 @@ from costate.continuum.checks import positive
 
 
 @dataclass(frozen=True)
-class Grid:
+class MpmGrid:
     """Nodes at distances of dx, in 2D or 3D; the last axis runs fastest."""
 
     shape: tuple[int, ...]
@@ -63,9 +63,9 @@ class Grid:
         return np.nonzero(~((x >= low) & (x <= high)).all(1))[0]
 
 
-def cube(cells: int, dim: int = 2, size: float = 1.0) -> Grid:
+def cube(cells: int, dim: int = 2, size: float = 1.0) -> MpmGrid:
     """Return a grid over a square or cube of an edge [m] with its corner at the origin."""
-    return Grid((cells,) * dim, size / cells)
+    return MpmGrid((cells,) * dim, size / cells)
 
 
 def parse_sides(sides: str | float | Mapping[str, str | float], dim: int) -> dict[str, str | float]:

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from costate.continuum.checks import positive
 from costate.continuum.mpm.body import SoftBody
-from costate.continuum.mpm.grid import Grid, parse_sides
+from costate.continuum.mpm.grid import MpmGrid, parse_sides
 from costate.continuum.mpm.rollout import RollOut
 from costate.continuum.mpm.stable import SHARE, longest_substep, segment_steps
 from costate.continuum.mpm.state import MpmHistory, MpmState
@@ -39,7 +39,7 @@ Numbers = Mapping[str, Tensor | float]
 class MpmModel:
     """Bodies on a grid, between walls."""
 
-    grid: Grid
+    grid: MpmGrid
     bodies: Sequence[SoftBody]
     dt: float
     """Length of a step [s]; actuation is constant in it."""

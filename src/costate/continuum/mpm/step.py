@@ -18,7 +18,7 @@ import casadi as ca
 import numpy as np
 
 from costate.continuum.mpm.body import SoftBody
-from costate.continuum.mpm.grid import Grid
+from costate.continuum.mpm.grid import MpmGrid
 from costate.continuum.mpm.laws import Point
 from costate.continuum.mpm.tensors import column, matrix
 from costate.continuum.mpm.walls import Walls
@@ -53,7 +53,7 @@ class Given:
 class MpmStep:
     """The substep of some bodies on a grid."""
 
-    grid: Grid
+    grid: MpmGrid
     bodies: tuple[SoftBody, ...]
     walls: Walls
     spline: Spline

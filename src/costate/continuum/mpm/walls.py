@@ -19,7 +19,7 @@ import numpy as np
 
 from costate.collision.shapes import Solid
 from costate.continuum.mpm.fill import distances
-from costate.continuum.mpm.grid import Grid
+from costate.continuum.mpm.grid import MpmGrid
 from costate.model.shape import Shape
 
 Contact = str | float
@@ -77,7 +77,7 @@ class Obstacle:
 class Walls:
     """Everything that does not move and that nodes touch."""
 
-    grid: Grid
+    grid: MpmGrid
     sides: dict[str, Contact]
     obstacles: tuple[Obstacle, ...] = ()
 
@@ -129,7 +129,7 @@ class Walls:
         return v
 
 
-def walls_of(grid: Grid, sides: dict[str, Contact], obstacles: Sequence[Obstacle]) -> Walls:
+def walls_of(grid: MpmGrid, sides: dict[str, Contact], obstacles: Sequence[Obstacle]) -> Walls:
     """Return the walls, after a look at what was given."""
     for contact in (*sides.values(), *(o.contact for o in obstacles)):
         check_contact(contact)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from torch import Tensor
 
-from costate.continuum.mpm.grid import Grid
+from costate.continuum.mpm.grid import MpmGrid
 from costate.continuum.mpm.step import MpmStep
 
 SLACK = 2.0
@@ -28,18 +28,18 @@ class Window:
     shape: tuple[int, ...]
     """Number of nodes along each axis."""
 
-    def cut(self, numbers: np.ndarray, grid: Grid) -> np.ndarray:
+    def cut(self, numbers: np.ndarray, grid: MpmGrid) -> np.ndarray:
         """Return the rows of the window from those of all nodes (count, n)."""
         places = tuple(slice(o, o + n) for o, n in zip(self.origin, self.shape, strict=True))
         return np.ascontiguousarray(numbers.reshape(*grid.shape, -1)[places]).reshape(-1, numbers.shape[1])
 
 
-def whole(grid: Grid) -> Window:
+def whole(grid: MpmGrid) -> Window:
     """Return the window that is all of the grid."""
     return Window((0,) * grid.dim, grid.shape)
 
 
-def reused(window: Window, shapes: Iterable[tuple[int, ...]], grid: Grid) -> Window:
+def reused(window: Window, shapes: Iterable[tuple[int, ...]], grid: MpmGrid) -> Window:
     """Return a window of one of the given shapes that holds this one, if it is not much larger: its kernel is there already."""
     fits = [s for s in shapes if all(a >= b for a, b in zip(s, window.shape, strict=True))]
     fits = [s for s in fits if np.prod(s) <= ENOUGH * np.prod(window.shape)]

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from costate.continuum.mpm import fill
 from costate.continuum.mpm.body import SoftBody
-from costate.continuum.mpm.grid import Grid, cube
+from costate.continuum.mpm.grid import MpmGrid, cube
 from costate.continuum.mpm.model import MpmModel
 from costate.tasks.soft.found import SoftFound, Tell, descend
 
@@ -55,7 +55,7 @@ class WalkerTask:
         law = "muscle" if self.dim == 2 else "neo_hookean_muscle"
         varying = ("E",) if self.codesign else ()
         body = SoftBody(points, dx / 2, law, numbers, muscles, varying, "robot")
-        grid = cube(self.cells) if self.dim == 2 else Grid((self.cells, self.cells // 2, self.cells // 2), dx)
+        grid = cube(self.cells) if self.dim == 2 else MpmGrid((self.cells, self.cells // 2, self.cells // 2), dx)
         up = "xyz"[self.dim - 1]
         gravity = (0.0,) * (self.dim - 1) + (-3.8,)
         substeps = None if self.codesign else 1
