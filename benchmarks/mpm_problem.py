@@ -50,7 +50,8 @@ class MpmProblem:
         """Read an .npz."""
         with np.load(file) as found:
             arrays: dict[str, Any] = {k: found[k] for k in found.files}
-        return MpmProblem(**(arrays | {"nodes": int(arrays["nodes"])}))
+        arrays["nodes"] = int(arrays["nodes"])
+        return MpmProblem(**arrays)
 
 
 def problem(dim: int, count: int) -> MpmProblem:

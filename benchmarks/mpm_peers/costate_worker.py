@@ -47,7 +47,8 @@ def model(p: MpmProblem) -> MpmModel:
     step = muscle(corotated) if p.dim == 2 else elastic(neo_hookean)
     names = numbers if p.dim == 2 else {"E": MODULUS}
     law = Law(step, names, stiffness=lambda v: 3 * v["E"])
-    body = SoftBody(p.x, 1.0, law, {"density": 1.0}, p.muscle if p.dim == 2 else None)
+    muscles = p.muscle if p.dim == 2 else np.full(len(p.x), -1)
+    body = SoftBody(p.x, 1.0, law, {"density": 1.0}, muscles)
     up = "xyz"[p.dim - 1]
     sides = {f"{s}{a}": float("inf") for a in "xyz"[: p.dim] for s in "-+"} | {f"-{up}": FRICTION}
     gravity = (0.0,) * (p.dim - 1) + (GRAVITY,)
