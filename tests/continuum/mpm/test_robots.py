@@ -13,6 +13,8 @@ from costate.continuum.mpm.model import MpmModel
 from costate.continuum.mpm.robots import Pusher, SoftWorld
 
 DT = 2e-3
+MOVED = 1e-14
+"""Momentum [kg m/s] that may be lost, of 0.1: rounding."""
 
 
 def scene(gravity: float = 0.0, contact: str | float = 0.5, **options) -> SoftWorld:
@@ -29,27 +31,26 @@ def scene(gravity: float = 0.0, contact: str | float = 0.5, **options) -> SoftWo
 def thrown(scene: SoftWorld, speed: float = 1.0, height: float = 0.18) -> torch.Tensor:
     """The ball, on its way to the block."""
     x = scene.world.initial_state(dtype=torch.float64).clone()
-    x[:3] = torch.tensor([0.1, 0.18, height])
+    x[:3] = torch.tensor([0.1013, 0.1771, height + 0.0037])  # no node lies on an edge of a case
     x[scene.world.nq : scene.world.nq + 3] = torch.tensor([speed, 0.0, 0.0])
     return x
 
 
-def momentum(scene: SoftWorld, motion) -> torch.Tensor:
+def velocity(scene: SoftWorld, state: torch.Tensor) -> torch.Tensor:
+    """Return the velocity of the ball in the world; that in its state is in its own axes."""
+    _, R = scene.world.link_pose(state, "ball/body")
     nq = scene.world.nq
-    return measures.momentum(scene.model, motion.final) + 0.1 * motion.robot[-1, nq : nq + 3]
+    return R @ state[nq : nq + 3]
 
 
 def test_momentum_goes_from_the_ball_to_the_jelly() -> None:
     s = scene()
     x0 = thrown(s)
     motion = s.run(x0, torch.zeros(40, s.world.nu, dtype=torch.float64))
-    given = motion.robot[-1, s.world.nq] - 1.0
-    assert given < -0.05  # it was braked
-    assert torch.allclose(momentum(s, motion), torch.tensor([0.1, 0.0, 0.0]).double(), atol=1e-10)
-    impulse = motion.wrenches[:, 0, :3].sum(0) * DT
-    assert torch.allclose(
-        impulse, 0.1 * (motion.robot[-1, s.world.nq : s.world.nq + 3] - x0[s.world.nq : s.world.nq + 3]), atol=1e-10
-    )
+    change = velocity(s, motion.robot[-1]) - velocity(s, x0)
+    assert change[0] < -0.05  # it was braked
+    assert torch.allclose(measures.momentum(s.model, motion.final), -0.1 * change, atol=MOVED)
+    assert torch.allclose(motion.wrenches[:, 0, :3].sum(0) * DT, 0.1 * change, atol=MOVED)
 
 
 def test_friction_turns_a_ball_that_grazes() -> None:
