@@ -35,6 +35,7 @@ TESTED_ELSEWHERE = {
     "model/actuation": "sim/forces/test_transmissions.py",
     "robot/params": "robot/test_learnable.py",
     "tasks/additive": "tasks/test_additive.py",
+    "tasks/soft": "tasks/test_soft.py",
     "tasks/insertion": "tasks/test_insertion.py",
     "tasks/smoke": "tasks/test_smoke.py",
     "tasks/insertion/least_time": "tasks/test_insertion_least_time.py",

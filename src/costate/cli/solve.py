@@ -29,7 +29,7 @@ class Options:
     """Task to solve: throw, golf, racecar, pendulum1 to pendulum7, push, identify_contact, reach, am_history,
     smoke_target, ...; "list" shows all."""
     starts: Annotated[int | None, tyro.conf.arg(aliases=["--episodes"])] = None
-    """Number of random problems; default: 20, or 1 for am_ and smoke_ tasks."""
+    """Number of random problems; default: 20, or 1 for am_, smoke_ and soft_ tasks."""
     first: int = 0
     """Number of the first one."""
     method: str | None = None
@@ -44,7 +44,7 @@ class Options:
     """Part of the am_ tasks: small, fine, medium or published; grid of the smoke_ tasks: small, medium or published; default: as
     the task says."""
     single: bool = False
-    """Compute am_ and smoke_ tasks in float32: half the memory and time."""
+    """Compute am_, smoke_ and soft_ tasks in float32: half the memory and time."""
 
 
 LISTED: dict[str, tuple[str, str]] = {
@@ -85,10 +85,22 @@ FLOWS: dict[str, tuple[str, str]] = {
     "smoke_drag": ("outline of a given area that a stream pushes least", "adam"),
 }
 """The same for tasks of fluids (`costate.tasks.smoke`)."""
+SOFT: dict[str, tuple[str, str]] = {
+    "soft_walker": ("a soft robot in 2D walks as far as possible (DiffTaichi's diffmpm)", "adam"),
+    "soft_crawler": ("a soft robot in 3D crawls as far as possible", "adam"),
+    "soft_codesign": ("stiffness and actuation of a walking soft robot, found together", "adam"),
+    "soft_identify": ("Young's modulus and Poisson's ratio of a block from its fall, with intervals", "gauss_newton"),
+    "soft_identify_plasticine": (
+        "Young's modulus and yield stress of plasticine from its fall, with intervals",
+        "gauss_newton",
+    ),
+    "soft_identify_liquid": ("stiffness and viscosity of a liquid from its fall, with intervals", "gauss_newton"),
+}
+"""The same for tasks of soft bodies (`costate.tasks.soft`)."""
 
 
 def run(options: Options) -> None:
-    own = PRINTED | FLOWS
+    own = PRINTED | FLOWS | SOFT
     every = LISTED | own
     if options.task == "list":
         width = max(map(len, every))
@@ -102,9 +114,10 @@ def run(options: Options) -> None:
         raise ValueError(f"--starts is {starts}; at least one problem is needed")
     if options.task in own:
         from costate.cli.additive import solve_printed
+        from costate.cli.soft import solve_soft
 
         with _shown(options.task) as tell:
-            page, text = solve_printed(options, starts, tell)
+            page, text = (solve_soft if options.task in SOFT else solve_printed)(options, starts, tell)
         print(text)
         print(page.save(options.out / f"{options.task}.html"))
         return

@@ -1,4 +1,4 @@
-"""Continua: parts that grow and the heat in them, smoke on grids, and robots among fields."""
+"""Continua: parts that grow and the heat in them, smoke on grids, soft bodies, and robots among fields."""
 
 from __future__ import annotations
 
@@ -23,6 +23,11 @@ if TYPE_CHECKING:
     from costate.continuum.heat.melt import MeltDepth
     from costate.continuum.heat.model import HeatModel, History
     from costate.continuum.heat.process import Laser, Surroundings
+    from costate.continuum.mpm.body import SoftBody
+    from costate.continuum.mpm.grid import MpmGrid
+    from costate.continuum.mpm.model import MpmModel
+    from costate.continuum.mpm.state import MpmHistory, MpmState
+    from costate.continuum.mpm.walls import Obstacle
 
 __all__ = [
     "EVER",
@@ -39,9 +44,15 @@ __all__ = [
     "Laser",
     "Material",
     "MeltDepth",
+    "MpmGrid",
+    "MpmHistory",
+    "MpmModel",
+    "MpmState",
+    "Obstacle",
     "Part",
     "Plate",
     "Process",
+    "SoftBody",
     "Surroundings",
     "ToolPath",
     "VtkSeries",
@@ -71,6 +82,12 @@ _LAZY = {
     "Laser": "costate.continuum.heat.process",
     "MeltDepth": "costate.continuum.heat.melt",
     "Surroundings": "costate.continuum.heat.process",
+    "MpmGrid": "costate.continuum.mpm.grid",
+    "MpmHistory": "costate.continuum.mpm.state",
+    "MpmModel": "costate.continuum.mpm.model",
+    "MpmState": "costate.continuum.mpm.state",
+    "Obstacle": "costate.continuum.mpm.walls",
+    "SoftBody": "costate.continuum.mpm.body",
     "WorldLinks": "costate.continuum.coupling",
 }
 

@@ -128,10 +128,11 @@ class FieldBuilder(ProgramBuilder):
             raise ValueError(f"an index has {index.n} numbers per entity; expected one, the number of a cell")
         return Around(to, index, tuple(int(k) for k in offsets))
 
-    def field(self, name: str, of: Entities, n: int | None = None) -> Field:
-        """Declare a field as a named input: (count, n), or (count,) without n."""
-        plain = self.input(name, of.count if n is None else (of.count, n))
-        return Field(of, n or 1, self._builder.stage(Pack(of.count, n or 1), plain)[0])
+    def field(self, name: str, of: Entities, n: int | None = None, frames: int | None = None) -> Field:
+        """Declare a field as a named input: (count, n), or (count,) without n; (frames, count * n) for the sequence of a scan."""
+        shape = of.count if n is None else (of.count, n)
+        plain = self.input(name, shape if frames is None else (frames, of.count * (n or 1)))
+        return Field(of, n or 1, self._builder.stage(Pack(of.count, n or 1, frames or 1), plain)[0])
 
     def carried(self, of: Entities, n: int = 1) -> Field:
         """Declare a field as an input of a program: the body of a scan takes its carries so."""
