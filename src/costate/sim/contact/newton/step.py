@@ -47,14 +47,14 @@ def newton_substep(options: Newton, setup: Setup) -> Program:
     solve = step.acceleration()
     b = ProgramBuilder("substep")
     carry, args = substep_inputs(b, s)
-    a, flags, *numbers = b.call(solve, *args)
+    a, *numbers = b.call(solve, *args)
     if setup.method.stages > 1:
         only_a = Program(solve.inputs, solve.stages, solve.outputs[:1])
         x = runge_kutta(b, setup, only_a, args)
     else:
         (x,) = b.call(finish(s, problem, options), *args, numbers[0], a)
-    impulses = b.trace(lambda forces: setup.dt * forces, step.forces(b, numbers, a, flags))
-    return b.program(x, carry, impulses, step.residual(b, numbers, a, flags))
+    impulses = b.trace(lambda forces: setup.dt * forces, step.forces(b, numbers, a))
+    return b.program(x, carry, impulses, step.residual(b, numbers, a))
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +67,7 @@ class DenseStep:
     problem: Problem
 
     def acceleration(self) -> Program:
-        """Build the program (x, u, parameters, wrenches) -> (accelerations (nv,), nothing, the problem's numbers)."""
+        """Build the program (x, u, parameters, wrenches) -> (accelerations (nv,), the problem's numbers)."""
         b, s, problem, options = ProgramBuilder("acceleration"), self.s, self.problem, self.options
         args = b.inputs(*(x.numel() for x in s.inputs))
         numbers = s.call(b, "prepare", self.data.flat(), args)
@@ -77,9 +77,9 @@ class DenseStep:
             (a,) = b.custom(solver.program(), *numbers, tangent=tangent, adjoint=adjoint)
         else:
             a = b.trace(problem.free, *numbers[:2])
-        return b.program(a, b.zeros(0), *numbers)
+        return b.program(a, *numbers)
 
-    def forces(self, b: ProgramBuilder, numbers: list[Var], a: Var, flags: Var) -> Var:
+    def forces(self, b: ProgramBuilder, numbers: list[Var], a: Var) -> Var:
         """Add the forces along the rows, in the order in which the constraints were found."""
         p = self.problem
 
@@ -90,7 +90,7 @@ class DenseStep:
 
         return b.trace(found, *numbers, a)
 
-    def residual(self, b: ProgramBuilder, numbers: list[Var], a: Var, flags: Var) -> Var:
+    def residual(self, b: ProgramBuilder, numbers: list[Var], a: Var) -> Var:
         """Add the largest generalised force that is not balanced."""
         p = self.problem
 

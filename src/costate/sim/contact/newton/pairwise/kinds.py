@@ -1,7 +1,8 @@
-"""Pairs of shapes by kind: everything that pairs have in common is code, everything else is numbers that they read.
+"""Pairs of shapes and their contact points by kind: what a kind has in common is code, everything else is numbers that it reads.
 
-Pairs of a kind have shapes of the same kinds, contacts of the same dimension, and the same softness and margin, unless these are
-inputs of the step. They differ in poses and sizes, in friction coefficients and in the inverse mass of their links.
+Pairs with shapes of the same kinds share the program that finds their contact points (`Geometry`); contact points of the same
+dimension, softness and margin share the law of their forces (`Law`), whatever the shapes are. Contact points are numbered kind of
+pair after kind of pair.
 """
 
 from __future__ import annotations
@@ -14,46 +15,39 @@ import casadi as ca
 import numpy as np
 from casadi import SX
 
-from costate.collision.bounds import BOX, bounding_box, boxes_apart
+from costate.collision.bounds import bounding_box
 from costate.collision.contact_point import pose
 from costate.collision.narrow import POINT, POSE, pair_key, pair_program
 from costate.collision.pairs import ContactPoint, Placed, by_program
-from costate.collision.shapes import Plane, Solid, resized, size_symbols
+from costate.collision.shapes import Solid, resized, size_symbols
 from costate.core.fork import cached_property
-from costate.kernel.ir.program import Program, Var
+from costate.kernel.ir.program import Program
 from costate.kernel.tracing import body_program
 from costate.sim.contact.detect import Contact
+from costate.sim.contact.newton.pairwise.law import Law
 from costate.sim.contact.newton.points import points
 from costate.sim.contact.newton.rows import contact_friction
 from costate.sim.contact.newton.softness import Soft, Softnesses
 from costate.sim.contact.newton.weights import inverse_weights
-from costate.sim.contact.pair_kinds import Pair, Read, ShapeTable, pose_numbers, side_tables, starts
+from costate.sim.contact.pair_kinds import Pair, pose_numbers, starts
 from costate.sim.setup import Symbols
 
 if TYPE_CHECKING:
     from costate.sim.contact.newton.model import Newton
 
-ALONG = 3
-"""Numbers of the direction near to the first axis of friction, which some contact points have."""
 NOWHERE = ContactPoint(SX(0), SX.zeros(3), SX.zeros(3))
 
 
 @dataclass(frozen=True, eq=False)
-class Kind:
-    """All pairs of one kind."""
+class Geometry:
+    """All pairs with shapes of the same kinds."""
 
     program: Program
     """Program (pose of a, pose of b, sizes of a, sizes of b) -> `width` numbers for each contact point."""
     solids: tuple[Solid, Solid]
     """Solids of one of the pairs."""
     width: int
-    """Numbers of a contact point: POINT, and the direction along which it slides where it has one."""
-    condim: int
-    margin: float
-    soft: Soft
-    """Softness; its numbers count where they are constant."""
-    tuned: bool
-    """True if the softness is an input of the step, different for every pair."""
+    """Numbers of a contact point: POINT, and a direction near to the first axis of friction where it has one."""
     members: tuple[int, ...]
     """Numbers of the pairs, in the list of all pairs."""
 
@@ -63,17 +57,9 @@ class Kind:
         return self.program.out_sizes[0] // self.width
 
     @property
-    def own(self) -> int:
-        """Numbers of a pair of its own: friction coefficients, inverse mass, softness."""
-        return self.condim + (len(self.soft.solref) + len(self.soft.solimp) if self.tuned else 0)
-
-    def law(self, own: SX) -> tuple[tuple[SX, ...], SX, Soft]:
-        """Return friction coefficients, inverse mass and softness from a pair's own numbers."""
-        friction, easy = tuple(ca.vertsplit(own[: self.condim])[:-1]), own[self.condim - 1]
-        if not self.tuned:
-            return friction, easy, self.soft
-        solref, solimp = ca.vertsplit(own[self.condim :], [0, len(self.soft.solref), own.numel() - self.condim])
-        return friction, easy, self.soft.given(solref, solimp)
+    def size(self) -> int:
+        """Numbers of the contact points of all pairs."""
+        return len(self.members) * self.program.out_sizes[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,91 +94,91 @@ class Pairs:
         every = Softnesses(self.symbols, self.options)
         return [every.of_contact(t) for t in self.contacts]
 
+    # --- kinds ----------------------------------------------------------------------------------------------------
+
     @cached_property
-    def kinds(self) -> list[Kind]:
+    def geometries(self) -> list[Geometry]:
         groups: dict[Hashable, list[int]] = {}
-        for n, (t, soft) in enumerate(zip(self.contacts, self.softnesses, strict=True)):
-            assert t.surface is not None
-            told = "tuned" if _is_tuned(soft) else (soft.solref, soft.solimp)
-            key = (pair_key(*self.solids(n)), t.surface.condim, t.surface.margin, soft.is_time, told)
-            groups.setdefault(key, []).append(n)
-        return [self._kind(tuple(members)) for members in groups.values()]
+        solids = [(self.placed[i].solid, self.placed[j].solid) for i, j in self.pairs]
+        for n, pair in enumerate(solids):
+            groups.setdefault(pair_key(*pair), []).append(n)
+        found = []
+        for members in groups.values():
+            pair = solids[members[0]]
+            program, width = (pair_program(*pair), POINT) if by_program(*pair) else _formula(*pair)
+            found.append(Geometry(program, pair, width, tuple(members)))
+        return found
 
-    def solids(self, n: int) -> tuple[Solid, Solid]:
-        """Return the two solids of a pair."""
-        i, j = self.pairs[n]
-        return self.placed[i].solid, self.placed[j].solid
+    @cached_property
+    def point_pair(self) -> np.ndarray:
+        """Pair of every contact point."""
+        return np.concatenate([np.repeat(g.members, g.points) for g in self.geometries]).astype(int)
 
-    def _kind(self, members: tuple[int, ...]) -> Kind:
-        first = members[0]
-        surface, soft, solids = self.contacts[first].surface, self.softnesses[first], self.solids(first)
-        assert surface is not None
-        program, width = (pair_program(*solids), POINT) if by_program(*solids) else _formula(*solids)
-        return Kind(program, solids, width, surface.condim, surface.margin, soft, _is_tuned(soft), members)
+    @cached_property
+    def point_at(self) -> np.ndarray:
+        """First number of every contact point among those of all."""
+        widths = np.concatenate([np.full(len(g.members) * g.points, g.width) for g in self.geometries]).astype(int)
+        return np.cumsum(widths) - widths
+
+    @cached_property
+    def laws(self) -> list[Law]:
+        groups: dict[Hashable, list[int]] = {}
+        widths = np.concatenate([np.full(len(g.members) * g.points, g.width) for g in self.geometries])
+        for k, n in enumerate(self.point_pair):
+            surface, soft = self.contacts[n].surface, self.softnesses[n]
+            assert surface is not None
+            told = "tuned" if soft.is_tuned else (soft.solref, soft.solimp)
+            key = (surface.condim, surface.margin, soft.is_time, told, int(widths[k]))
+            groups.setdefault(key, []).append(k)
+        found = []
+        for members in groups.values():
+            n = self.point_pair[members[0]]
+            surface, width, dt = self.contacts[n].surface, int(widths[members[0]]), self.symbols.setup.dt
+            assert surface is not None
+            given = (width, surface.condim, surface.margin, self.softnesses[n], tuple(members))
+            found.append(Law(self.options, dt, *given))
+        return found
 
     # --- numbers --------------------------------------------------------------------------------------------------
 
-    def shape_numbers(self) -> SX:
-        """Return pose, sizes and bounding box of every shape."""
-        return ca.densify(ca.vertcat(*(x for p in self.placed.values() for x in _record(p))))
+    def shape_numbers(self) -> list[SX]:
+        """Return the poses of all shapes, their sizes, and their bounding boxes."""
+        placed = self.placed.values()
+        parts = [pose_numbers(p) for p in placed], [size_symbols(p.solid) for p in placed]
+        return [ca.densify(ca.vertcat(*x)) for x in (*parts, [bounding_box(p.solid) for p in placed])]
 
     def own_numbers(self) -> SX:
-        """Return the numbers of every pair of its own, kind after kind."""
-        model = self.symbols.setup.scene.model
-        links = sorted({x for t in self.contacts for x in (t.link_a, t.link_b)})
-        weights = inverse_weights(model, links).links
-        found: list[SX] = []
-        for kind in self.kinds:
-            for n in kind.members:
-                t, soft = self.contacts[n], self.softnesses[n]
-                found += [*contact_friction(t), SX(weights[t.link_a][0] + weights[t.link_b][0])]
-                found += [SX(x) for x in (*soft.solref, *soft.solimp)] if kind.tuned else []
-        return ca.densify(ca.vertcat(*found))
-
-    # --- reads ----------------------------------------------------------------------------------------------------
+        """Return friction coefficients, inverse mass and, where it is an input, softness of every pair."""
+        return ca.densify(ca.vertcat(*(x for own in self._own for x in own)))
 
     @cached_property
-    def _table(self) -> ShapeTable:
-        pose_at = starts(self.placed, (sum(x.numel() for x in _record(p)) for p in self.placed.values()))
-        return ShapeTable(pose_at, {k: at + POSE for k, at in pose_at.items()})
+    def _own(self) -> list[list[SX]]:
+        links = sorted({x for t in self.contacts for x in (t.link_a, t.link_b)})
+        weights, found = inverse_weights(self.symbols.setup.scene.model, links).links, []
+        for t, soft in zip(self.contacts, self.softnesses, strict=True):
+            own = [*contact_friction(t), SX(weights[t.link_a][0] + weights[t.link_b][0])]
+            found.append(own + ([SX(x) for x in (*soft.solref, *soft.solimp)] if soft.is_tuned else []))
+        return found
 
-    def _members(self, kind: Kind) -> list[Pair]:
-        return [self.pairs[n] for n in kind.members]
+    @cached_property
+    def own_at(self) -> np.ndarray:
+        """First one of every pair's own numbers."""
+        sizes = np.array([len(own) for own in self._own])
+        return np.cumsum(sizes) - sizes
 
-    def geometry(self, kind: Kind, shapes: Var) -> list[Read]:
-        """Return what the program of a kind reads."""
-        return self._table.reads(self._members(kind), kind.program, shapes, shapes)
+    @cached_property
+    def margins(self) -> list[float]:
+        """Margin of every pair [m]."""
+        return [t.surface.margin for t in self.contacts if t.surface]
 
-    def own(self, kind: Kind, numbers: Var) -> Read:
-        """Return the read of the pairs' own numbers."""
-        at = sum(k.own * len(k.members) for k in self.kinds[: self.kinds.index(kind)])
-        return numbers, at + np.arange(kind.own * len(kind.members)).reshape(-1, kind.own)
+    def places(self, width: int) -> dict[int, int]:
+        """Return the first element of every shape in a vector with `width` numbers per shape."""
+        return {k: n * width for n, k in enumerate(self.placed)}
 
-    def bounds(self, kind: Kind, shapes: Var) -> list[Read]:
-        """Return poses and bounding boxes of both shapes."""
-        members = self._members(kind)
-        ends = starts(self.placed, (sum(x.numel() for x in _record(p)) for p in self.placed.values()))
-        box_at = {k: at + POSE + size_symbols(self.placed[k].solid).numel() for k, at in ends.items()}
-        tables = side_tables(self._table.pose_at, members, (POSE, POSE)) + side_tables(box_at, members, (BOX, BOX))
-        return [(shapes, t) for t in tables]
-
-
-def near(kind: Kind, x: SX, y: SX, s: SX, t: SX) -> SX:
-    """Return whether two shapes with these poses and bounding boxes may be within the margin."""
-    planes = [isinstance(solid, Plane) for solid in kind.solids]
-    if not any(planes):
-        return boxes_apart(x, y, s, t) < kind.margin
-    (above, box), ground = ((y, t), x) if planes[0] else ((x, s), y)
-    (A, a), (B, b) = pose(above), pose(ground)
-    return ca.dot(B[:, 2], a + A @ box[:3] - b) - ca.dot(ca.fabs(A.T @ B[:, 2]), box[3:]) < kind.margin
-
-
-def _record(p: Placed) -> list[SX]:
-    return [pose_numbers(p), size_symbols(p.solid), bounding_box(p.solid)]
-
-
-def _is_tuned(soft: Soft) -> bool:
-    return any(isinstance(x, SX) for x in (*soft.solref, *soft.solimp))
+    @cached_property
+    def size_at(self) -> dict[int, int]:
+        """First size of every shape."""
+        return starts(self.placed, (size_symbols(p.solid).numel() for p in self.placed.values()))
 
 
 def _formula(a: Solid, b: Solid) -> tuple[Program, int]:

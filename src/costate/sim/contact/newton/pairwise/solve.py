@@ -7,7 +7,7 @@ one piece: nothing is kept of a contact but its place.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,57 +16,76 @@ from casadi import SX
 
 from costate.core.fork import cached_property
 from costate.kernel import ProgramBuilder
-from costate.kernel.ir.derive import jvp, vjp
+from costate.kernel.ir.derive import jvp
 from costate.kernel.ir.program import Program, Var
+from costate.kernel.tracing import body_program
 from costate.physics.algebra.ltl import factor
 from costate.sim.contact.newton.pairwise.bends import Bends
-from costate.sim.contact.newton.pairwise.stages import Contacts, Vars, joined
+from costate.sim.contact.newton.pairwise.movers import SIX, Movers
+from costate.sim.contact.newton.pairwise.places import Places, Vars, joined
+from costate.sim.contact.newton.pairwise.stages import Pushes
 from costate.sim.contact.newton.problem import Data, Problem
 from costate.sim.contact.newton.solve import FAR, SINGLE, line_step
 
 if TYPE_CHECKING:
     from costate.sim.contact.newton.model import Newton
 
-ROWS = 6
+SMALL = 6
 """Vectors of the small problem: see Data.flat."""
+FLAGS = 2
+"""Vectors of flags: pairs that touch, and contact points."""
 
 
 @dataclass(frozen=True, eq=False)
 class PairSolver:
-    """The programs that solve the problems of one world."""
+    """The programs that solve the problems of one world.
+
+    numbers: those of the small problem; axes; poses, sizes; own numbers of pairs, middle, velocities; bounding boxes.
+    """
 
     problem: Problem
     """Problem of all constraints but contacts."""
-    contacts: Contacts
+    places: Places
+    pushes: Pushes
     options: Newton
+
+    @property
+    def movers(self) -> Movers:
+        return self.pushes.movers
 
     @cached_property
     def bends(self) -> Bends:
-        c = self.contacts
-        links = [c.pairs.contacts[n] for kind in c.kinds for n in kind.kind.members]
-        return Bends(c.movers, tuple((c.movers.slot(t.link_a), c.movers.slot(t.link_b)) for t in links))
+        return Bends(self.movers, tuple(self.pushes.bends_of()))
 
     @cached_property
     def sizes(self) -> list[int]:
-        """Sizes of the numbers of a problem: those of the small one, axes, shapes, own numbers of pairs, middle, velocities."""
-        axes = 6 * len(self.contacts.movers.axes)
-        return [*self.problem.sizes, axes, *self.contacts.pushes[0].in_sizes[1:5]]
+        """Sizes of the numbers."""
+        poses, shapes, boxes = (x.numel() for x in self.places.pairs.shape_numbers())
+        own, bodies = self.places.pairs.own_numbers().numel(), self.movers.size
+        return [*self.problem.sizes, SIX * len(self.movers.axes), poses, shapes, own, 3, bodies, boxes]
+
+    @property
+    def flag_sizes(self) -> list[int]:
+        return [sum(self.places.counts), sum(self.pushes.counts)]
 
     def program(self) -> Program:
-        """Build (numbers) -> (a, flags of pairs that touch)."""
-        b, c = ProgramBuilder("newton"), self.contacts
+        """Build (numbers) -> (a, flags of pairs that touch, flags of contact points)."""
+        b = ProgramBuilder("newton")
         data = b.inputs(*self.sizes)
-        axes, shapes, own = data[ROWS : ROWS + 3]
-        touch, rows = c.rows(b, c.near(b, shapes), *data[ROWS + 1 :])
-        flags = joined(b, touch)
-        groups = self.bends.flags(b, flags)
+        axes, poses, sizes, own, middle, v, boxes = data[SMALL:]
+        near = self.places.near(b, poses, boxes)
+        points = self.places.points(b, near, poses, sizes)
+        flags = self.places.touching(b, near, points)
+        on = self.pushes.flags(b, flags[1])
+        rows = self.pushes.rows(b, on, joined(b, points), own, middle, v)
         a = b.trace(self.problem.free, *data[:2])
-        costs = c.costs(b, touch, rows, own, b.trace(c.movers.twists, axes, a))
+        costs = self.pushes.costs(b, on, rows, own, b.trace(self.movers.twists, axes, a))
         # Two stages, so that the sum is rounded as the kernel's numbers are: in float32 it is 1.
-        least, busy = b.trace(self._scale, costs, b.constant([1 + 2**-40]), a, *data[:ROWS])
-        shared = [least, *touch, *groups, *rows, own, axes, *data[:ROWS]]
-        (a, _), _ = b.while_loop(lambda a, busy, *_: busy, self._iteration(), self.options.iterations, [a, busy], shared)
-        return b.program(a, flags)
+        least, busy = b.trace(self._scale, costs, b.constant([1 + 2**-40]), a, *data[:SMALL])
+        shared = [least, *on, *self.bends.flags(b, joined(b, on)), *rows, own, axes, *data[:SMALL]]
+        body = self._iteration()
+        (a, _), _ = b.while_loop(lambda a, busy, *_: busy, body, self.options.iterations, [a, busy], shared)
+        return b.program(a, *flags)
 
     # --- constraints of joints ------------------------------------------------------------------------------------
 
@@ -89,48 +108,60 @@ class PairSolver:
         inertia = self.problem.mass(flat[0]) @ a - d.f
         return -inertia if not self.problem.n else -self.problem.gradient(d, a, x)
 
-    def _hessian(self, flat: Sequence[SX], a: SX, entries: SX) -> SX:
-        d, x = self._small(flat, a)
-        return self.problem.hessian(d, x) + SX(self.bends.pattern, entries)
-
     # --- an iteration ---------------------------------------------------------------------------------------------
 
     def _iteration(self) -> Program:
-        """Build (a, busy, least, flags, flags of groups, rows, own, axes, numbers) -> (a, busy)."""
-        c, k = self.contacts, len(self.contacts.kinds)
+        """Build (a, busy, least, flags, flags of groups, rows, own, axes, numbers of the small problem) -> (a, busy)."""
+        k, groups = len(self.pushes.laws), [len(members) for members in self.bends.groups.values()]
         b = ProgramBuilder("iteration")
-        groups = [len(members) for members in self.bends.groups.values()]
-        sizes = [1, *c.counts, *groups, *c.sizes, self.sizes[ROWS + 2], self.sizes[ROWS], *self.sizes[:ROWS]]
-        a, _, least, *rest = b.inputs(self.problem.nv, 1, *sizes)
-        touch, group_flags, rows = rest[:k], rest[k : k + len(groups)], rest[k + len(groups) : 2 * k + len(groups)]
+        own_size, axis_size = self.sizes[SMALL + 3], self.sizes[SMALL]
+        sizes = [*self.pushes.counts, *groups, *self.pushes.row_sizes, own_size, axis_size, *self.sizes[:SMALL]]
+        a, _, least, *rest = b.inputs(self.problem.nv, 1, 1, *sizes)
+        on, group_on, rows = rest[:k], rest[k : k + len(groups)], rest[k + len(groups) : 2 * k + len(groups)]
         own, axes, *flat = rest[2 * k + len(groups) :]
-        pushes, bends, xs = c.terms(b, touch, rows, own, b.trace(c.movers.twists, axes, a))
-        entries = self.bends.entries(b, group_flags, bends, axes)
-        step, smooth, x, y = b.trace(self._direction, a, axes, pushes, entries, *flat)
-        ys = c.along(b, touch, rows, b.trace(c.movers.twists, axes, step))
-        state = self._line_search(b, [smooth, x, y, flat[3], flat[5], own, *touch, *rows, *xs, *ys])
+        wrenches, bends, xs = self.pushes.terms(b, on, rows, own, b.trace(self.movers.twists, axes, a))
+        entries = self.bends.entries(b, group_on, bends, axes)
+        slope, x = b.trace(self._slope, a, axes, wrenches, *flat)
+        (step,) = b.custom(self.system(), entries, x, slope, flat[0], *flat[2:4], flat[5])
+        smooth, y = b.trace(self._smooth, a, step, slope, *flat)
+        ys = self.pushes.along(b, on, rows, b.trace(self.movers.twists, axes, step))
+        state = self._line_search(b, [smooth, x, y, flat[3], flat[5], own, *on, *rows, *xs, *ys])
         return b.program(*b.trace(_stepped, a, step, state, smooth, least))
 
-    def _direction(self, a: SX, axes: SX, pushes: SX, entries: SX, *flat: SX) -> tuple[SX, SX, SX, SX]:
-        """Return Newton's step; along it the slope of the smooth part at 0, its change, and the slope of the whole cost at 0;
-        deviations of the small problem, and their change."""
-        p, (d, x) = self.problem, self._small(flat, a)
+    def _slope(self, a: SX, axes: SX, wrenches: SX, *flat: SX) -> tuple[SX, SX]:
+        """Return minus the slope of the cost, (nv,), and the deviations of the small problem."""
+        return self._pull(flat, a) + self.movers.generalised(axes, wrenches), self._small(flat, a)[1]
+
+    def system(self) -> Program:
+        """Build (entries of the contacts' part, deviations of the small problem, right-hand side, M, J, D, mu) -> solution of the
+        Hessian's system. Everything that solves it shares its code."""
+        p, n = self.problem, self.problem.sizes
+        entries = self.bends.size
+
+        def solved(entries: SX, x: SX, right: SX, m: SX, j: SX, D: SX, mu: SX) -> SX:
+            d = p.data(m, right, j, D, x, mu)
+            H = p.hessian(d, x) + SX(self.bends.pattern, entries[: self.bends.pattern.nnz()])
+            return factor(H).solve(right)
+
+        return body_program(solved, [entries, p.n, p.nv, n[0], n[2], n[3], n[5]])
+
+    def _smooth(self, a: SX, step: SX, slope: SX, *flat: SX) -> tuple[SX, SX]:
+        """Return the slope of the smooth part along a step at 0, its change, and the slope of the whole cost at 0; then the change
+        of the small problem's deviations."""
+        p, d = self.problem, self.problem.data(*flat)
         M = p.mass(flat[0])
-        pull = M @ a - d.f
-        slope = -self._pull(flat, a) - self.contacts.movers.generalised(axes, pushes)
-        step = -factor(self._hessian(flat, a, entries)).solve(ca.densify(slope))
-        y = ca.vertcat(*d.J) @ step if p.n else SX(0, 1)
-        return step, ca.vertcat(ca.dot(step, pull), ca.dot(step, M @ step), ca.dot(step, slope)), x, y
+        slopes = ca.vertcat(ca.dot(step, M @ a - d.f), ca.dot(step, M @ step), -ca.dot(step, slope))
+        return slopes, ca.vertcat(*d.J) @ step if p.n else SX(0, 1)
 
     def _line_search(self, b: ProgramBuilder, shared: Vars) -> Var:
         """Add Newton's method in one dimension, as in ../solve.py."""
-        k = len(self.contacts.kinds)
+        k = len(self.pushes.laws)
         start = b.constant([1.0, 0.0, FAR, 1.0, 0.0])
         body = ProgramBuilder("line")
         state, smooth, x, y, weights, mu, own, *rest = body.inputs(start.size, *(v.size for v in shared))
-        touch, rows, xs, ys = (rest[n * k : (n + 1) * k] for n in range(4))
+        on, rows, xs, ys = (rest[n * k : (n + 1) * k] for n in range(4))
         small = body.trace(self._slopes, weights, mu, x, y, state)
-        found = self.contacts.slopes(body, touch, rows, own, xs, ys, state)
+        found = self.pushes.slopes(body, on, rows, own, xs, ys, state)
         after = body.program(body.trace(line_step, state, smooth, small, found))
         (end,), _ = b.while_loop(lambda state, *_: state[3], after, self.options.line_search, start, shared)
         return end
@@ -146,46 +177,79 @@ class PairSolver:
 
     # --- derivatives ----------------------------------------------------------------------------------------------
 
+    def balance(self) -> Program:
+        """Build (numbers, a, flags) -> generalised forces that are not balanced, zero at the solution."""
+        b = ProgramBuilder("balance")
+        *data, a, pairs, each = b.inputs(*self.sizes, self.problem.nv, *self.flag_sizes)
+        axes, poses, sizes, own, middle, v, _ = data[SMALL:]
+        points = joined(b, self.places.points(b, self.places.split(b, pairs), poses, sizes))
+        moving = b.trace(self.movers.twists, axes, a)
+        wrenches = self.pushes.wrenches(b, self.pushes.flags(b, each), points, own, middle, v, moving)
+        return b.program(b.trace(self._slope, a, axes, wrenches, *data[:SMALL])[0])
+
     def tangent(self) -> Program:
-        """Build (numbers, a, flags, tangents of numbers) -> tangents of a and flags."""
+        """Build (numbers, a, flags, tangents of the numbers) -> tangents of a and flags."""
         n = len(self.sizes)
-        b, balance = ProgramBuilder("tangent"), self.balance()
-        given = b.inputs(*self.sizes, *balance.in_sizes[n:], *self.sizes)
-        data, (a, flags), dots = given[:n], given[n : n + 2], given[n + 2 :]
-        (moved,) = b.call(jvp(balance, range(n)), *data, a, flags, *dots)
-        return b.program(self._solved(b, data, a, flags, moved), b.zeros(flags.size))
+        b = ProgramBuilder("tangent")
+        given = b.inputs(*self.sizes, self.problem.nv, *self.flag_sizes, *self.sizes)
+        data, (a, *flags), dots = given[:n], given[n : n + 1 + FLAGS], given[n + 1 + FLAGS :]
+        moving = range(n - 1)  # bounding boxes move nothing
+        (moved,) = b.call(jvp(self.balance(), moving), *data, a, *flags, *dots[:-1])
+        found = self._solved(b, data, a, flags)
+        return b.program(found.solve(moved), *(b.zeros(flag.size) for flag in flags))
 
     def adjoint(self) -> Program:
         """Build (numbers, a, flags, seeds of a and flags) -> gradients of the numbers."""
-        n, c = len(self.sizes), self.contacts
+        n, m = len(self.sizes), 1 + FLAGS
         b = ProgramBuilder("adjoint")
-        balance_sizes = [self.problem.nv, sum(c.counts)]
-        given = b.inputs(*self.sizes, *balance_sizes, *balance_sizes)
-        data, a, flags, seed = given[:n], given[n], given[n + 1], given[n + 2]
-        costate = self._solved(b, data, a, flags, seed)
-        return b.program(*b.call(vjp(self.balance(), range(n), [0]), *data, a, flags, costate))
+        given = b.inputs(*self.sizes, *(2 * [self.problem.nv, *self.flag_sizes]))
+        data, (a, *flags), (seed, *_) = given[:n], given[n : n + m], given[n + m :]
+        axes, poses, sizes, own, middle, v, boxes = data[SMALL:]
+        found = self._solved(b, data, a, flags)
+        costate = found.solve(seed)
+        seeds = b.trace(self.movers.twists, axes, costate)
+        read = [found.points, own, middle, v, found.moving]
+        points, *back, moving = self.pushes.backward(b, found.on, read, seeds)
+        shapes = self.places.backward(b, self.places.split(b, flags[0]), poses, sizes, points)
+        *small, of_axes = b.trace(self._pulled, costate, moving, found.wrenches, a, axes, *data[:SMALL])
+        return b.program(*small, of_axes, *shapes, *back, b.zeros(boxes.size))
 
-    def balance(self) -> Program:
-        """Build (numbers, a, flags) -> generalised forces that are not balanced, zero at the solution."""
-        b, c = ProgramBuilder("balance"), self.contacts
-        *data, a, flags = b.inputs(*self.sizes, self.problem.nv, sum(c.counts))
-        axes = data[ROWS]
-        wrenches = c.wrenches(b, c.split(b, flags), data[ROWS + 1 :], b.trace(c.movers.twists, axes, a))
-        pull = b.trace(lambda a, *flat: self._pull(flat, a), a, *data[:ROWS])
-        return b.program(b.add(pull, b.trace(c.movers.generalised, axes, wrenches)))
+    def _pulled(self, costate: SX, moving: SX, wrenches: SX, a: SX, axes: SX, *flat: SX) -> list[SX]:
+        """Return the gradients of the small problem's numbers and of the axes. moving: gradient of the bodies' accelerations."""
+        power = ca.dot(costate, self._slope(a, axes, wrenches, *flat)[0])
+        power = power + ca.dot(moving, self.movers.twists(axes, a))
+        return [ca.densify(ca.gradient(power, x)) for x in (*flat, axes)]
 
-    def _solved(self, b: ProgramBuilder, data: Vars, a: Var, flags: Var, right: Var) -> Var:
-        """Add the solution of the Hessian's system with a right-hand side."""
-        c, axes, own = self.contacts, data[ROWS], data[ROWS + 2]
-        split = c.split(b, flags)
-        _, rows = c.rows(b, split, *data[ROWS + 1 :])
-        _, bends, _ = c.terms(b, split, rows, own, b.trace(c.movers.twists, axes, a))
-        entries = self.bends.entries(b, self.bends.flags(b, flags), bends, axes)
+    def _solved(self, b: ProgramBuilder, data: Vars, a: Var, flags: Vars) -> _Solution:
+        """Add what derivatives need at the solution."""
+        axes, poses, sizes, own, middle, v, _ = data[SMALL:]
+        flat, on = data[:SMALL], self.pushes.flags(b, flags[1])
+        points = joined(b, self.places.points(b, self.places.split(b, flags[0]), poses, sizes))
+        rows = self.pushes.rows(b, on, points, own, middle, v)
+        moving = b.trace(self.movers.twists, axes, a)
+        wrenches, bends, _ = self.pushes.terms(b, on, rows, own, moving)
+        entries = self.bends.entries(b, self.bends.flags(b, joined(b, on)), bends, axes)
+        x = b.trace(lambda a, *flat: self._small(flat, a)[1], a, *flat)
 
-        def solved(a: SX, entries: SX, right: SX, *flat: SX) -> SX:
-            return factor(self._hessian(flat, a, entries)).solve(right)
+        def solve(right: Var) -> Var:
+            return b.custom(self.system(), entries, x, right, flat[0], *flat[2:4], flat[5])[0]
 
-        return b.trace(solved, a, entries, right, *data[:ROWS])
+        return _Solution(points, moving, on, wrenches, solve)
+
+
+@dataclass(frozen=True, eq=False)
+class _Solution:
+    """What derivatives need at a solution."""
+
+    points: Var
+    """Contact points of all pairs that touch."""
+    moving: Var
+    """Accelerations of all bodies."""
+    on: Vars
+    """Flags of the contact points of every law."""
+    wrenches: Var
+    solve: Callable[[Var], Var]
+    """Function that adds the solution of the Hessian's system with a right-hand side."""
 
 
 def _stepped(a: SX, step: SX, state: SX, smooth: SX, least: SX) -> tuple[SX, SX]:

@@ -1,168 +1,168 @@
-"""The stages of a world's contacts: walks over the pairs of every kind, which leave out pairs that no sample of a vector needs."""
+"""How hard shapes push: walks over the contact points of every law, which leave out those that act in no sample of a vector."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
-import casadi as ca
 import numpy as np
-from casadi import SX
 
 from costate.core.fork import cached_property
 from costate.kernel import ProgramBuilder
+from costate.kernel.ir.derive import vjp
 from costate.kernel.ir.program import Program, Var
-from costate.sim.contact.newton.pairwise.contact import BENDS, PairContact
-from costate.sim.contact.newton.pairwise.kinds import Pairs, near
+from costate.sim.contact.newton.pairwise.kinds import Pairs
+from costate.sim.contact.newton.pairwise.law import BENDS, Law
 from costate.sim.contact.newton.pairwise.movers import SIX, Movers
+from costate.sim.contact.newton.pairwise.places import Vars, joined, total
 from costate.sim.contact.pair_kinds import Read
-
-Vars = list[Var]
 
 
 @dataclass(frozen=True, eq=False)
-class Contacts:
-    """All contacts of a world. Lists have an entry for each kind of pair."""
+class Pushes:
+    """The stages of the contact points of a world. Lists have an entry for each law."""
 
     pairs: Pairs
     movers: Movers
-    kinds: tuple[PairContact, ...]
+
+    @property
+    def laws(self) -> list[Law]:
+        return self.pairs.laws
 
     @property
     def counts(self) -> list[int]:
-        """Numbers of pairs."""
-        return [len(c.kind.members) for c in self.kinds]
+        """Numbers of contact points."""
+        return [len(law.members) for law in self.laws]
 
     @property
-    def sizes(self) -> list[int]:
-        """Sizes of what the rows of all pairs of a kind have."""
-        return [n * c.kind.points * c.row for n, c in zip(self.counts, self.kinds, strict=True)]
+    def row_sizes(self) -> list[int]:
+        """Sizes of the rows of all contact points."""
+        return [len(law.members) * law.row for law in self.laws]
 
-    def _bodies(self, c: PairContact, side: int) -> np.ndarray:
-        """Return the elements of the first or second body of every pair among spatial vectors of all bodies."""
-        contacts = [self.pairs.contacts[n] for n in c.kind.members]
-        slots = [self.movers.slot((t.link_a, t.link_b)[side]) for t in contacts]
-        return np.array(slots)[:, None] * SIX + np.arange(SIX)
+    def flags(self, b: ProgramBuilder, flags: Var) -> Vars:
+        """Return the flags of every law, from those of all contact points."""
+        return [b.trace(lambda x, at=list(law.members): x[at], flags) for law in self.laws]
 
-    def _both(self, c: PairContact, x: Var) -> list[Read]:
-        return [(x, self._bodies(c, side)) for side in (0, 1)]
+    # --- reads ----------------------------------------------------------------------------------------------------
 
-    # --- where ----------------------------------------------------------------------------------------------------
+    def _contacts(self, law: Law) -> np.ndarray:
+        """Return the pairs of the contact points of a law."""
+        return self.pairs.point_pair[list(law.members)]
 
-    def near(self, b: ProgramBuilder, shapes: Var) -> Vars:
-        """Add flags: 1 where two shapes may be within their margin."""
-        return [b.map(partial(near, c.kind), self.pairs.bounds(c.kind, shapes), [None])[0] for c in self.kinds]
+    def _bodies(self, law: Law) -> np.ndarray:
+        """Return the elements of both bodies of every contact point among spatial vectors of all bodies, (n, 12)."""
+        both = [(t.link_a, t.link_b) for t in (self.pairs.contacts[n] for n in self._contacts(law))]
+        slots = np.array([[self.movers.slot(link) for link in pair] for pair in both])
+        return (slots[:, :, None] * SIX + np.arange(SIX)).reshape(len(both), -1)
 
-    def rows(self, b: ProgramBuilder, flags: Vars, shapes: Var, own: Var, middle: Var, v: Var) -> tuple[Vars, Vars]:
-        """Add flags, 1 where shapes touch, and the rows of pairs. v: velocities of all bodies."""
-        touch, rows = [], []
-        for c, flag, n in zip(self.kinds, flags, self.counts, strict=True):
-            reads = self._reads(c, shapes, own, middle, v)
-            _, (found,), (made,) = b.walk(c.rows(), flag, [], reads, [(n, np.arange(n)[:, None])])
-            touch.append(found)
-            rows.append(made)
-        return touch, rows
+    def _both(self, law: Law, x: Var) -> list[Read]:
+        table = self._bodies(law)
+        return [(x, table[:, :SIX]), (x, table[:, SIX:])]
 
-    def _reads(self, c: PairContact, shapes: Var, own: Var, middle: Var, v: Var) -> list[Read]:
-        everywhere = np.tile(np.arange(3), (len(c.kind.members), 1))
-        return [*self.pairs.geometry(c.kind, shapes), self.pairs.own(c.kind, own), (middle, everywhere), *self._both(c, v)]
+    def _own(self, law: Law, own: Var) -> Read:
+        return own, self.pairs.own_at[self._contacts(law)][:, None] + np.arange(law.own)
 
-    def split(self, b: ProgramBuilder, flags: Var) -> Vars:
-        """Return the flags of the kinds from those of all pairs."""
-        ends = np.concatenate([[0], np.cumsum(self.counts)])
-        return [b.slice(flags, int(at), n) for at, n in zip(ends, self.counts, strict=False)]
+    def _of_points(self, law: Law, points: Var, own: Var, middle: Var, v: Var) -> list[Read]:
+        where = self.pairs.point_at[list(law.members)][:, None] + np.arange(law.width)
+        everywhere = np.tile(np.arange(3), (len(law.members), 1))
+        return [(points, where), self._own(law, own), (middle, everywhere), *self._both(law, v)]
 
-    # --- how hard -------------------------------------------------------------------------------------------------
+    # --- stages ---------------------------------------------------------------------------------------------------
+
+    def rows(self, b: ProgramBuilder, flags: Vars, points: Var, own: Var, middle: Var, v: Var) -> Vars:
+        """Add the rows of all contact points. v: velocities of all bodies."""
+        return [
+            b.walk(law.rows, flag, [], self._of_points(law, points, own, middle, v))[2][0]
+            for law, flag in zip(self.laws, flags, strict=True)
+        ]
 
     def costs(self, b: ProgramBuilder, flags: Vars, rows: Vars, own: Var, a: Var) -> Var:
         """Add the sum of all costs. a: accelerations of all bodies."""
-        return self._total(b, [self._sum(b, c.value, *given, a, 1) for c, *given in self._kinds(flags, rows, own)])
+        tables = [np.zeros((n, 1), int) for n in self.counts]
+        return self._summed(b, Law.value, flags, rows, own, a, 1, tables)
+
+    def forces(self, b: ProgramBuilder, flags: Vars, rows: Vars, own: Var, a: Var) -> Var:
+        """Add the forces along all rows, in the order of the pairs."""
+        dims = np.zeros(len(self.pairs.point_pair), int)
+        for law in self.laws:
+            dims[list(law.members)] = law.dim
+        order = np.argsort(self.pairs.point_pair, kind="stable")
+        first = np.zeros_like(dims)
+        first[order] = np.cumsum(dims[order]) - dims[order]
+        tables = [first[list(law.members)][:, None] + np.arange(law.dim) for law in self.laws]
+        return self._summed(b, Law.forces, flags, rows, own, a, int(dims.sum()), tables)
+
+    def _summed(self, b: ProgramBuilder, body: Callable[..., Any], flags, rows, own, a, size: int, tables) -> Var:
+        """Add the sum of what all contact points add to a vector."""
+        found = []
+        for law, flag, row, table in zip(self.laws, flags, rows, tables, strict=True):
+            reads = [_each(row, law.row), self._own(law, own), *self._both(law, a)]
+            found += b.walk(lambda *given, law=law: body(law, *given), flag, [], reads, [(size, table)])[1]
+        return total(b, found)
 
     def terms(self, b: ProgramBuilder, flags: Vars, rows: Vars, own: Var, a: Var) -> tuple[Var, Var, Vars]:
-        """Add the wrenches on all bodies, how those of a pair change with its accelerations (BENDS each), and x of all rows."""
+        """Add the wrenches on all bodies, how those of a contact point change with its acceleration (BENDS each, law after law),
+        and x of all rows."""
         wrenches, bends, xs = [], [], []
-        for c, flag, row, read in self._kinds(flags, rows, own):
-            sums = [(self.movers.size, self._bodies(c, side)) for side in (0, 1)]
-            reads = [self._of_rows(c, row), read, *self._both(c, a)]
-            _, found, (bend, x) = b.walk(c.terms, flag, [], reads, sums)
+        for law, flag, row in zip(self.laws, flags, rows, strict=True):
+            reads = [_each(row, law.row), self._own(law, own), *self._both(law, a)]
+            _, found, (bend, x) = b.walk(law.terms, flag, [], reads, [(self.movers.size, self._bodies(law))])
             wrenches += found
             bends.append(bend)
             xs.append(x)
-        return self._total(b, wrenches), joined(b, bends), xs
+        return total(b, wrenches), joined(b, bends), xs
 
     def along(self, b: ProgramBuilder, flags: Vars, rows: Vars, step: Var) -> Vars:
         """Add y = J step of all rows. step: of the accelerations of all bodies."""
         return [
-            b.walk(c.along, flag, [], [self._of_rows(c, row), *self._both(c, step)])[2][0]
-            for c, flag, row in zip(self.kinds, flags, rows, strict=True)
+            b.walk(law.along, flag, [], [_each(row, law.row), *self._both(law, step)])[2][0]
+            for law, flag, row in zip(self.laws, flags, rows, strict=True)
         ]
 
     def slopes(self, b: ProgramBuilder, flags: Vars, rows: Vars, own: Var, xs: Vars, ys: Vars, state: Var) -> Var:
         """Add the slope of the cost at a step of the line search, and its change."""
         found = []
-        for (c, flag, row, read), x, y in zip(self._kinds(flags, rows, own), xs, ys, strict=True):
-            n = len(c.kind.members)
-            each = [(v, np.arange(n * c.n).reshape(n, c.n)) for v in (x, y)]
+        for law, flag, row, x, y in zip(self.laws, flags, rows, xs, ys, strict=True):
+            n = len(law.members)
             shared = (state, np.tile(np.arange(state.size), (n, 1)))
-            reads = [self._of_rows(c, row), read, *each, shared]
-            _, (total,), _ = b.walk(c.slopes, flag, [], reads, [(2, np.tile([0, 1], (n, 1)))])
-            found.append(total)
-        return self._total(b, found)
+            reads = [_each(row, law.row), self._own(law, own), _each(x, law.dim), _each(y, law.dim), shared]
+            found += b.walk(law.slopes, flag, [], reads, [(2, np.tile([0, 1], (n, 1)))])[1]
+        return total(b, found)
 
-    def forces(self, b: ProgramBuilder, flags: Vars, rows: Vars, own: Var, a: Var) -> Var:
-        """Add the forces along all rows, in the order of the pairs."""
-        counts = np.zeros(len(self.pairs.pairs), int)
-        for c in self.kinds:
-            counts[list(c.kind.members)] = c.n
-        first, total, found = np.cumsum(counts) - counts, int(counts.sum()), []
-        for c, flag, row, read in self._kinds(flags, rows, own):
-            reads = [self._of_rows(c, row), read, *self._both(c, a)]
-            table = first[list(c.kind.members)][:, None] + np.arange(c.n)
-            found.append(b.walk(c.forces, flag, [], reads, [(total, table)])[1][0])
-        return self._total(b, found)
-
-    def wrenches(self, b: ProgramBuilder, flags: Vars, given: Sequence[Var], a: Var) -> Var:
-        """Add the wrenches on all bodies, from the beginning: differentiable. given: shapes, own numbers, middle, velocities."""
-        return self._total(b, [b.call(p, f, *given, a)[0] for p, f in zip(self.pushes, flags, strict=True)])
+    # --- derivatives ----------------------------------------------------------------------------------------------
 
     @cached_property
-    def pushes(self) -> list[Program]:
-        """Programs (flags, shapes, own numbers, middle, velocities, accelerations) -> wrenches on all bodies."""
-        own = sum(c.kind.own * len(c.kind.members) for c in self.kinds)
-        sizes = [self.pairs.shape_numbers().numel(), own, 3, self.movers.size, self.movers.size]
+    def programs(self) -> list[Program]:
+        """Programs (flags, contact points, own numbers, middle, velocities, accelerations) -> wrenches on all bodies."""
+        size = self.movers.size
+        points, own = sum(g.size for g in self.pairs.geometries), self.pairs.own_numbers().numel()
         made = []
-        for c in self.kinds:
+        for law in self.laws:
             b = ProgramBuilder("pushes")
-            flags, *given, a = b.inputs(len(c.kind.members), *sizes)
-            sums = [(self.movers.size, self._bodies(c, side)) for side in (0, 1)]
-            reads = [*self._reads(c, *given), *self._both(c, a)]
-            _, found, _ = b.walk(c.push(), flags, [], reads, sums)
-            made.append(b.program(self._total(b, found)))
+            flags, *given, a = b.inputs(len(law.members), points, own, 3, size, size)
+            reads = [*self._of_points(law, *given), *self._both(law, a)]
+            made.append(b.program(*b.walk(law.push, flags, [], reads, [(size, self._bodies(law))])[1]))
         return made
 
-    def _sum(self, b: ProgramBuilder, body: Callable[..., Any], flag: Var, row: Var, read: Read, a: Var, n: int) -> Var:
-        c = body.__self__  # type: ignore[attr-defined]
-        reads = [self._of_rows(c, row), read, *self._both(c, a)]
-        return b.walk(body, flag, [], reads, [(n, np.zeros((len(c.kind.members), n), int))])[1][0]
+    def wrenches(self, b: ProgramBuilder, flags: Vars, *given: Var) -> Var:
+        """Add the wrenches on all bodies. given: contact points, own numbers, middle, velocities, accelerations."""
+        return total(b, [b.call(p, flag, *given)[0] for p, flag in zip(self.programs, flags, strict=True)])
 
-    def _kinds(self, flags: Vars, rows: Vars, own: Var) -> list[tuple[PairContact, Var, Var, Read]]:
-        """Return every kind with its flags, its rows and the read of its own numbers."""
-        zipped = zip(self.kinds, flags, rows, strict=True)
-        return [(c, flag, row, self.pairs.own(c.kind, own)) for c, flag, row in zipped]
+    def backward(self, b: ProgramBuilder, flags: Vars, given: Vars, seeds: Var) -> Vars:
+        """Add the gradients of what wrenches are given, from those of the wrenches."""
+        back = [vjp(p, range(1, 1 + len(given)), [0]) for p in self.programs]
+        grads = [b.call(p, flag, *given, seeds) for p, flag in zip(back, flags, strict=True)]
+        return [total(b, own) for own in zip(*grads, strict=True)]
 
-    def _of_rows(self, c: PairContact, rows: Var) -> Read:
-        width = c.kind.points * c.row
-        return rows, np.arange(rows.size).reshape(-1, width)
-
-    def _total(self, b: ProgramBuilder, values: Sequence[Var]) -> Var:
-        total = values[0]
-        for v in values[1:]:
-            total = b.add(total, v)
-        return total
+    def bends_of(self) -> list[tuple[int, int]]:
+        """Return the places of both bodies of every contact point, law after law."""
+        tables = [self._bodies(law)[:, [0, SIX]] // SIX for law in self.laws]
+        return [(int(a), int(b)) for table in tables for a, b in table]
 
 
-def joined(b: ProgramBuilder, values: Sequence[Var]) -> Var:
-    """Return one vector of several."""
-    return b.concat(*values) if values[1:] else values[0]
+def _each(x: Var, width: int) -> Read:
+    return x, np.arange(x.size).reshape(-1, width)
+
+
+__all__ = ["BENDS", "Pushes"]

@@ -11,11 +11,11 @@ from costate.collision.narrow import is_plain
 from costate.kernel import ProgramBuilder
 from costate.kernel.ir.program import Program, Var
 from costate.physics.kinematics import body_poses
-from costate.sim.contact.newton.pairwise.contact import PairContact
 from costate.sim.contact.newton.pairwise.kinds import Pairs
 from costate.sim.contact.newton.pairwise.movers import Movers
-from costate.sim.contact.newton.pairwise.solve import ROWS, PairSolver
-from costate.sim.contact.newton.pairwise.stages import Contacts
+from costate.sim.contact.newton.pairwise.places import Places, joined
+from costate.sim.contact.newton.pairwise.solve import SMALL, PairSolver
+from costate.sim.contact.newton.pairwise.stages import Pushes
 from costate.sim.contact.newton.problem import Data, Problem
 from costate.sim.setup import Setup, Symbols
 
@@ -55,37 +55,37 @@ class PairStep:
     def __init__(self, s: Symbols, options: Newton, data: Data, problem: Problem):
         self.s, self.small, self.problem = s, data, problem
         pairs = Pairs(s, options)
-        links = [x for t in pairs.contacts for x in (t.link_a, t.link_b)]
-        movers = Movers.of(s.tree, links)
-        kinds = tuple(PairContact(kind, options, s.setup.dt) for kind in pairs.kinds)
-        self.contacts = Contacts(pairs, movers, kinds)
-        self.solver = PairSolver(problem, self.contacts, options)
+        movers = Movers.of(s.tree, [x for t in pairs.contacts for x in (t.link_a, t.link_b)])
+        self.pairs, self.movers = pairs, movers
+        self.solver = PairSolver(problem, Places(pairs), Pushes(pairs, movers), options)
 
     def numbers(self) -> list[SX]:
         """Return the numbers of the problem, as expressions of the step's symbols."""
-        s, c = self.s, self.contacts
-        poses = body_poses(s.tree, s.q)
-        middle = c.movers.middle(poses)
-        axes = c.movers.axis_numbers(poses, middle)
-        velocities = c.movers.twists(axes, s.v)
-        return [*self.small.flat(), axes, c.pairs.shape_numbers(), c.pairs.own_numbers(), middle, velocities]
+        s, poses = self.s, body_poses(self.s.tree, self.s.q)
+        middle = self.movers.middle(poses)
+        axes = self.movers.axis_numbers(poses, middle)
+        shapes = self.pairs.shape_numbers()
+        own = self.pairs.own_numbers(), middle, self.movers.twists(axes, s.v)
+        return [*self.small.flat(), axes, *shapes[:2], *own, shapes[2]]
 
     def acceleration(self) -> Program:
-        """Build the program (x, u, parameters, wrenches) -> (accelerations (nv,), flags of pairs that touch, the problem's
-        numbers)."""
+        """Build the program (x, u, parameters, wrenches) -> (accelerations (nv,), the problem's numbers, flags of
+        pairs and contact points)."""
         b, s = ProgramBuilder("acceleration"), self.s
         args = b.inputs(*(x.numel() for x in s.inputs))
         numbers = s.call(b, "prepare", self.numbers(), args)
         tangent, adjoint = self.solver.tangent(), self.solver.adjoint()
-        a, flags = b.custom(self.solver.program(), *numbers, tangent=tangent, adjoint=adjoint)
-        return b.program(a, flags, *numbers)
+        a, *flags = b.custom(self.solver.program(), *numbers, tangent=tangent, adjoint=adjoint)
+        return b.program(a, *numbers, *flags)
 
-    def forces(self, b: ProgramBuilder, numbers: list[Var], a: Var, flags: Var) -> Var:
+    def forces(self, b: ProgramBuilder, numbers: list[Var], a: Var) -> Var:
         """Add the forces along all rows: contacts in the order of the pairs, then all others."""
-        c, p = self.contacts, self.problem
-        split = c.split(b, flags)
-        _, rows = c.rows(b, split, *numbers[ROWS + 1 :])
-        found = c.forces(b, split, rows, numbers[ROWS + 2], b.trace(c.movers.twists, numbers[ROWS], a))
+        solver, p, (*data, pairs, each) = self.solver, self.problem, numbers
+        axes, poses, sizes, own, middle, v, _ = data[SMALL:]
+        on = solver.pushes.flags(b, each)
+        points = joined(b, solver.places.points(b, solver.places.split(b, pairs), poses, sizes))
+        rows = solver.pushes.rows(b, on, points, own, middle, v)
+        found = solver.pushes.forces(b, on, rows, own, b.trace(self.movers.twists, axes, a))
         if not p.n:
             return found
 
@@ -93,9 +93,10 @@ class PairStep:
             d = p.data(*flat)
             return p.force(d, d.deviations(a))[list(p.order)]
 
-        return b.concat(found, b.trace(of_joints, a, *numbers[:ROWS]))
+        return b.concat(found, b.trace(of_joints, a, *data[:SMALL]))
 
-    def residual(self, b: ProgramBuilder, numbers: list[Var], a: Var, flags: Var) -> Var:
+    def residual(self, b: ProgramBuilder, numbers: list[Var], a: Var) -> Var:
         """Add the largest generalised force that is not balanced."""
-        (pull,) = b.call(self.solver.balance(), *numbers, a, flags)
+        *data, pairs, each = numbers
+        (pull,) = b.call(self.solver.balance(), *data, a, pairs, each)
         return b.trace(lambda x: ca.mmax(ca.fabs(x)), pull)
