@@ -22,9 +22,6 @@ from costate.sim.contact.newton.softness import Soft
 if TYPE_CHECKING:
     from costate.sim.contact.newton.model import Newton
 
-BENDS = SIX * (SIX + 1) // 2
-"""Numbers of a symmetric matrix of bodies' motions."""
-
 
 @dataclass(frozen=True, eq=False)
 class Law:
@@ -112,12 +109,16 @@ class Law:
         """Return the wrenches on both bodies (12,), from the contact point itself."""
         return self.wrenches(self.rows(numbers, own, middle, va, vb), own, ra, rb)
 
+    @property
+    def bends(self) -> int:
+        """Numbers of the symmetric matrix C of a contact point."""
+        return self.dim * (self.dim + 1) // 2
+
     def terms(self, rows: SX, own: SX, ra: SX, rb: SX) -> tuple[SX, SX, SX]:
-        """Return the wrenches on both bodies, how they change with the acceleration of one against the other (BENDS,), and x."""
-        W, D, _ = self._split(rows)
+        """Return the wrenches on both bodies, how forces change with x (C, lower triangle), and x."""
         x = self.deviations(rows, ra, rb)
-        bend = W.T @ (self.cost.hessian(ca.vertsplit(x), D, self.friction(own)) @ W)
-        lower = [bend[i, j] for i in range(SIX) for j in range(i + 1)]
+        C = self.cost.hessian(ca.vertsplit(x), self._split(rows)[1], self.friction(own))
+        lower = [C[i, j] for i in range(self.dim) for j in range(i + 1)]
         return self.wrenches(rows, own, ra, rb), ca.vertcat(*lower), x
 
     def slopes(self, rows: SX, own: SX, x: SX, y: SX, state: SX) -> SX:

@@ -55,7 +55,7 @@ class PairSolver:
 
     @cached_property
     def bends(self) -> Bends:
-        return Bends(self.movers, tuple(self.pushes.bends_of()))
+        return Bends(self.movers, tuple(self.pushes.bent()))
 
     @cached_property
     def sizes(self) -> list[int]:
@@ -82,7 +82,9 @@ class PairSolver:
         costs = self.pushes.costs(b, on, rows, own, b.trace(self.movers.twists, axes, a))
         # Two stages, so that the sum is rounded as the kernel's numbers are: in float32 it is 1.
         least, busy = b.trace(self._scale, costs, b.constant([1 + 2**-40]), a, *data[:SMALL])
-        shared = [least, *on, *self.bends.flags(b, joined(b, on)), *rows, own, axes, *data[:SMALL]]
+        groups = self.bends.flags(b, joined(b, on))
+        jacobians = self.bends.jacobians(b, groups, joined(b, rows), axes)
+        shared = [least, *on, *rows, *groups, *jacobians, own, axes, *data[:SMALL]]
         body = self._iteration()
         (a, _), _ = b.while_loop(lambda a, busy, *_: busy, body, self.options.iterations, [a, busy], shared)
         return b.program(a, *flags)
@@ -111,16 +113,17 @@ class PairSolver:
     # --- an iteration ---------------------------------------------------------------------------------------------
 
     def _iteration(self) -> Program:
-        """Build (a, busy, least, flags, flags of groups, rows, own, axes, numbers of the small problem) -> (a, busy)."""
+        """Build (a, busy, least, flags, rows, flags of groups, Jacobians, own, axes, numbers of the small problem) -> (a, busy)."""
         k, groups = len(self.pushes.laws), [len(members) for members in self.bends.groups.values()]
         b = ProgramBuilder("iteration")
-        own_size, axis_size = self.sizes[SMALL + 3], self.sizes[SMALL]
-        sizes = [*self.pushes.counts, *groups, *self.pushes.row_sizes, own_size, axis_size, *self.sizes[:SMALL]]
+        of_laws, of_groups = [*self.pushes.counts, *self.pushes.row_sizes], [*groups, *self.bends.jacobian_sizes]
+        sizes = [*of_laws, *of_groups, self.sizes[SMALL + 3], self.sizes[SMALL], *self.sizes[:SMALL]]
         a, _, least, *rest = b.inputs(self.problem.nv, 1, 1, *sizes)
-        on, group_on, rows = rest[:k], rest[k : k + len(groups)], rest[k + len(groups) : 2 * k + len(groups)]
-        own, axes, *flat = rest[2 * k + len(groups) :]
+        on, rows, rest = rest[:k], rest[k : 2 * k], rest[2 * k :]
+        group_on, jacobians = rest[: len(groups)], rest[len(groups) : 2 * len(groups)]
+        own, axes, *flat = rest[2 * len(groups) :]
         wrenches, bends, xs = self.pushes.terms(b, on, rows, own, b.trace(self.movers.twists, axes, a))
-        entries = self.bends.entries(b, group_on, bends, axes)
+        entries = self.bends.entries(b, group_on, jacobians, bends)
         slope, x = b.trace(self._slope, a, axes, wrenches, *flat)
         (step,) = b.custom(self.system(), entries, x, slope, flat[0], *flat[2:4], flat[5])
         smooth, y = b.trace(self._smooth, a, step, slope, *flat)
@@ -228,7 +231,8 @@ class PairSolver:
         rows = self.pushes.rows(b, on, points, own, middle, v)
         moving = b.trace(self.movers.twists, axes, a)
         wrenches, bends, _ = self.pushes.terms(b, on, rows, own, moving)
-        entries = self.bends.entries(b, self.bends.flags(b, joined(b, on)), bends, axes)
+        groups = self.bends.flags(b, joined(b, on))
+        entries = self.bends.entries(b, groups, self.bends.jacobians(b, groups, joined(b, rows), axes), bends)
         x = b.trace(lambda a, *flat: self._small(flat, a)[1], a, *flat)
 
         def solve(right: Var) -> Var:

@@ -12,8 +12,9 @@ from costate.core.fork import cached_property
 from costate.kernel import ProgramBuilder
 from costate.kernel.ir.derive import vjp
 from costate.kernel.ir.program import Program, Var
+from costate.sim.contact.newton.pairwise.bends import Place
 from costate.sim.contact.newton.pairwise.kinds import Pairs
-from costate.sim.contact.newton.pairwise.law import BENDS, Law
+from costate.sim.contact.newton.pairwise.law import Law
 from costate.sim.contact.newton.pairwise.movers import SIX, Movers
 from costate.sim.contact.newton.pairwise.places import Vars, joined, total
 from costate.sim.contact.pair_kinds import Read
@@ -102,8 +103,7 @@ class Pushes:
         return total(b, found)
 
     def terms(self, b: ProgramBuilder, flags: Vars, rows: Vars, own: Var, a: Var) -> tuple[Var, Var, Vars]:
-        """Add the wrenches on all bodies, how those of a contact point change with its acceleration (BENDS each, law after law),
-        and x of all rows."""
+        """Add the wrenches on all bodies, how forces of a contact point change with x (law after law), and x of all rows."""
         wrenches, bends, xs = [], [], []
         for law, flag, row in zip(self.laws, flags, rows, strict=True):
             reads = [_each(row, law.row), self._own(law, own), *self._both(law, a)]
@@ -155,14 +155,15 @@ class Pushes:
         grads = [b.call(p, flag, *given, seeds) for p, flag in zip(back, flags, strict=True)]
         return [total(b, own) for own in zip(*grads, strict=True)]
 
-    def bends_of(self) -> list[tuple[int, int]]:
-        """Return the places of both bodies of every contact point, law after law."""
-        tables = [self._bodies(law)[:, [0, SIX]] // SIX for law in self.laws]
-        return [(int(a), int(b)) for table in tables for a, b in table]
+    def bent(self) -> list[Place]:
+        """Return where the numbers of every contact point are, law after law."""
+        found, row, bend = [], 0, 0
+        for law in self.laws:
+            for a, b in self._bodies(law)[:, [0, SIX]] // SIX:
+                found.append(Place((int(a), int(b)), law.dim, row, bend))
+                row, bend = row + law.row, bend + law.bends
+        return found
 
 
 def _each(x: Var, width: int) -> Read:
     return x, np.arange(x.size).reshape(-1, width)
-
-
-__all__ = ["BENDS", "Pushes"]
