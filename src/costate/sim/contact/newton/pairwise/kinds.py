@@ -139,6 +139,16 @@ class Pairs:
             found.append(Law(self.options, dt, *given))
         return found
 
+    def order(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the number of every contact point in the order of the pairs, and that of its first row."""
+        dims = np.zeros(len(self.point_pair), int)
+        for law in self.laws:
+            dims[list(law.members)] = law.dim
+        order = np.argsort(self.point_pair, kind="stable")
+        place, first = np.zeros_like(dims), np.zeros_like(dims)
+        place[order], first[order] = np.arange(len(order)), np.cumsum(dims[order]) - dims[order]
+        return place, first
+
     # --- numbers --------------------------------------------------------------------------------------------------
 
     def shape_numbers(self) -> list[SX]:

@@ -22,6 +22,8 @@ from costate.sim.contact.newton.pairwise.kinds import Geometry, Pairs
 from costate.sim.contact.pair_kinds import Read, ShapeTable, side_tables
 
 Vars = list[Var]
+SLACK = 1e-5
+"""Distance that shapes count as near beyond their margin, since float32 rounds [m]."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,10 +99,10 @@ def _near(g: Geometry, x: SX, y: SX, s: SX, t: SX, margin: SX) -> SX:
     """Return whether two shapes with these poses and bounding boxes may be within their margin."""
     planes = [isinstance(solid, Plane) for solid in g.solids]
     if not any(planes):
-        return boxes_apart(x, y, s, t) < margin
+        return boxes_apart(x, y, s, t) < margin + SLACK
     (above, box), ground = ((y, t), x) if planes[0] else ((x, s), y)
     (A, a), (B, b) = pose(above), pose(ground)
-    return ca.dot(B[:, 2], a + A @ box[:3] - b) - ca.dot(ca.fabs(A.T @ B[:, 2]), box[3:]) < margin
+    return ca.dot(B[:, 2], a + A @ box[:3] - b) - ca.dot(ca.fabs(A.T @ B[:, 2]), box[3:]) < margin + SLACK
 
 
 def _touch(g: Geometry, points: SX, margin: SX) -> tuple[SX, SX]:

@@ -85,14 +85,10 @@ class Pushes:
 
     def forces(self, b: ProgramBuilder, flags: Vars, rows: Vars, own: Var, a: Var) -> Var:
         """Add the forces along all rows, in the order of the pairs."""
-        dims = np.zeros(len(self.pairs.point_pair), int)
-        for law in self.laws:
-            dims[list(law.members)] = law.dim
-        order = np.argsort(self.pairs.point_pair, kind="stable")
-        first = np.zeros_like(dims)
-        first[order] = np.cumsum(dims[order]) - dims[order]
+        _, first = self.pairs.order()
         tables = [first[list(law.members)][:, None] + np.arange(law.dim) for law in self.laws]
-        return self._summed(b, Law.forces, flags, rows, own, a, int(dims.sum()), tables)
+        size = sum(len(law.members) * law.dim for law in self.laws)
+        return self._summed(b, Law.forces, flags, rows, own, a, size, tables)
 
     def _summed(self, b: ProgramBuilder, body: Callable[..., Any], flags, rows, own, a, size: int, tables) -> Var:
         """Add the sum of what all contact points add to a vector."""
