@@ -22,7 +22,17 @@ from pathlib import Path
 import mujoco
 import torch
 
-from benchmarks.measure.harness import Options, Report, Table, environment, interleaved, machine, options, publish, threads
+from benchmarks.measure.harness import (
+    Options,
+    Report,
+    Table,
+    environment,
+    interleaved,
+    machine,
+    options,
+    publish,
+    threads,
+)
 from benchmarks.sim.hands import HANDS, Hand, hand, hand_file
 from costate.kernel.machine.target import host
 from costate.sim import World

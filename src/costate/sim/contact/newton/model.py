@@ -72,8 +72,8 @@ class Newton(ContactModel):
     """True if the integrator "implicit" is implicit in Coriolis forces, too (MuJoCo's implicit); False: only in those of single
     free bodies (its implicitfast); None: what the robots' MJCF says, else False."""
     mapped: bool | None = None
-    """True to solve contacts pair by pair, by one program for all pairs of a kind, instead of by rows of one system: for worlds with
-    many pairs. Accelerations are the same, to rounding. None: from 96 pairs on."""
+    """True to solve contacts pair by pair, by one program for all pairs of a kind, instead of by rows of one system: for worlds
+    with many pairs. Accelerations are the same, but for rounding. None: from 96 pairs on."""
 
     integrators: ClassVar[tuple[str, ...]] = ("semi_implicit", "implicit", "rk4")
     parameters: ClassVar[tuple[str, ...]] = ("friction", *OF_SHAPE)

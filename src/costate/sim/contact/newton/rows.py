@@ -189,9 +189,7 @@ def friction_axes(t: Contact, cone: str | None) -> tuple[tuple[SX, ...], tuple[S
     return axes_of(t.geometry.normal, t.along, t.surface.condim, cone)
 
 
-def axes_of(
-    normal: SX, along: SX | None, condim: int, cone: str | None
-) -> tuple[tuple[SX, ...], tuple[SX, ...]]:
+def axes_of(normal: SX, along: SX | None, condim: int, cone: str | None) -> tuple[tuple[SX, ...], tuple[SX, ...]]:
     """Return the axes along which a contact of so many dimensions slides, and about which it turns."""
     if condim == 1:
         return (), ()

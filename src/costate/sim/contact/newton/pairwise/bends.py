@@ -143,8 +143,8 @@ def _added(entries: SX, J: SX, bend: SX) -> SX:
     """Return entries with J' C J added, lower triangle row by row. bend: lower triangle of C."""
     dim = next(d for d in range(1, SIX + 1) if d * (d + 1) // 2 == bend.numel())
     C = SX(dim, dim)
-    for n, (i, j) in enumerate((i, j) for i in range(dim) for j in range(i + 1)):
-        C[i, j] = C[j, i] = bend[n]
+    for n, (row, column) in enumerate((i, j) for i in range(dim) for j in range(i + 1)):
+        C[row, column] = C[column, row] = bend[n]
     columns = ca.vertsplit(J, dim)
     turned = [C @ column for column in columns]
     found = [ca.dot(columns[i], turned[j]) for i in range(len(columns)) for j in range(i + 1)]

@@ -1,4 +1,4 @@
-"""A look at contacts that are solved pair by pair: distances, points and forces of all contact points, in the order of the pairs."""
+"""A look at contacts that are solved pair by pair: distances, points and forces, in the order of the pairs."""
 
 from __future__ import annotations
 
