@@ -2,6 +2,7 @@
 
 prepare:  masses, forces, constraints          rows.py, points.py, weights.py
 solve:    accelerations, to tolerance          problem.py, solve.py, cost.py
+          the same, pair by pair        pairwise/
 finish:   next state, implicit in damping      finish.py; or four stages of all this (integrate/rk4.py)
 """
 
