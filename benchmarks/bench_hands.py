@@ -1,7 +1,7 @@
 """Benchmark of hands: how long a hand that holds a cube takes to compile, to step and to differentiate, beside MuJoCo.
 
     python -m benchmarks.bench_hands [--smoke] [--rows] [--json FILE] [--markdown FILE] [--only HAND ...]
-    python -m benchmarks.bench_hands --rows --markdown docs/benchmarks.md       # what the docs show
+    python -m benchmarks.bench_hands --markdown docs/benchmarks.md       # what the docs show
 
 One thread, float64, `Newton` contact. The built-in Allegro and Shadow hands hold a cube of 50 mm, with everything that can touch
 anything; "block" is the Shadow hand and block of gymnasium-robotics, where that package is installed. Both engines read the same
@@ -118,7 +118,7 @@ def main() -> None:
         found = table(chosen)
     vectors = f"{host().register} bytes ({host().cpu})"
     facts = machine(mujoco=mujoco.__version__, vectors=vectors, load=f"{os.getloadavg()[0]:.1f}")
-    command = "python -m benchmarks.bench_hands --rows --markdown docs/benchmarks.md"
+    command = "python -m benchmarks.bench_hands --markdown docs/benchmarks.md"
     publish(Report("Hands", command, facts, (found,)), chosen)
 
 
