@@ -29,24 +29,30 @@ from costate.tasks.manipulation.proposer import Proposer
 from costate.tasks.manipulation.step import Step
 
 ROBOT, OBJECT = "hand", "object"
+SMALL = 1e-3
+"""Size of a force that hardly counts [N]."""
+LEVER, DAMPING = 0.05, 0.01
+"""One radian counts as this many metres; correction of errors that the arm can hardly correct is damped [m]."""
 
 
 @dataclass(frozen=True)
 class Servos:
     """Numbers of the servos."""
 
-    arm: float = 3000.0
+    arm: float = 20000.0
     """Stiffness of the arm's joints [N m/rad]."""
-    arm_damping: float = 100.0
+    arm_damping: float = 500.0
     """Damping of the arm's joints [N m s/rad]."""
     hand: float = 3.0
     """Stiffness of the hand's joints [N m/rad]."""
     hand_damping: float = 0.05
     """Damping of the hand's joints [N m s/rad]."""
-    squeeze: float = 1.0
-    """Factor on proposed forces."""
-    feedback: bool = False
-    """True: the policy looks at the object in every step; False: once, at the start."""
+    squeeze: float = 6.0
+    """Factor on the part of the proposed forces that cancels: the fingers press harder against each other, and carry no more."""
+    correct: float = 0.2
+    """Part of an error of the object's pose that the arm corrects in a step; 0: it is not looked at after the start."""
+    held: float = 0.5
+    """Part of an episode after which the object is taken to be in the hand, and corrected."""
     substeps: int = 10
     """Physics steps per control step."""
 
@@ -103,7 +109,7 @@ class Executor:
         rates = ca.SX(s.hand.coupling) @ (ca.SX(s.speeds) * ca.tanh(a[: len(s.hand.driven)]))
         stiffness, damping = self._gains
         lead = ca.SX(damping / stiffness) * rates
-        push = self.servos.squeeze * self._torque(q, quat, a, thing[0]) / ca.SX(stiffness)
+        push = self._torque(q, quat, a, thing[0]) / ca.SX(stiffness)
         following = q + s.physics.dt * rates
         out = {"following": following, "target": following + lead + push}
         return Kernel("execute", {"state": x, "action": a, "object": thing}, out)
@@ -123,38 +129,82 @@ class Executor:
         (tree, bodies), poses = s.poses(q)
         v = SX.sym("v", s.nq)
         twists, power = body_velocities(tree, bodies, v), SX(0)
-        for k, tip in enumerate(s.hand.tips):
-            _, under, force, _ = s.proposal(a, k, scale)
+        proposals = [s.proposal(a, k, scale) for k in range(len(s.hand.tips))]
+        forces = _squeezed([R @ force for _, _, force, _ in proposals], self.servos.squeeze)
+        for tip, (_, under, _, _), force in zip(s.hand.tips, proposals, forces, strict=True):
             index, (_, offset) = tree.links[tip.link]
             linear, omega = twists[index]
             arm = bodies[index][0] @ offset + B.T @ poses[tip.link][0] @ under
-            power += ca.dot(R @ force, B @ (linear + cross(omega, arm)))
+            power += ca.dot(force, B @ (linear + cross(omega, arm)))
         return ca.substitute(ca.gradient(power, v), v, 0)
 
-    def begin(self, policy: Proposer) -> Any:
-        """Return the function that acts in one episode: of what is measured (B, 9) to the targets of the servos (B, joints).
+    @cached_property
+    def robot(self) -> Robot:
+        """Robot alone, for its Jacobian."""
+        return Robot(self.step.hand.model).double()
 
-        Measured are position and quaternion of the object, its scale, and the time as a part of the whole. Without
-        `feedback` the object is looked at once, and then goes where the model says.
+    def begin(self, policy: Proposer) -> Acting:
+        """Return what acts in one episode."""
+        return Acting(self, policy)
+
+    def corrected(self, q: Tensor, planned: Tensor, measured: Tensor) -> Tensor:
+        """Return how the arm's joints (B, arm) have to move for an object that the hand holds to be where it was planned.
+
+        planned, measured: position and quaternion of the object, (B, 7).
         """
-        kept: list[Tensor] = []
+        n, base = self.step.hand.arm, self.step.hand.base
+        R, b = (torch.as_tensor(x, dtype=q.dtype) for x in (base.rotation, base.translation))
+        J = self.robot.jacobian(q, "palm")[..., :n]
+        palm = self.robot.forward_kinematics(q, "palm").position
+        arm = (measured[..., :3] - b) @ R - palm
+        moving = J[..., :3, :] - torch.linalg.cross(arm[..., None].expand_as(J[..., 3:, :]), J[..., 3:, :], dim=-2)
+        rows = torch.cat([moving, LEVER * J[..., 3:, :]], -2)
+        turn = between(measured[..., 3:], planned[..., 3:]) * q.new_tensor([1.0, 1.0, 0.0])  # tilt, not yaw
+        error = torch.cat([(planned - measured)[..., :3] @ R, LEVER * turn @ R], -1)
+        damped = rows @ rows.mT + DAMPING**2 * torch.eye(6, dtype=q.dtype)
+        return (rows.mT @ torch.linalg.solve(damped, error[..., None]))[..., 0]
 
-        def act(measured: Tensor) -> Tensor:
-            x = torch.cat(
-                [measured.new_zeros(*measured.shape[:-1], self.step.nq), measured[..., :7],
-                 measured.new_zeros(*measured.shape[:-1], 6), measured[..., 8:]], -1
-            )  # fmt: skip
-            thing = torch.cat([measured[..., 7:8], torch.ones_like(measured[..., :2])], -1)
-            x[..., : self.step.nq] = kept[0][..., : self.step.nq] if kept else measured.new_tensor(self.step.hand.home)
-            if kept and not self.servos.feedback:
-                x[..., self.step.nq : -1] = kept[0][..., self.step.nq : -1]
-            action = policy(self.step.observe(state=x, object=thing).seen)
-            out = self.kernel(state=x, action=action, object=thing)
-            if self.servos.feedback:
-                kept[:] = [out.following]
-            else:
-                thing = torch.cat([thing[..., :1], thing[..., :1] ** 3 * self.mass, thing[..., 2:]], -1)
-                kept[:] = [self.step.kernel(state=x, action=action, object=thing).after]
-            return out.target
 
-        return act
+class Acting:
+    """A policy at work in one episode: from what is measured (B, 9) to the targets of the servos (B, joints).
+
+    Measured are position and quaternion of the object, its scale, and the time as a part of the whole. The policy looks at the object
+    once; from then on its proposals follow from each other, as in the model. What the object does otherwise, the arm corrects.
+    """
+
+    def __init__(self, executor: Executor, policy: Proposer):
+        self._executor, self._policy = executor, policy
+        self._plan: Tensor | None = None
+
+    def __call__(self, measured: Tensor) -> Tensor:
+        own, step, n = self._executor, self._executor.step, self._executor.step.nq
+        scale = measured[..., 7:8]
+        if self._plan is None:
+            home = measured.new_tensor(step.hand.home).expand(*measured.shape[:-1], n)
+            still = measured.new_zeros(*measured.shape[:-1], 6)
+            self._plan = torch.cat([home, measured[..., :7], still, measured[..., 8:]], -1)
+            self._shift = measured.new_zeros(*measured.shape[:-1], step.hand.arm)
+        plan, thing = self._plan, torch.cat([scale, scale**3 * own.mass, torch.ones_like(scale)], -1)
+        action = self._policy(step.observe(state=plan, object=thing).seen)
+        target = own.kernel(state=plan, action=action, object=thing).target
+        if step.hand.arm and own.servos.correct:
+            planned, seen = plan[..., n : n + 7], measured[..., :7]
+            held = (measured[..., 8:] >= own.servos.held).to(plan.dtype)
+            self._shift = self._shift + held * own.servos.correct * own.corrected(plan[..., :n], planned, seen)
+            target = target + torch.nn.functional.pad(self._shift, (0, n - step.hand.arm))
+        self._plan = step.kernel(state=plan, action=action, object=thing).after
+        return target
+
+
+def between(a: Tensor, b: Tensor) -> Tensor:
+    """Return the small turn (..., 3) that leads from one quaternion to another, in world axes [rad]."""
+    turn = b[..., 3:] * -a[..., :3] + a[..., 3:] * b[..., :3] + torch.linalg.cross(a[..., :3], b[..., :3])
+    return 2 * turn * (a * b).sum(-1, keepdim=True).sign()
+
+
+def _squeezed(forces: list[SX], factor: float) -> list[SX]:
+    """Return forces of the same sum, whose parts that cancel are larger by a factor; each takes its share of the sum by its size."""
+    sizes = [ca.sqrt(ca.sumsqr(f) + SMALL**2) for f in forces]
+    total, whole = sum(forces, SX.zeros(3)), sum(sizes, SX(0))
+    shares = [size / whole * total for size in sizes]
+    return [share + factor * (f - share) for f, share in zip(forces, shares, strict=True)]

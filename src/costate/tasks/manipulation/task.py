@@ -126,6 +126,8 @@ class Manipulation(Trainable):
     }
     options: ManipulationOptions = ManipulationOptions()
 
+    transfer: ClassVar[str] = "costate.tasks.manipulation.mujoco:try_elsewhere"
+
     way: ClassVar[tuple[float, float, float]] = (0.0, 0.0, 0.1)
     """Way that the object has to go [m]."""
     angle: ClassVar[float] = 0.0
