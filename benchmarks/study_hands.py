@@ -2,8 +2,8 @@
 
 python -m benchmarks.study_hands [--tasks grasp push turn] [--seconds 60] [--plots docs/plots] [--smoke]
 
-Every method trains the same policy from the same weights, on draws of the same stream of episodes, until its processor time is over:
-that of drawing, evaluating and updating. The curve is the loss on episodes that no method has seen; looking at it is not counted.
+Every method trains the same policy from the same weights, on draws of the same stream of episodes, until its time is over: that of the
+processor, for drawing, evaluating and updating. The curve is the loss on episodes that no method has seen; looking at it is not counted.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def compare(name: str, seconds: float, plot: Path | None) -> Table:
         rows.append((label, curve[0][1], curve[-1][1], "-" if when is None else f"{when:.1f}"))
     if plot:
         draw(name, curves, plot)
-    note = f"After {seconds:g} s of one core. Reached: seconds until the loss that the best first-order method ends with, {best:.3g}."
+    note = f"After {seconds:g} s of one core. Reached: time of the best loss of a first-order method, {best:.3g}."
     note += f" Gauss-Newton takes {seconds / fast:.1f} times less." if fast else " Gauss-Newton does not reach it."
     return Table(
         f"{name}: loss on unseen episodes", ("method", "at first", "in the end", "reached [s]"), tuple(rows), note
@@ -147,7 +147,8 @@ def draw(name: str, curves: dict[str, Curve], path: Path) -> None:
     for label, curve in curves.items():
         axes.plot(*zip(*curve, strict=True), label=label)
     axes.set(yscale="log", xlabel="processor time [s]", ylabel="loss on unseen episodes", title=name)
-    axes.grid(alpha=0.3), axes.legend()
+    axes.grid(alpha=0.3)
+    axes.legend()
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=110)
 

@@ -168,8 +168,8 @@ class Executor:
 class Acting:
     """A policy at work in one episode: from what is measured (B, 9) to the targets of the servos (B, joints).
 
-    Measured are position and quaternion of the object, its scale, and the time as a part of the whole. The policy looks at the object
-    once; from then on its proposals follow from each other, as in the model. What the object does otherwise, the arm corrects.
+    Measured are position and quaternion of the object, its scale, and the time as a part of the whole. The policy looks
+    at the object once; then its proposals follow from each other, as in the model. What the object does otherwise, the arm corrects.
     """
 
     def __init__(self, executor: Executor, policy: Proposer):
@@ -203,7 +203,7 @@ def between(a: Tensor, b: Tensor) -> Tensor:
 
 
 def _squeezed(forces: list[SX], factor: float) -> list[SX]:
-    """Return forces of the same sum, whose parts that cancel are larger by a factor; each takes its share of the sum by its size."""
+    """Return forces of the same sum, whose parts that cancel are larger by a factor; each has a share of the sum by its size."""
     sizes = [ca.sqrt(ca.sumsqr(f) + SMALL**2) for f in forces]
     total, whole = sum(forces, SX.zeros(3)), sum(sizes, SX(0))
     shares = [size / whole * total for size in sizes]

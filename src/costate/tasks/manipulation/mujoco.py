@@ -1,7 +1,7 @@
 """The same scene in MuJoCo: the second judge, with its own kinematics, dynamics, collision detection and solver.
 
-Same are links, inertias, joints and their limits, servos, friction, the shapes that may touch, and the length of steps. Needs mujoco
-(extra "mjcf").
+Same are links, inertias, joints and their limits, servos, friction, the shapes that may touch, and the length of steps. Needs
+mujoco (extra "mjcf").
 """
 
 # pyright: reportAttributeAccessIssue=false

@@ -62,7 +62,7 @@ class ManipulationOptions:
     """Range of friction coefficients, as factors."""
     noise: float = 0.0
     """Standard deviation of the measured position of the object [m]."""
-    servos: Servos = Servos()
+    servos: Servos = Servos()  # noqa: RUF009  (frozen)
     """Servos of the full world."""
 
     def __post_init__(self) -> None:
@@ -275,8 +275,8 @@ class Manipulation(Trainable):
         o = self.options
         return (
             f"{self.summary[:1].upper()}{self.summary[1:]}: an object of {1e3 * o.mass:g} g with friction {o.friction:g}, within "
-            f"{o.steps * o.dt:g} s. The policy proposes contacts and is trained where these are taken for true; here it is judged in full "
-            "simulation, which knows nothing of them."
+            f"{o.steps * o.dt:g} s. The policy proposes contacts and is trained where these are taken for true; here it is judged "
+            "in full simulation, which knows nothing of them."
         )
 
 

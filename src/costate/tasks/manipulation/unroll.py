@@ -1,9 +1,9 @@
 """Residuals of a policy over an episode, as a function of its weights, and the products with their Jacobian.
 
-A roll-out alternates the policy and the compiled step. Its linearisation needs nothing but what the roll-out has passed through: the
-products J v and J^T u run tangents forwards and adjoints backwards through compiled derivatives of the step, and all that weights
-contribute is one product of matrices over all steps. Both are given to autograd, so that `gauss_newton` and first-order optimisers use
-them as they use any function of torch.
+A roll-out alternates the policy and the compiled step. Its linearisation needs nothing but what it has passed through: the products
+J v and J^T u run tangents forwards and adjoints backwards through compiled derivatives of the step, and all that weights
+contribute is one product of matrices over all steps. Both are given to autograd, so that `gauss_newton` and first-order
+optimisers use them as they use any function of torch.
 """
 
 from __future__ import annotations
@@ -48,9 +48,12 @@ class Record:
         for _ in range(self._steps):
             hidden = torch.tanh(torch.addmm(b1, seen, W1.T))
             action = torch.addmm(b2, hidden, W2.T)
-            seens.append(seen), hiddens.append(hidden), actions.append(action)
+            seens.append(seen)
+            hiddens.append(hidden)
+            actions.append(action)
             state, seen, residual = self._run.run([state, action, self._thing])
-            states.append(state), residuals.append(residual)
+            states.append(state)
+            residuals.append(residual)
         self._states, self.actions = torch.stack(states), torch.stack(actions)
         self._seen, self._hidden = torch.stack(seens), torch.stack(hiddens)
         self._slope = 1 - self._hidden.square()
@@ -85,7 +88,8 @@ class Record:
             action = torch.addmm(out[t], hidden, W2.T)
             inputs = [self._states[t], self.actions[t], self._thing, state, action]
             state, seen, residual = self._along.run(inputs)
-            states.append(state), residuals.append(residual)
+            states.append(state)
+            residuals.append(residual)
         return torch.stack(residuals), torch.stack(states)
 
 
