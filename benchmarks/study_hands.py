@@ -2,8 +2,9 @@
 
 python -m benchmarks.study_hands [--tasks grasp push turn] [--seconds 60] [--plots docs/plots] [--smoke]
 
-Every method trains the same policy from the same weights, on draws of the same stream of episodes, until its time is over: that of the
-processor, for drawing, evaluating and updating. The curve is the loss on episodes that no method has seen; looking at it is not counted.
+Every method trains the same policy from the same weights, on draws of the same stream of episodes, until its time is over: that of
+the processor, for drawing, evaluating and updating. The curve is the loss on episodes that no method has seen; looking at it is not
+counted.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ class Race:
     """The same start for every method."""
 
     def __init__(self, name: str, seconds: float, batch: int = 16):
-        self.task, self.seconds, self.batch = find_task(name)(), seconds, batch
+        self.task: Any = find_task(name)()
+        self.seconds, self.batch = seconds, batch
         self.unseen = self.task.draw(64, generator("held out", 0), torch.float64)
         self.weights = weights_of(self.task.residuals(self.policy(), self.unseen))
 
@@ -155,7 +157,7 @@ def draw(name: str, curves: dict[str, Curve], path: Path) -> None:
 
 def products(name: str, batch: int, repeats: int = 20) -> Table:
     """Return what a roll-out and the products with its Jacobian cost [ms of one core]."""
-    task = find_task(name)()
+    task: Any = find_task(name)()
     episodes = task.draw(batch, generator("episodes", 0), torch.float64)
     policy = task.policy(task.training, generator("weights", 0))
     weights = tuple(w.detach() for w in policy.parameters())

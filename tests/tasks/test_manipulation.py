@@ -10,10 +10,11 @@ import torch
 from costate.optimise import GaussNewtonOptions, gauss_newton
 from costate.robot import Robot
 from costate.tasks.manipulation.execute import Executor
+from costate.tasks.manipulation.kinds import Grasp, Turn
 from costate.tasks.manipulation.objects import Cube, Cylinder
+from costate.tasks.manipulation.options import ManipulationOptions, honest, varied
 from costate.tasks.manipulation.proposals import first_guess, weights_of
 from costate.tasks.manipulation.step import NUMBERS
-from costate.tasks.manipulation.task import Grasp, ManipulationOptions, Turn, honest, varied
 from costate.tasks.manipulation.unroll import unroll
 from costate.train.episode import Trajectory
 

@@ -169,7 +169,7 @@ class Acting:
     """A policy at work in one episode: from what is measured (B, 9) to the targets of the servos (B, joints).
 
     Measured are position and quaternion of the object, its scale, and the time as a part of the whole. The policy looks
-    at the object once; then its proposals follow from each other, as in the model. What the object does otherwise, the arm corrects.
+    at the object once; then its proposals follow from each other, as in the model. What the object does else, the arm corrects.
     """
 
     def __init__(self, executor: Executor, policy: Proposer):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from costate.core.fork import cached_property
-from costate.model import Joint, Model, Shape, Transform, load_model
+from costate.model import Joint, Model, Transform, load_model
 from costate.model.rotation import about_axis
 
 FINGERS = ("FF", "MF", "RF", "LF")
@@ -123,8 +123,3 @@ def _strength(name: str) -> float:
 
 def _opened(name: str) -> float:
     return THUMB.get(name, OPEN.get(name[2:], 0.0) if name[:2] in FINGERS else 0.0)
-
-
-def pads(shapes: tuple[Shape, ...], friction: float) -> tuple[Shape, ...]:
-    """Return shapes with a friction coefficient."""
-    return tuple(replace(s, friction=friction) for s in shapes)

@@ -1,9 +1,9 @@
-"""Grasp, push and turn: what a hand has to do with an object, how it starts, and when it has succeeded."""
+"""What a hand has to do with an object: how it starts, what is asked of proposals, and when it has succeeded."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import pi
 from typing import ClassVar
 
@@ -13,9 +13,11 @@ from torch import Tensor, nn
 
 from costate.core.fork import cached_property
 from costate.sim import World
-from costate.tasks.manipulation.execute import OBJECT, Executor, Servos, world_of
-from costate.tasks.manipulation.hand import Hand, hand_alone, hand_on_arm
-from costate.tasks.manipulation.objects import Cube, Cylinder, Thing
+from costate.sim.scene.parts import solid_inertia
+from costate.tasks.manipulation.execute import OBJECT, Executor, world_of
+from costate.tasks.manipulation.hand import Hand, hand_on_arm
+from costate.tasks.manipulation.objects import Cube, Thing
+from costate.tasks.manipulation.options import ManipulationOptions, honest, varied
 from costate.tasks.manipulation.proposals import first_guess, residuals
 from costate.tasks.manipulation.proposer import HandPolicy
 from costate.tasks.manipulation.step import Physics, Step
@@ -26,64 +28,6 @@ from costate.train.episode import Trajectory, Verdict
 from costate.train.network import Network
 from costate.train.plan import Iteration
 from costate.train.trainable import Trainable, Variant
-
-Range = tuple[float, float]
-
-
-@dataclass(frozen=True)
-class ManipulationOptions:
-    """Options of the tasks; the defaults are those of Ruppel, Hendrich and Zhang (2021)."""
-
-    steps: int = 20
-    """Control steps of an episode."""
-    dt: float = 0.01
-    """Control period [s]."""
-    mass: float = 0.01
-    """Mass of the object [kg]."""
-    friction: float = 2.0
-    """Friction coefficient."""
-    trusted: float = 1.0
-    """Part of the friction that proposals may count on."""
-    force: float = 0.1
-    """Size of one unit of a proposed force [N]."""
-    gravity: float = 9.81
-    """Gravity [m/s^2]."""
-    hand_speed: float = 20.0
-    """Fastest joint of the hand [rad/s]."""
-    rest: bool = False
-    """True if the object has to come to rest at its goal."""
-    place: float = 0.01
-    """Largest distance of objects from their usual place along x and y [m]."""
-    scales: Range = (1.0, 1.0)
-    """Range of sizes, as factors."""
-    masses: Range = (1.0, 1.0)
-    """Range of masses, as factors on top of those of the volumes."""
-    frictions: Range = (1.0, 1.0)
-    """Range of friction coefficients, as factors."""
-    noise: float = 0.0
-    """Standard deviation of the measured position of the object [m]."""
-    servos: Servos = Servos()  # noqa: RUF009  (frozen)
-    """Servos of the full world."""
-
-    def __post_init__(self) -> None:
-        if self.steps < 1 or not self.dt > 0:
-            raise ValueError(f"steps={self.steps}, dt={self.dt}; expected at least one step, and a length above 0 s")
-        for name in ("scales", "masses", "frictions"):
-            low, high = getattr(self, name)
-            if not 0 < low <= high:
-                raise ValueError(f"{name}={(low, high)}; expected two factors above 0, the smaller one first")
-
-
-def honest(options: ManipulationOptions) -> ManipulationOptions:
-    """Return options of a task as it is in reality: an object of 100 g, usual friction, half a second, and rest in the end."""
-    return replace(
-        options, steps=25, dt=0.02, mass=0.1, friction=0.8, trusted=0.6, force=1.0, gravity=9.81, hand_speed=6.0, rest=True
-    )  # fmt: skip
-
-
-def varied(options: ManipulationOptions) -> ManipulationOptions:
-    """Return options in which objects differ in size, mass and friction."""
-    return replace(options, scales=(0.8, 1.2), masses=(0.5, 2.0), frictions=(0.75, 1.25))
 
 
 @dataclass(frozen=True)
@@ -179,9 +123,7 @@ class Manipulation(Trainable):
         self._put(state, scale, 2 * drawn[:, 3:] - 1)
         shape = self.step.thing
         size = scale[:, None] * torch.tensor(shape.size)
-        inertia = (
-            thing[:, 1, None, None] * scale[:, None, None] ** 2 * torch.tensor(np.diag(_numbers(shape.radii(1.0))))
-        )
+        inertia = thing[:, 1, None, None] * scale[:, None, None] ** 2 * torch.tensor(solid_inertia(shape.shape(), 1.0))
         return Episodes(*(t.to(dtype) for t in (state, thing, size, inertia, errors)))
 
     def _put(self, state: Tensor, scale: Tensor, drawn: Tensor) -> None:
@@ -189,7 +131,7 @@ class Manipulation(Trainable):
         n, yaw = self.step.nq, drawn[:, 2] * pi / 4
         state[:, n : n + 2] = torch.tensor(self.middle[:2]) + self.options.place * drawn[:, :2]
         state[:, n + 2] = scale * self.step.thing.size[-1] / 2
-        state[:, n + 3 : n + 7] = _about_z(yaw)
+        state[:, n + 3 : n + 7] = about_z(yaw)
 
     def pose(self, state: Tensor) -> Tensor:
         """Return position [m] and quaternion of the object in states of the world, (..., 7)."""
@@ -280,57 +222,8 @@ class Manipulation(Trainable):
         )
 
 
-class Grasp(Manipulation):
-    """Grasp a cube and lift it."""
-
-    name: ClassVar[str] = "grasp"
-    summary: ClassVar[str] = "a Shadow hand on a UR5 grasps a cube and lifts it by 0.1 m"
-
-
-class Slide(Manipulation):
-    """Push a cube over the floor."""
-
-    name: ClassVar[str] = "push"
-    summary: ClassVar[str] = "a Shadow hand on a UR5 pushes a cube 0.1 m to its left"
-    way: ClassVar[tuple[float, float, float]] = (0.0, 0.1, 0.0)
-
-
-class Turn(Manipulation):
-    """Turn a cylinder that is held by a hinge."""
-
-    name: ClassVar[str] = "turn"
-    summary: ClassVar[str] = "a Shadow hand turns a cylinder by half a turn"
-    unit: ClassVar[str] = "degrees"
-    tolerance: ClassVar[float | None] = 10.0
-    way: ClassVar[tuple[float, float, float]] = (0.0, 0.0, 0.0)
-    angle: ClassVar[float] = pi
-    hinge: ClassVar[bool] = True
-    middle: ClassVar[tuple[float, float, float]] = (0.0, 0.0, 0.025)
-    options: ManipulationOptions = ManipulationOptions(mass=0.1, place=0.0025)
-
-    def hand(self) -> Hand:
-        return hand_alone()
-
-    def thing(self) -> Thing:
-        return Cylinder()
-
-    def _put(self, state: Tensor, scale: Tensor, drawn: Tensor) -> None:
-        state[:, self.step.nq] = drawn[:, 2] * pi
-
-    def pose(self, state: Tensor) -> Tensor:
-        """Return the pose of the cylinder, whose joint has one angle [rad] that counts turns."""
-        angle = state[..., self.step.nq]
-        return torch.cat([angle.new_tensor(self.middle).expand(*angle.shape, 3), _about_z(angle)], -1)
-
-    def judge(self, trajectory: Trajectory) -> Verdict:
-        """Judge how far the cylinder has turned, at most half a turn counts [degrees]."""
-        angle = trajectory.states[:, :, self.step.nq]
-        turned = torch.rad2deg(angle[-1] - angle[0])
-        error = (180 - turned).clamp(min=0)
-        return Verdict(error <= 10.0, error, columns={"turned [degrees]": turned})
-
-
-def _about_z(angle: Tensor) -> Tensor:
+def about_z(angle: Tensor) -> Tensor:
+    """Return the quaternions (..., 4) of angles about the vertical [rad]."""
     zero = torch.zeros_like(angle)
     return torch.stack([zero, zero, (angle / 2).sin(), (angle / 2).cos()], -1)
 
@@ -340,9 +233,3 @@ def _product(a: Tensor, b: Tensor) -> Tensor:
     a, b = torch.broadcast_tensors(a, b)
     (ax, aw), (bx, bw) = (a[..., :3], a[..., 3:]), (b[..., :3], b[..., 3:])
     return torch.cat([aw * bx + bw * ax + torch.linalg.cross(ax, bx), aw * bw - (ax * bx).sum(-1, keepdim=True)], -1)
-
-
-def _numbers(x: object) -> np.ndarray:
-    import casadi as ca
-
-    return np.array(ca.DM(x)).ravel()
