@@ -89,10 +89,10 @@ class MujocoHand:
         self.data = mujoco.MjData(self.model)
         self._stiffness, _ = task.executor._gains
         arm = np.arange(self._n) < task.step.hand.arm
-        self._damping = np.where(arm, task.options.servos.arm_damping, task.options.servos.hand_damping)
-        # Servos follow from the velocity that they bring about, as in our world: MuJoCo is implicit in damping.
-        h = self.model.opt.timestep
-        self.model.dof_damping[: self._n] += self._damping + h * self._stiffness
+        damping = np.where(arm, task.options.servos.arm_damping, task.options.servos.hand_damping)
+        # Servos follow from the velocity that they bring about, as in our world: MuJoCo is implicit in the damping of joints.
+        self._damping = damping + self.model.opt.timestep * self._stiffness
+        self._own = self.model.dof_damping[: self._n].copy()
         self._limit = np.array([d.limit for d in self.setup.drives])
         self._body = self.model.body(OBJECT).id
         self._geom = self.model.geom(OBJECT).id
@@ -119,9 +119,11 @@ class MujocoHand:
         d.qpos[:], d.qvel[:] = q, v
         for _ in range(self._task.options.servos.substeps):
             mj.mj_fwdPosition(m, d)
-            carried = self._weight()
-            torque = self._stiffness * (u - d.qpos[:n]) + carried
-            d.qfrc_applied[:n] = np.clip(torque, -self._limit, self._limit)
+            spring = self._stiffness * (u - d.qpos[:n]) + self._weight()
+            torque = spring - self._damping * d.qvel[:n]
+            over = np.abs(torque) > self._limit  # these give what they can, whatever the velocity
+            m.dof_damping[:n] = self._own + np.where(over, 0.0, self._damping)
+            d.qfrc_applied[:n] = np.where(over, np.clip(torque, -self._limit, self._limit), spring)
             mj.mj_step(m, d)
         q, v = d.qpos.copy(), d.qvel.copy()
         if free:

@@ -1,4 +1,4 @@
-"""What is asked of proposals: the residuals of a whole episode, and a first guess of which contacts to propose."""
+"""Residuals of proposals over a whole episode, and a first guess of which contacts to propose."""
 
 from __future__ import annotations
 

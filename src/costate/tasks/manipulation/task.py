@@ -1,4 +1,4 @@
-"""What a hand has to do with an object: how it starts, what is asked of proposals, and when it has succeeded."""
+"""The tasks of a hand with an object: how they start, what they ask of proposals, and when they have succeeded."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Episodes(episode.Episodes):
 
 
 class Manipulation(Trainable):
-    """What the three tasks share."""
+    """A task of a hand with an object; kinds.py has the three of them."""
 
     unit: ClassVar[str] = "mm"
     tolerance: ClassVar[float | None] = 10.0

@@ -33,7 +33,7 @@ def unroll(
 
 
 class Record:
-    """What a roll-out has passed through."""
+    """The course of a roll-out, with all that its linearisation needs."""
 
     def __init__(self, step: Step, start: Tensor, thing: Tensor, steps: int):
         self._step, self._start, self._thing, self._steps = step, start, thing.expand(len(start), 3).contiguous(), steps
