@@ -36,6 +36,7 @@ TESTED_ELSEWHERE = {
     "robot/params": "robot/test_learnable.py",
     "tasks/additive": "tasks/test_additive.py",
     "tasks/insertion": "tasks/test_insertion.py",
+    "tasks/smoke": "tasks/test_smoke.py",
     "tasks/insertion/least_time": "tasks/test_insertion_least_time.py",
     "tasks/insertion/mujoco": "tasks/test_insertion_mujoco.py",
     "tasks/insertion/play": "tasks/test_insertion_play.py",
