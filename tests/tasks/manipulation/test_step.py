@@ -9,7 +9,7 @@ import torch
 
 from costate.optimise import GaussNewtonOptions, gauss_newton
 from costate.robot import Robot
-from costate.tasks.manipulation.execute import Executor
+from costate.tasks.manipulation.execute import Executor, _squeezed
 from costate.tasks.manipulation.kinds import Grasp, Turn
 from costate.tasks.manipulation.objects import Cube, Cylinder
 from costate.tasks.manipulation.options import ManipulationOptions, honest, varied
@@ -201,18 +201,29 @@ def test_objects(thing):
 def test_the_executor_presses_with_the_proposed_force(task):
     """The lead of the targets, times the stiffness, is J^T f of the robot's own Jacobian."""
     force, n = np.array([-4.0, 1.0, 2.0]), task.step.nq
-    action, executor = proposal(task, 0, force=force), Executor(task.step, task.options.servos, 0.01)
+    action, executor = (
+        proposal(task, 0, force=force),
+        Executor(task.step, replace(task.options.servos, squeeze=1.0), 0.01),
+    )
     action[-3:] = 0.0
     before = one_step(task, action)[0]
     out = executor.kernel(state=before, action=action, object=torch.tensor([1.0, 0.01, 2.0], dtype=DOUBLE))
     stiffness, _ = executor._gains
-    torque = (out.target - out.following) * torch.tensor(stiffness) / task.options.servos.squeeze
+    torque = (out.target - out.following) * torch.tensor(stiffness)
     robot, tip = Robot(task.step.hand.model).double(), task.step.hand.tips[0]
     J, pose = robot.jacobian(before[:n], tip.link), robot.forward_kinematics(before[:n], tip.link)
     arm = pose.rotation.numpy() @ np.array([0.0, -tip.radius, 0.01])
     f = rotation(before[n + 3 : n + 7].numpy()) @ (0.1 * force)
     expected = J.numpy().T @ np.concatenate([f, np.cross(arm, f)])
     np.testing.assert_allclose(torque, expected, atol=2e-4 * np.abs(expected).max())
+
+
+def test_squeezing_keeps_the_sum():
+    """Opposite forces grow by the factor; what they carry together stays."""
+    import casadi as ca
+
+    found = _squeezed([ca.SX([1.0, 0.0, 0.5]), ca.SX([-1.0, 0.0, 0.5])], 3.0)
+    np.testing.assert_allclose(np.array([ca.DM(f) for f in found])[..., 0], [[3, 0, 0.5], [-3, 0, 0.5]], atol=1e-12)
 
 
 def test_the_judge(task):
