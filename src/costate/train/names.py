@@ -18,6 +18,9 @@ TASKS: dict[str, Row] = {
     "ant": Row("costate.tasks.locomotion.ant:Ant", "an ant of 182 kg runs along x"),
     "ant_v5": Row("costate.tasks.locomotion.v5.free:AntV5", "gymnasium's Ant-v5: a four-legged robot runs along x"),
     "cartpole": Row("costate.tasks.cartpole:Cartpole", "a cart swings a pole up and balances it"),
+    "grasp": Row(
+        "costate.tasks.manipulation.kinds:Grasp", "a Shadow hand on a UR5 grasps a cube and lifts it by 0.1 m"
+    ),
     "half_cheetah": Row("costate.tasks.locomotion.planar:HalfCheetah", "a two-legged robot runs along x"),
     "half_cheetah_v5": Row(
         "costate.tasks.locomotion.v5.planar:HalfCheetahV5",
@@ -35,7 +38,9 @@ TASKS: dict[str, Row] = {
     "link_pendulum": Row(
         "costate.tasks.link_pendulum:LinkPendulum", "a pendulum of up to seven links swings its tip up"
     ),
+    "push": Row("costate.tasks.manipulation.kinds:Slide", "a Shadow hand on a UR5 pushes a cube 0.1 m to its left"),
     "reach": Row("costate.tasks.reach_position:ReachPosition", "a UR5 brings its tool to a random position"),
+    "turn": Row("costate.tasks.manipulation.kinds:Turn", "a Shadow hand turns a cylinder by half a turn"),
     "walker": Row("costate.tasks.locomotion.planar:Walker", "a two-legged robot walks along x"),
     "walker2d_v5": Row(
         "costate.tasks.locomotion.v5.planar:Walker2dV5", "gymnasium's Walker2d-v5: a two-legged robot walks along x"

@@ -1,0 +1,1 @@
+"""Manipulation by a hand: policies that propose contacts, trained to make their proposals true, and judged in full simulation."""

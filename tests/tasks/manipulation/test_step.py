@@ -1,0 +1,287 @@
+"""Hands that propose contacts: residuals against closed forms, products against differences, executor and judge."""
+
+from dataclasses import replace
+from math import pi
+
+import numpy as np
+import pytest
+import torch
+
+from costate.optimise import GaussNewtonOptions, gauss_newton
+from costate.robot import Robot
+from costate.tasks.manipulation.execute import Executor, _squeezed
+from costate.tasks.manipulation.kinds import Grasp, Turn
+from costate.tasks.manipulation.objects import Cube, Cylinder
+from costate.tasks.manipulation.options import ManipulationOptions, honest, varied
+from costate.tasks.manipulation.proposals import first_guess, weights_of
+from costate.tasks.manipulation.step import NUMBERS
+from costate.tasks.manipulation.unroll import unroll
+from costate.train.episode import Trajectory
+
+SHORT = ManipulationOptions(steps=4)
+DOUBLE = torch.float64
+
+
+@pytest.fixture(scope="module")
+def task() -> Grasp:
+    return Grasp(SHORT)
+
+
+@pytest.fixture(scope="module")
+def drawn(task):
+    """Return three episodes, and a policy that is far from doing nothing."""
+    episodes = task.draw(3, torch.Generator().manual_seed(1), DOUBLE)
+    policy = task.policy(replace(task.training, hidden=6), torch.Generator().manual_seed(2))
+    with torch.no_grad():
+        for w in policy.parameters():
+            w += 0.05 * torch.randn(w.shape, generator=torch.Generator().manual_seed(w.numel()), dtype=DOUBLE)
+    return episodes, policy
+
+
+def one_step(task, action, thing=(1.0, 0.01, 2.0), change=lambda x: x):
+    """Return the state before, the state after, and the blocks of residuals of one step."""
+    state = change(task.start(task.draw(1, torch.Generator().manual_seed(3), DOUBLE)))
+    out = task.step.kernel(state=state, action=action[None], object=torch.tensor([thing], dtype=DOUBLE))
+    return state[0], out.after[0], {name: out.residual[0, rows] for name, rows in task.step.blocks.items()}
+
+
+def proposal(task, k, on=(0.3, 0.0, 0.0), under=(0.0, -0.07, 0.1), force=(0.0, 0.0, 0.0)):
+    """Return an action in which nothing moves and one end-effector has a proposal."""
+    action = first_guess(task.step, np.array(task.middle), 0.0)
+    start = len(task.step.hand.driven) + NUMBERS * k
+    action[start : start + NUMBERS] = torch.tensor([*on, *under, *force], dtype=DOUBLE)
+    return action
+
+
+# --- products ------------------------------------------------------------------------------------------------------
+
+
+def flat(weights):
+    return torch.cat([w.flatten() for w in weights])
+
+
+def test_products_with_the_jacobian_agree_with_differences_and_each_other(task, drawn):
+    """J v is a central difference of the residuals, and <u, J v> = <J^T u, v>."""
+    episodes, policy = drawn
+    weights = list(policy.parameters())
+    start, thing = task.start(episodes), task.believed(episodes)
+    generator = torch.Generator().manual_seed(4)
+    v = [torch.randn(w.shape, generator=generator, dtype=DOUBLE) for w in weights]
+    rows, states = unroll(task.step, policy, start, thing)
+    u = [torch.randn(x.shape, generator=generator, dtype=DOUBLE).requires_grad_() for x in (rows, states)]
+    back = torch.autograd.grad([rows, states], weights, u, create_graph=True)
+    along = torch.autograd.grad(back, u, v)
+    errors = []
+    for h in (1e-4, 1e-5, 1e-6):
+        ends = []
+        for sign in (1, -1):
+            with torch.no_grad():
+                for w, d in zip(weights, v, strict=True):
+                    w += sign * h * d
+                ends.append([x.clone() for x in unroll(task.step, policy, start, thing)])
+                for w, d in zip(weights, v, strict=True):
+                    w -= sign * h * d
+        slopes = [(a - b) / (2 * h) for a, b in zip(*ends, strict=True)]
+        errors.append(max(float((a - b).norm() / b.norm()) for a, b in zip(slopes, along, strict=True)))
+    assert min(errors) < 1e-7, errors
+    left = sum(float((a.detach() * b).sum()) for a, b in zip(u, along, strict=True))
+    assert left == pytest.approx(float(flat(back).detach() @ flat(v)), rel=1e-11)
+
+
+def test_unrolled_is_the_same_as_autograd_through_policy_and_step(task, drawn):
+    """The gradient is that of plain autograd, step by step through the kernels."""
+    episodes, policy = drawn
+    state, thing = task.start(episodes), task.believed(episodes)
+    rows, states = unroll(task.step, policy, state, thing)
+    total, seen = 0.0, task.step.observe(state=state, object=thing).seen
+    for t in range(task.steps):
+        out = task.step.kernel(state=state, action=policy(seen), object=thing)
+        total, state, seen = total + out.residual.square().sum(), out.after, out.seen
+        torch.testing.assert_close(rows[t], out.residual, rtol=1e-12, atol=1e-12)
+    ours = torch.autograd.grad(rows.square().sum() + states[-1].square().sum(), list(policy.parameters()))
+    theirs = torch.autograd.grad(total + state.square().sum(), list(policy.parameters()))
+    torch.testing.assert_close(flat(ours), flat(theirs), rtol=1e-9, atol=1e-9)
+
+
+# --- closed forms --------------------------------------------------------------------------------------------------
+
+
+def test_an_object_without_forces_falls(task):
+    n, g, dt = task.step.nq, 9.81, task.options.dt
+    before, after, blocks = one_step(task, proposal(task, 0))
+    assert float(after[n + 2] - before[n + 2]) == pytest.approx(-g * dt**2, abs=1e-12)
+    assert float(after[n + 9]) == pytest.approx(-g * dt, abs=1e-12)
+    assert float(blocks["distance"].abs().max()) == 0
+
+
+def test_a_force_moves_the_object_and_costs_its_distance(task):
+    """A force of 0.2 N off the centre turns the cube as its inertia says; it costs gap times force."""
+    n, dt, m = task.step.nq, task.options.dt, 0.01
+    on, force = np.array([0.3, 0.1, 0.0]), np.array([-2.0, 0.0, 0.0])
+    before, after, blocks = one_step(task, proposal(task, 1, on, force=force))
+    R = rotation(before[n + 3 : n + 7].numpy())
+    on_surface = np.array([0.03, 0.01, 0.0])
+    np.testing.assert_allclose(after[n + 7 : n + 9], dt / m * (R @ (0.1 * force))[:2], atol=1e-9)
+    inertia = m * 0.06**2 / 6
+    np.testing.assert_allclose(float(after[n + 12]), dt * np.cross(on_surface, 0.1 * force)[2] / inertia, rtol=1e-6)
+    tip = task.step.hand.tips[1]
+    pose = Robot(task.step.hand.model).double().forward_kinematics(before[:n], tip.link)
+    under = np.array([0.0, -tip.radius, 0.01])
+    finger = task.step.hand.base.translation + pose.position.numpy() + pose.rotation.numpy() @ under
+    gap = before[n : n + 3].numpy() + R @ on_surface - finger
+    expected = np.outer(gap, force * 0.1).T.ravel() / (0.01 * 0.1)
+    np.testing.assert_allclose(blocks["distance"][9:18], expected, atol=2e-3)
+
+
+@pytest.mark.parametrize(("angle", "inside"), [(0.9, True), (1.1, False)])
+def test_friction_cone(task, angle, inside):
+    """A force within the cone costs nothing, but for what is smoothed; outside it costs what is too much."""
+    mu, size = 0.5, 10.0
+    slope = angle * mu
+    force = size * np.array([-1.0, 0.0, slope])
+    cone = one_step(task, proposal(task, 0, force=force), (1.0, 0.01, mu))[2]["cone"][0]
+    assert float(cone) == pytest.approx(0.0 if inside else size * (slope - mu), abs=2e-3)
+
+
+def test_slip_is_the_velocity_between_the_points(task):
+    """Of a finger that moves past an object at rest: the difference of two positions of its point."""
+    action = proposal(task, 0, force=(0.0, 0.0, 0.0))
+    action[len(task.step.hand.driven) + 6] = -3.0
+    driven = task.step.hand.driven.index("FFJ2")
+    action[driven] = 0.2
+    action[-1] = 0.0
+    weightless = (1.0, 1e6, 2.0)  # so heavy that nothing moves it in a step
+    before, after, blocks = one_step(task, action, weightless)
+    n, tip, hand = task.step.nq, task.step.hand.tips[0], Robot(task.step.hand.model).double()
+    point = torch.tensor([0.0, -tip.radius, 0.01], dtype=DOUBLE)
+    poses = [hand.forward_kinematics(x[:n], tip.link) for x in (before, after)]
+    moved = [p.position + p.rotation @ point for p in poses]
+    fall = torch.tensor([0.0, 0.0, -9.81 * task.options.dt])
+    expected = (fall - (moved[1] - moved[0]) / task.options.dt) * 3.0 / 0.1
+    assert float((blocks["slip"][:3] - expected).abs().max()) < 0.02 * float(expected.abs().max())
+
+
+def test_limits_and_overlap(task):
+    n = task.step.nq
+
+    def beyond(x):
+        x = x.clone()
+        x[:, task.step.hand.joints.index("FFJ3")] = 0.349 + 0.1
+        x[:, n + 2] = 0.02
+        return x
+
+    blocks = one_step(task, proposal(task, 0), change=beyond)[2]
+    assert float(blocks["limits"].max()) == pytest.approx(0.1, abs=1e-9)
+    assert float(blocks["overlap"][-8:].max()) == pytest.approx((0.01 + 9.81e-4) / 0.01, abs=1e-6)
+
+
+@pytest.mark.parametrize("thing", [Cube(), Cylinder()])
+def test_objects(thing):
+    """Points on a surface have no distance, normals are slopes of the distance, inertias those of the shape."""
+    import casadi as ca
+
+    from costate.sim.scene.parts import solid_inertia
+
+    p, one = ca.SX.sym("p", 3), ca.SX(1.0)
+    distance = ca.Function("d", [p], [thing.distance(p, one), ca.gradient(thing.distance(p, one), p)])
+    surfaced = ca.Function("s", [p], [thing.surfaced(p, one), thing.normal(p, one)])
+    for way in ([0.05, 0.01, -0.004], [-0.01, 0.04, 0.01], [0.004, -0.003, 0.06]):
+        on, normal = (np.array(x).ravel() for x in surfaced(way))
+        d, slope = distance(1.05 * on)  # far enough from the surface, where a root is smoothed
+        assert abs(float(distance(on)[0])) < 1e-5
+        np.testing.assert_allclose(normal, np.array(slope).ravel(), atol=2e-3)
+        assert float(d) == pytest.approx(0.05 * on @ normal, abs=4e-5)
+    inertia = np.array(ca.DM(thing.radii(ca.DM(1.0)))).ravel()
+    np.testing.assert_allclose(np.diag(solid_inertia(thing.shape(), 1.0)), inertia, rtol=1e-12)
+
+
+# --- execution -----------------------------------------------------------------------------------------------------
+
+
+def test_the_executor_presses_with_the_proposed_force(task):
+    """The lead of the targets, times the stiffness, is J^T f of the robot's own Jacobian."""
+    force, n = np.array([-4.0, 1.0, 2.0]), task.step.nq
+    action, executor = (
+        proposal(task, 0, force=force),
+        Executor(task.step, replace(task.options.servos, squeeze=1.0), 0.01),
+    )
+    action[-3:] = 0.0
+    before = one_step(task, action)[0]
+    out = executor.kernel(state=before, action=action, object=torch.tensor([1.0, 0.01, 2.0], dtype=DOUBLE))
+    stiffness, _ = executor._gains
+    torque = (out.target - out.following) * torch.tensor(stiffness)
+    robot, tip = Robot(task.step.hand.model).double(), task.step.hand.tips[0]
+    J, pose = robot.jacobian(before[:n], tip.link), robot.forward_kinematics(before[:n], tip.link)
+    arm = pose.rotation.numpy() @ np.array([0.0, -tip.radius, 0.01])
+    f = rotation(before[n + 3 : n + 7].numpy()) @ (0.1 * force)
+    expected = J.numpy().T @ np.concatenate([f, np.cross(arm, f)])
+    np.testing.assert_allclose(torque, expected, atol=2e-4 * np.abs(expected).max())
+
+
+def test_squeezing_keeps_the_sum():
+    """Opposite forces grow by the factor; what they carry together stays."""
+    import casadi as ca
+
+    found = _squeezed([ca.SX([1.0, 0.0, 0.5]), ca.SX([-1.0, 0.0, 0.5])], 3.0)
+    np.testing.assert_allclose(np.array([ca.DM(f) for f in found])[..., 0], [[3, 0, 0.5], [-3, 0, 0.5]], atol=1e-12)
+
+
+def test_the_judge(task):
+    episodes = task.draw(4, torch.Generator().manual_seed(5), DOUBLE)
+    end, n = episodes.state.clone(), task.step.nq
+    end[:, n + 2] += torch.tensor([0.0901, 0.1099, 0.0899, 0.1], dtype=DOUBLE)
+    half = 0.5 * np.radians(10.1)
+    end[3, n + 3 : n + 7] = torch.tensor([np.sin(half), 0, 0, np.cos(half)])
+    verdict = task.judge(Trajectory(torch.stack([episodes.state, end]), torch.zeros(0), episodes))
+    assert verdict.success.tolist() == [True, True, False, False]
+
+
+def test_episodes_differ_as_the_options_say():
+    task = Grasp(varied(honest(ManipulationOptions())))
+    episodes = task.draw(200, torch.Generator().manual_seed(6), DOUBLE)
+    scale, mass, friction = episodes.thing.T
+    assert 0.8 <= float(scale.min()) < 0.82 and 1.18 < float(scale.max()) <= 1.2
+    factor = mass / (0.1 * scale**3)
+    assert 0.5 <= float(factor.min()) < 0.55 and 1.9 < float(factor.max()) <= 2.0
+    assert float(friction.min()) >= 0.6 and float(friction.max()) <= 1.0
+    np.testing.assert_allclose(episodes.state[:, task.step.nq + 2], 0.03 * scale)
+    with pytest.raises(ValueError, match="masses"):
+        ManipulationOptions(masses=(2.0, 1.0))
+
+
+def test_training_lowers_the_loss():
+    """A few Gauss-Newton steps on a short episode lower it by a lot, and every block has a weight."""
+    task = Lifted(SHORT)
+    episodes = task.draw(4, torch.Generator().manual_seed(7), DOUBLE)
+    policy = task.policy(replace(task.training, hidden=8), torch.Generator().manual_seed(8))
+    weights = weights_of(task.residuals(policy, episodes))
+    options = GaussNewtonOptions(weights=weights, iterations=6, cg_iterations=30)
+    found = gauss_newton(lambda now: task.residuals(now, episodes), policy, options)
+    assert float(found.loss) < 0.7 * float(found.history[0].loss)
+
+
+class Lifted(Grasp):
+    """As far as an object can be lifted in so short a time."""
+
+    way = (0.0, 0.0, 0.004)
+
+
+def test_turn_counts_half_a_turn():
+    task = Turn()
+    episodes = task.draw(2, torch.Generator().manual_seed(9), DOUBLE)
+    end = episodes.state.clone()
+    end[:, task.step.nq] += torch.tensor([pi, 0.9 * pi])
+    verdict = task.judge(Trajectory(torch.stack([episodes.state, end]), torch.zeros(0), episodes))
+    assert verdict.success.tolist() == [True, False]
+    torch.testing.assert_close(verdict.error, torch.tensor([0.0, 18.0], dtype=DOUBLE), atol=1e-4, rtol=0)
+
+
+def rotation(q):
+    x, y, z, w = q
+    return np.array(
+        [
+            [1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
+            [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
+            [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)],
+        ]
+    )
