@@ -20,8 +20,10 @@ _SOME = 3
 """Number of rows named in a message."""
 
 
-def check_table(log: Log, drop_bad_rows: bool = False) -> tuple[Log, list[str]]:
-    """Check for finite numbers and increasing time. Returns the log, and notes on what was dropped if that was asked for."""
+def check_table(log: Log, drop_bad_rows: bool = False, repair: bool = False) -> tuple[Log, list[str]]:
+    """Check for finite numbers and increasing time. Returns the log, and notes on what was dropped if that was asked for.
+
+    repair: permit what `costate.identify.repair` takes care of: stamps that repeat, and other units of time."""
     notes: list[str] = []
     bad = np.zeros(len(log), bool)
     for quantity, x in log.arrays().items():
@@ -40,7 +42,7 @@ def check_table(log: Log, drop_bad_rows: bool = False) -> tuple[Log, list[str]]:
     if len(log) < 2:
         raise LogError(f"{log.source}: {len(log)} usable rows are too few")
     if log.t is not None:
-        _check_time(log)
+        _check_time(log, repair)
     elif log.v is None or log.a is None:
         raise LogError(
             f"{log.source}: velocities or accelerations are missing and there is no time to differentiate by; "
@@ -49,11 +51,11 @@ def check_table(log: Log, drop_bad_rows: bool = False) -> tuple[Log, list[str]]:
     return log, notes
 
 
-def _check_time(log: Log) -> None:
+def _check_time(log: Log, repair: bool) -> None:
     assert log.t is not None
     steps = np.diff(log.t)
     name = log.column("time", 0)
-    if (repeated := np.flatnonzero(steps == 0)).size:
+    if (repeated := np.flatnonzero(steps == 0)).size and not repair:
         raise LogError(
             f"{log.source}: column '{name}' repeats the time stamp of the row before in {_rows(log, repeated + 1)}; "
             "remove the duplicates, or write more digits"
@@ -63,7 +65,7 @@ def _check_time(log: Log) -> None:
             f"{log.source}: column '{name}' goes back in time in {_rows(log, back + 1)}; "
             "sort the rows, or split the file where a new recording starts"
         )
-    if float(np.median(steps)) > 10:
+    if float(np.median(steps)) > 10 and not repair:
         raise LogError(
             f"{log.source}: column '{name}' steps by {np.median(steps):g} s; is it in milli- or microseconds?"
         )

@@ -9,8 +9,10 @@ import numpy as np
 
 from costate.core.arrays import Array
 from costate.identify.base import Base
+from costate.identify.filter import Filter
 from costate.identify.log import Log
 from costate.identify.regressor import Regressor
+from costate.identify.repair.clock import Clock
 from costate.model import Model, write_urdf
 from costate.robot import Robot
 
@@ -27,7 +29,9 @@ class Fit:
     before: Array
     """Root mean square error of the robot as given, per joint [N m or N], shape (nv,)."""
     after: Array
-    """Root mean square error of the identified robot, likewise."""
+    """Root mean square error of the identified robot, likewise; both after the filter, if torques were filtered."""
+    raw: Array
+    """Root mean square error of the identified robot without the filter."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +64,10 @@ class Identification:
     """Data, with velocities and accelerations as used."""
     predicted: Array | None = None
     """Torques of the identified robot, shape (N, nv)."""
+    filter: Filter | None = None
+    """Filter that torques and regressor went through."""
+    clock: Clock | None = None
+    """What was wrong with the log's clock."""
 
     @property
     def robot(self) -> Robot:
@@ -119,11 +127,16 @@ class Identification:
             lines.append(f"condition number of what can: {seen[0] / seen[-1]:.3g} (columns of unit length)")
         lines += ["", "root mean square error of torques [N m or N]"]
         lines.append(f"{'joint':<28}{'given':>12}{'identified':>12}{'held out':>12}{'noise':>12}")
-        joints = [j.name for j in self.prior.joints for _ in range(j.nv)]
+        joints = [j.name for j in self.regressor.model.joints for _ in range(j.nv)]
         for k, name in enumerate(joints):
             held = f"{self.test.after[k]:12.4g}" if self.test else f"{'-':>12}"
             lines.append(
                 f"{name:<28}{self.train.before[k]:12.4g}{self.train.after[k]:12.4g}{held}{self.sigma[k]:12.4g}"
+            )
+        if self.filter is not None and self.filter.half:
+            raw = " ".join(f"{x:.3g}" for x in (self.test or self.train).raw)
+            lines.append(
+                f"(torques and model through the same filter of {2 * self.filter.half + 1} rows; without it, held out: {raw})"
             )
         lines += ["", "base parameters, estimate +- 95 %"]
         for k in range(self.base.rank):

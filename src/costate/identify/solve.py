@@ -12,6 +12,7 @@ from itertools import pairwise
 import numpy as np
 
 from costate.core.arrays import Array
+from costate.identify.filter import Filter
 from costate.identify.regressor import BLOCK, Regressor
 
 NOISE_FLOOR = 1e-10
@@ -29,21 +30,22 @@ class Reduced:
     n: int
 
     @staticmethod
-    def of(regressor: Regressor, q: Array, v: Array, a: Array, tau: Array) -> Reduced:
-        """Reduce a log, block by block."""
+    def of(regressor: Regressor, q: Array, v: Array, a: Array, tau: Array, filtered: Filter | None = None) -> Reduced:
+        """Reduce a log, block by block. filtered: rows that count, and the filter that all columns go through."""
+        filtered = Filter.none(len(q)) if filtered is None else filtered
         size, nv = regressor.size, tau.shape[1]
         factors: list[Array] = [np.zeros((0, size + 1)) for _ in range(nv)]
-        for start in range(0, len(q), BLOCK):
-            rows = slice(start, start + BLOCK)
+        block = BLOCK if not filtered.half else max(1, 2 * BLOCK // filtered.half)
+        for start in range(0, len(filtered), block):
+            part = filtered.take(slice(start, start + block))
+            rows = part.span()
             Y, known = regressor.rows(q[rows], v[rows], a[rows])
-            y = tau[rows] - known
-            for j in range(nv):
-                block = np.concatenate([Y[:, j], y[:, j : j + 1]], 1)
-                factors[j] = _triangle(np.concatenate([factors[j], block]))
+            both = part.apply(np.concatenate([Y, (tau[rows] - known)[..., None]], 2), rows.start)
+            factors = [_triangle(np.concatenate([f, both[:, j]])) for j, f in enumerate(factors)]
         R = [f[:size, :size] for f in factors]
         z = [f[:size, size] for f in factors]
         rest = np.array([float((f[size:, size] ** 2).sum()) for f in factors])
-        return Reduced(R, z, rest, len(q))
+        return Reduced(R, z, rest, len(filtered))
 
     def misfit(self, pi: Array) -> Array:
         """Return the sum of squared errors per joint [(N m)^2], shape (nv,)."""
