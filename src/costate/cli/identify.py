@@ -37,6 +37,12 @@ class Options:
     """Joints that were not logged and stood still, with their positions: JOINT=VALUE [rad or m]."""
     gains: tuple[float, ...] = ()
     """Torque per logged unit of each joint, if the log has motor currents [N m/A]."""
+    friction: Literal["coulomb_viscous", "offset", "stribeck", "load", "lugre", "monotone", "combined", "auto"] = (
+        "coulomb_viscous"
+    )
+    """Law of friction; auto: the one with the least error in cross-validation."""
+    validate: Path | None = None
+    """Another log, to test the result on."""
     header: str | None = None
     """Names of the columns of a CSV file without a header line, such as 't q1-6 v1-6 current1-6'."""
     epochs: int = 200

@@ -15,13 +15,14 @@ from costate.identify import solve
 from costate.identify.adam import AdamOptions, train
 from costate.identify.base import Base
 from costate.identify.checks import check_torques, in_radians
+from costate.identify.drives.fit import Drive, fit_drive
 from costate.identify.filter import Filter
 from costate.identify.log import Columns, Log, first_row, from_table, unlogged
 from costate.identify.possible import Progress, solve_possible
 from costate.identify.regressor import Regressor
 from costate.identify.repair.hold import held
 from costate.identify.repair.prepare import Prepared, prepare
-from costate.identify.result import Fit, Identification
+from costate.identify.result import Fit, Identification, Validation
 from costate.identify.tables import read_table
 from costate.model import Model
 from costate.physics.integrate import neutral
@@ -59,6 +60,11 @@ class IdentifyOptions:
     """Joints that were not logged, and the positions where they stood still [rad or m]."""
     gains: tuple[float, ...] | None = None
     """Torque per measured unit of each joint, if motor currents were logged [N m/A or N/A]."""
+    friction: str = "coulomb_viscous"
+    """Law of friction beside damping and Coulomb friction: offset, stribeck, load, lugre, monotone, combined, or auto: the one with
+    the least error in cross-validation."""
+    validate: str | Path | Mapping[str, Array] | None = None
+    """Another log, to test the result on."""
     header: str | None = None
     """Names of the columns of a CSV file without a header line: "t q1-6 v1-6 current1-6"; further columns are not read."""
     epochs: int = 200
@@ -94,14 +100,7 @@ def identify(
     regressor = Regressor.of(held(model, hold), chosen.terms, chosen.links, chosen.joints)
     if not regressor.size:
         raise ValueError("there is nothing to identify: no links and no joints are chosen")
-    ready = prepare(
-        log,
-        regressor,
-        repair=chosen.repair,
-        check=chosen.check,
-        drop_bad_rows=chosen.drop_bad_rows,
-        period=chosen.period,
-    )
+    ready = _prepared(log, regressor, chosen)
     log, notes = ready.log, notes + ready.notes
     given = _torques(regressor, log, regressor.pi())
     if chosen.check:
@@ -109,12 +108,17 @@ def identify(
     train_index, test_index = solve.blocks(len(log), chosen.held_out)
     reduced = _reduce(regressor, log, ready.filter.within(train_index))
     base, singular = _base(reduced, regressor)
+    drive = fit_drive(chosen.friction, regressor, log, ready.filter, train_index, base)
+    measured, beyond = log, drive.torques(regressor, log)
+    if drive.weights.size:
+        log = replace(log, tau=log.tau - beyond)
+        reduced = _reduce(regressor, log, ready.filter.within(train_index))
     linear = solve.solve_linear(reduced, base.independent, _scale(log))
     if chosen.method == "adam":
         found, predicted, history, unseen = _by_adam(robot, regressor, log, train_index, test_index, chosen, progress)
     else:
         pi, history, extra = _by_gauss_newton(regressor, base, reduced, linear, chosen, progress)
-        found, predicted = with_parameters(model, regressor.values(pi)), _torques(regressor, log, pi)
+        found, predicted = with_parameters(model, regressor.values(pi)), _torques(regressor, log, pi) + beyond
         unseen, notes = [], notes + extra
     return Identification(
         model=found,
@@ -122,7 +126,7 @@ def identify(
         regressor=regressor,
         base=base,
         beta=linear.beta,
-        covariance=linear.covariance,
+        covariance=linear.covariance if drive.covariance is None else drive.covariance,
         sigma=linear.sigma,
         singular_values=singular,
         train=_fit(ready, given, predicted, train_index),
@@ -130,11 +134,37 @@ def identify(
         history=history,
         held_out_history=unseen,
         notes=notes,
-        log=log,
+        log=measured,
         predicted=predicted,
+        drive=drive,
+        validation=_validate(chosen, model, columns, regressor, regressor.pi(found), drive),
         filter=ready.filter,
         clock=ready.clock,
     )
+
+
+def _prepared(log: Log, regressor: Regressor, options: IdentifyOptions) -> Prepared:
+    return prepare(
+        log,
+        regressor,
+        repair=options.repair,
+        check=options.check,
+        drop_bad_rows=options.drop_bad_rows,
+        period=options.period,
+    )
+
+
+def _validate(
+    options: IdentifyOptions, model: Model, columns: Columns | None, regressor: Regressor, pi: Array, drive: Drive
+) -> Validation | None:
+    """Return the errors in another log."""
+    if options.validate is None:
+        return None
+    ready = _prepared(_log(options.validate, model, columns, options)[0], regressor, options)
+    log = ready.log
+    assert log.v is not None
+    error = log.tau - _torques(regressor, log, pi) - drive.torques(regressor, log)
+    return Validation.of(error, log.tau, log.v)
 
 
 def _log(

@@ -44,13 +44,11 @@ MISTAKES: dict[str, tuple[Spoil, str]] = {
     "torques in mN m": (scaled("tau", 1e3), "mN m"),
     "a torque flipped": (scaled("tau", -1, slice(1, 2)), "opposite sign"),
     "all torques flipped": (scaled("tau", -1), "all torques"),
-    "a joint flipped": (scaled("q v a", -1, slice(3, 4)), "opposite sign"),
+    "a joint flipped": (scaled("q v a", -1, slice(2, 3)), "opposite sign"),
     "a joint and its torque flipped": (scaled("q v a tau", -1, slice(1, 2)), "opposite sign"),
     "torques swapped": (swapped("tau", 1, 3), "are swapped"),
     "joints swapped": (swapped("q v a tau", 1, 2), "are swapped"),
 }
-SOFTLY = {"degrees": 10.0, "positions in degrees": 10.0}
-"""Motions that leave the joints' range when read as radians."""
 
 
 @pytest.fixture(scope="module", params=NAMES)
