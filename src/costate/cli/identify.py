@@ -37,6 +37,10 @@ class Options:
     """Joints that were not logged and stood still, with their positions: JOINT=VALUE [rad or m]."""
     gains: tuple[float, ...] = ()
     """Torque per logged unit of each joint, if the log has motor currents [N m/A]."""
+    loaded: Path | None = None
+    """Log of currents with a payload on the last link, from which the gains are found."""
+    payload: float = 0.0
+    """Mass of that payload [kg]."""
     friction: Literal["coulomb_viscous", "offset", "stribeck", "load", "lugre", "monotone", "combined", "auto"] = (
         "coulomb_viscous"
     )

@@ -19,6 +19,10 @@ SMALLEST = 6
 """Half width of the window from which filtering is worth while."""
 
 
+PART = 60
+"""Number of half widths that a log must have at least: stretches that are held out lose one at each end."""
+
+
 @dataclass(frozen=True, eq=False)
 class Filter:
     """Weighted means over windows of rows, at some of the rows."""
@@ -41,7 +45,7 @@ class Filter:
     @staticmethod
     def of(t: Array, halves: Array) -> Filter:
         """Return the filter of the typical window (half widths (n,)), with half a half width from row to row."""
-        half = int(np.median(halves)) if halves.size else 0
+        half = min(int(np.median(halves)), len(t) // PART) if halves.size else 0
         if half < SMALLEST:
             return Filter.none(len(t))
         rows = np.arange(half, len(t) - half, max(half // 2, 1))

@@ -16,13 +16,15 @@ from costate.identify.adam import AdamOptions, train
 from costate.identify.base import Base
 from costate.identify.checks import check_torques, in_radians
 from costate.identify.drives.fit import Drive, fit_drive
+from costate.identify.drives.gains import drive_gains
 from costate.identify.filter import Filter
 from costate.identify.log import Columns, Log, first_row, from_table, unlogged
+from costate.identify.noise.positions import Corrected, correct
 from costate.identify.possible import Progress, solve_possible
 from costate.identify.regressor import Regressor
 from costate.identify.repair.hold import held
 from costate.identify.repair.prepare import Prepared, prepare
-from costate.identify.result import Fit, Identification, Validation
+from costate.identify.result import Z95, Fit, Identification, Validation
 from costate.identify.tables import read_table
 from costate.model import Model
 from costate.physics.integrate import neutral
@@ -60,6 +62,10 @@ class IdentifyOptions:
     """Joints that were not logged, and the positions where they stood still [rad or m]."""
     gains: tuple[float, ...] | None = None
     """Torque per measured unit of each joint, if motor currents were logged [N m/A or N/A]."""
+    loaded: str | Path | Mapping[str, Array] | None = None
+    """Log of currents of another run, with a payload, from which gains are found where none are given."""
+    payload: float = 0.0
+    """Mass of that payload on the last link [kg]."""
     friction: str = "coulomb_viscous"
     """Law of friction beside damping and Coulomb friction: offset, stribeck, load, lugre, monotone, combined, or auto: the one with
     the least error in cross-validation."""
@@ -96,7 +102,9 @@ def identify(
     if chosen.hold and robot.learnable():
         raise ValueError("hold= is for robots without learnable parameters: fix these joints in the robot's file instead")
     model = robot.model if chosen.method == "adam" and robot.learnable() else robot.identified_model()
+    chosen, found_gains = _find_gains(robot, data, columns, chosen)
     log, hold, notes = _log(data, model, columns, chosen)
+    notes = found_gains + notes
     regressor = Regressor.of(held(model, hold), chosen.terms, chosen.links, chosen.joints)
     if not regressor.size:
         raise ValueError("there is nothing to identify: no links and no joints are chosen")
@@ -114,6 +122,7 @@ def identify(
         log = replace(log, tau=log.tau - beyond)
         reduced = _reduce(regressor, log, ready.filter.within(train_index))
     linear = solve.solve_linear(reduced, base.independent, _scale(log))
+    corrected = _correct(ready, regressor, base, linear, train_index) if drive.covariance is None else None
     if chosen.method == "adam":
         found, predicted, history, unseen = _by_adam(robot, regressor, log, train_index, test_index, chosen, progress)
     else:
@@ -125,8 +134,12 @@ def identify(
         prior=model,
         regressor=regressor,
         base=base,
-        beta=linear.beta,
-        covariance=linear.covariance if drive.covariance is None else drive.covariance,
+        beta=linear.beta if corrected is None else corrected.beta,
+        covariance=corrected.covariance
+        if corrected is not None
+        else linear.covariance
+        if drive.covariance is None
+        else drive.covariance,
         sigma=linear.sigma,
         singular_values=singular,
         train=_fit(ready, given, predicted, train_index),
@@ -141,6 +154,29 @@ def identify(
         filter=ready.filter,
         clock=ready.clock,
     )
+
+
+def _find_gains(
+    robot: Robot, data: str | Path | Log | Mapping[str, Array], columns: Columns | None, options: IdentifyOptions
+) -> tuple[IdentifyOptions, list[str]]:
+    """Return the options with gains from a run with a payload, if there is one."""
+    if options.loaded is None:
+        return options, []
+    if not options.payload > 0 or isinstance(data, Log):
+        raise ValueError(f"loaded= needs files or arrays and the payload's mass (--payload KG), which is {options.payload:g}")
+    found = drive_gains(robot, data, options.loaded, options.payload, columns=columns, header=options.header)
+    text = ", ".join(f"{k:.4g} +- {Z95 * s:.2g}" for k, s in zip(found.values, found.std, strict=True))
+    return replace(options, gains=tuple(found.values)), [f"drives: gains from a payload of {options.payload:g} kg: {text}"]
+
+
+def _correct(
+    ready: Prepared, regressor: Regressor, base: Base, linear: solve.Linear, index: Array
+) -> Corrected | None:
+    """Return base parameters corrected for noise of the positions, where everything comes from these."""
+    if ready.halves is None or ready.measured is None:
+        return None
+    used = ready.filter.within(index)
+    return correct(regressor, base, linear, ready.log, ready.measured, ready.halves, used)
 
 
 def _prepared(log: Log, regressor: Regressor, options: IdentifyOptions) -> Prepared:

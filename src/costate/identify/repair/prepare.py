@@ -11,7 +11,7 @@ from costate.core.arrays import Array
 from costate.identify import solve
 from costate.identify.base import Base
 from costate.identify.checks import check_table, check_units
-from costate.identify.derivatives import differentiate, windows
+from costate.identify.derivatives import HALF_WIDTHS, differentiate, windows
 from costate.identify.filter import Filter
 from costate.identify.log import Log
 from costate.identify.regressor import Regressor
@@ -21,6 +21,8 @@ from costate.identify.repair.rows import without_spikes
 from costate.identify.repair.units import repair_units
 from costate.identify.tables import LogError
 
+NARROWER = 0.6
+"""Window for accelerations, by the one that is best for positions: in that one, smoothing takes too much off accelerations."""
 BETTER = 0.95
 """Error of torques, by that with the logged rates, from which others are taken instead."""
 
@@ -33,6 +35,10 @@ class Prepared:
     filter: Filter
     notes: list[str] = field(default_factory=list)
     clock: Clock | None = None
+    halves: Array | None = None
+    """Half widths of the windows of positions (nv,), if velocities and accelerations come from them."""
+    measured: Array | None = None
+    """Positions before they were smoothed (N, nv), likewise."""
 
 
 def prepare(
@@ -48,6 +54,7 @@ def prepare(
         check_units(log, regressor.model)
     found = _with_rates(log, regressor, period, repair)
     log, notes = found.log, [*notes, *found.notes]
+    plain = True
     if repair and check:
 
         def predict(part: Log) -> Array:
@@ -55,8 +62,8 @@ def prepare(
             return regressor.torques(part.q, part.v, part.a, regressor.pi())
 
         log, more = repair_joints(log, predict)
-        notes += more
-    return Prepared(log, found.filter, notes, clock)
+        notes, plain = notes + more, not more
+    return replace(found, log=log, notes=notes, clock=clock, halves=found.halves if plain else None)
 
 
 def _repair(log: Log, regressor: Regressor) -> tuple[Log, Clock | None, list[str]]:
@@ -102,14 +109,16 @@ def _candidates(log: Log, period: float | None) -> Iterator[Prepared]:
         _, a, _ = differentiate(log.t, log.v, period, halves=halves)
         note = "accelerations were found by differentiating the velocities"
         yield Prepared(replace(log, a=a), _filter(log.t, halves, period), [note])
-    halves = windows(log.t, log.q)
+    wide = windows(log.t, log.q)
+    halves = np.maximum((NARROWER * wide).astype(int), HALF_WIDTHS[0])
     q, v, a = differentiate(log.t, log.q, period, halves=halves)
     if log.v is None and log.a is not None:
         a = log.a
     note = "velocities and accelerations were found by differentiating the positions"
     if log.v is not None:
         note += f": the torques fit them better than those logged{_lag(log, v, a)}"
-    yield Prepared(replace(log, q=q, v=v, a=a), _filter(log.t, halves, period), [note])
+    ready = Prepared(replace(log, q=q, v=v, a=a), _filter(log.t, wide, period), [note])
+    yield replace(ready, halves=halves, measured=log.q) if period is None and log.a is not a else ready
 
 
 def _filter(t: Array, halves: Array, period: float | None) -> Filter:

@@ -13,9 +13,24 @@ FACTOR = 40.0
 """Size of a spike, by the usual distance from the line through the neighbours."""
 LEAST = {"q": 0.02, "v": 0.02, "a": 0.3, "tau": 0.5}
 """Size of a spike, by the standard deviation of its column, below which it is left alone."""
+ABSURD = 1e3
+"""Distance from the median, by the range of a column, that no measurement has."""
 MOST = 0.01
 """Part of the rows that may be spikes: more are no accident, but how this robot is."""
 _SOME = 3
+
+
+def without_garbage(log: Log) -> tuple[Log, list[str]]:
+    """Return the log without rows that hold absurd numbers, such as those of a broken packet, and a note that names them."""
+    bad = np.zeros(len(log), bool)
+    for name, x in log.arrays().items():
+        low, middle, high = np.quantile(x, (0.02, 0.5, 0.98), axis=0)
+        bad |= (np.abs(x - middle) > (2 if name == "time" else ABSURD) * np.maximum(high - low, 1e-6)).any(1)
+    if not bad.any() or bad.mean() > MOST or len(log) < FEWEST:
+        return log, []
+    rows = np.flatnonzero(bad)
+    named = ", ".join(log.row(int(r)) for r in rows[:_SOME]) + (f" and {len(rows) - _SOME} more" if len(rows) > _SOME else "")
+    return log.take(~bad), [f"rows: {named}: numbers far beyond all others: left out"]
 
 
 def without_spikes(log: Log) -> tuple[Log, list[str]]:

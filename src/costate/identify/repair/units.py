@@ -15,6 +15,8 @@ NEAR = 1.15
 """Factor within which a ratio must be near a confusion of units."""
 ALIKE = 0.8
 """Correlation from which a rate is compared with its integral at all."""
+TYPICAL = 0.98
+"""Part of the rows whose range counts: single wrong ones say nothing about units."""
 USUAL_SPEED = 3.0
 """Speed limit of joints that have none in the file [rad/s or m/s]."""
 SLOWEST = 2e-3
@@ -97,7 +99,7 @@ def _from_degrees(log: Log, turning: list[int], bad: list[int]) -> tuple[Log, st
 def _leaves(q: Array, joint: Joint) -> bool:
     lower, upper = float(joint.lower[0]), float(joint.upper[0])
     reach = max(4 * np.pi, 2 * max((abs(x) for x in (lower, upper) if np.isfinite(x)), default=0.0))
-    return float(np.abs(q).max()) > reach
+    return float(np.quantile(np.abs(q), TYPICAL)) > reach
 
 
 def _turning(model: Model) -> list[tuple[int, Joint]]:
