@@ -100,7 +100,9 @@ def identify(
     chosen = IdentifyOptions(**options)
     robot = robot if isinstance(robot, Robot) else load_robot(robot)
     if chosen.hold and robot.learnable():
-        raise ValueError("hold= is for robots without learnable parameters: fix these joints in the robot's file instead")
+        raise ValueError(
+            "hold= is for robots without learnable parameters: fix these joints in the robot's file instead"
+        )
     model = robot.model if chosen.method == "adam" and robot.learnable() else robot.identified_model()
     chosen, found_gains = _find_gains(robot, data, columns, chosen)
     log, hold, notes = _log(data, model, columns, chosen)
@@ -163,15 +165,17 @@ def _find_gains(
     if options.loaded is None:
         return options, []
     if not options.payload > 0 or isinstance(data, Log):
-        raise ValueError(f"loaded= needs files or arrays and the payload's mass (--payload KG), which is {options.payload:g}")
+        raise ValueError(
+            f"loaded= needs files or arrays and the payload's mass (--payload KG), which is {options.payload:g}"
+        )
     found = drive_gains(robot, data, options.loaded, options.payload, columns=columns, header=options.header)
     text = ", ".join(f"{k:.4g} +- {Z95 * s:.2g}" for k, s in zip(found.values, found.std, strict=True))
-    return replace(options, gains=tuple(found.values)), [f"drives: gains from a payload of {options.payload:g} kg: {text}"]
+    return replace(options, gains=tuple(found.values)), [
+        f"drives: gains from a payload of {options.payload:g} kg: {text}"
+    ]
 
 
-def _correct(
-    ready: Prepared, regressor: Regressor, base: Base, linear: solve.Linear, index: Array
-) -> Corrected | None:
+def _correct(ready: Prepared, regressor: Regressor, base: Base, linear: solve.Linear, index: Array) -> Corrected | None:
     """Return base parameters corrected for noise of the positions, where everything comes from these."""
     if ready.halves is None or ready.measured is None:
         return None
@@ -217,7 +221,8 @@ def _log(
         source, first = str(data), first_row(path) - (options.header is not None)
     guessed = unlogged(table, held(model, hold), columns)
     notes += [
-        f"'{name}' was not logged: held at {value:g} (choose with hold=, --hold {name}=VALUE)" for name, value in guessed.items()
+        f"'{name}' was not logged: held at {value:g} (choose with hold=, --hold {name}=VALUE)"
+        for name, value in guessed.items()
     ]
     hold = {**hold, **guessed}
     log = from_table(table, held(model, hold), columns, source, first)
@@ -228,7 +233,9 @@ def _with_gains(log: Log, gains: tuple[float, ...] | None) -> Log:
     if gains is None:
         return log
     if len(gains) != log.tau.shape[1]:
-        raise ValueError(f"{len(gains)} gains given; the log has torques of {log.tau.shape[1]} joints: one gain for each")
+        raise ValueError(
+            f"{len(gains)} gains given; the log has torques of {log.tau.shape[1]} joints: one gain for each"
+        )
     return replace(log, tau=log.tau * np.array(gains))
 
 

@@ -69,7 +69,9 @@ class Reduced:
             factors.append(_triangle(np.concatenate([np.column_stack([R, z]) for R, z in each])))
         size = parts[0].R[0].shape[1]
         rest = np.array([float((f[size:, size] ** 2).sum()) for f in factors]) + sum(p.rest for p in parts)
-        return Reduced([f[:size, :size] for f in factors], [f[:size, size] for f in factors], rest, sum(p.n for p in parts))
+        return Reduced(
+            [f[:size, :size] for f in factors], [f[:size, size] for f in factors], rest, sum(p.n for p in parts)
+        )
 
     def misfit(self, pi: Array) -> Array:
         """Return the sum of squared errors per joint [(N m)^2], shape (nv,)."""

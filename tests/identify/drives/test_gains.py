@@ -78,7 +78,9 @@ def test_friction_of_a_ur10e() -> None:
         )
         assert result.validation is not None
         results[law] = result.validation
-        print(f"\n{law}: all rows {100 * result.validation.all.round(3)} %, moving {100 * result.validation.moving.round(3)} %")
+        print(
+            f"\n{law}: all rows {100 * result.validation.all.round(3)} %, moving {100 * result.validation.moving.round(3)} %"
+        )
     plain, law = results["coulomb_viscous"], results["combined"]
     assert (law.all < plain.all).all()
     assert law.all[4] < 0.55 * plain.all[4] and law.moving[4] < 0.13 and law.moving[5] < 0.25

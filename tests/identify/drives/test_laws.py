@@ -21,7 +21,12 @@ def test_bristles_obey_their_equation() -> None:
     for distance in (3e-3, 3e-2):
         z = bristles(t, speed(t)[:, None], distance)[:, 0]
         right = solve_ivp(
-            lambda x, y, d=distance: (speed(x) - abs(speed(x)) * y) / d, (0, t[-1]), [0.0], t_eval=t, rtol=1e-9, atol=1e-11
+            lambda x, y, d=distance: (speed(x) - abs(speed(x)) * y) / d,
+            (0, t[-1]),
+            [0.0],
+            t_eval=t,
+            rtol=1e-9,
+            atol=1e-11,
         )
         assert np.abs(z - right.y[0]).max() < 2e-3
 

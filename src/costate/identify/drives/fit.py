@@ -51,7 +51,9 @@ class Drive:
         lines = ["friction laws: error in cross-validation by that of Coulomb + viscous, +- standard error"]
         for name, (each, mean, doubt) in self.errors.items():
             per_joint = " ".join(f"{x:.3g}" for x in each)
-            lines.append(f"  {name:<22}{mean:8.3f} +- {doubt:.3f}   [{per_joint}]{' <- taken' if name == self.law.name else ''}")
+            lines.append(
+                f"  {name:<22}{mean:8.3f} +- {doubt:.3f}   [{per_joint}]{' <- taken' if name == self.law.name else ''}"
+            )
         return lines
 
 

@@ -99,7 +99,9 @@ def find_gains(
     for _ in range(_PASSES):
         found = least_squares(lambda logs: parts(logs)[2], start, x_scale=1.0)
         start = found.x
-        error = np.split(found.fun * np.repeat(sigma, [len(f) for f in factors]), np.cumsum([len(f) for f in factors])[:-1])
+        error = np.split(
+            found.fun * np.repeat(sigma, [len(f) for f in factors]), np.cumsum([len(f) for f in factors])[:-1]
+        )
         sigma = np.array([np.linalg.norm(e) for e in error]) / np.sqrt(len(X))
     assert found is not None
     std = np.sqrt(np.diag(np.linalg.pinv(found.jac.T @ found.jac)))

@@ -67,4 +67,3 @@ def beyond(model: Model, logged: set[str]) -> list[str] | None:
                 return None
             link = moves[link].parent
     return missing
-

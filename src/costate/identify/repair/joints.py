@@ -70,7 +70,9 @@ def repair_joints(log: Log, predict: Predict) -> tuple[Log, list[str]]:
         if best < now.sum() + CLEAR or left > HALVED * (n - now.sum()) or left > DISTINCT * other:
             break
         part, log = change.apply(part), change.apply(log)
-        notes.append(f"joints: {change.text}: put right (the robot's file explains {best / n:.0%} of the torques instead of {now.sum() / n:.0%})")
+        notes.append(
+            f"joints: {change.text}: put right (the robot's file explains {best / n:.0%} of the torques instead of {now.sum() / n:.0%})"
+        )
     return _torque_unit(log, part, predict, notes)
 
 
@@ -128,7 +130,10 @@ def _torque_unit(log: Log, part: Log, predict: Predict, notes: list[str]) -> tup
     typical = float(np.median(ratio[sure]))
     for factor, name in ((1e3, "mN m"), (1e-3, "kN m"), (1e6, "uN m")):
         if factor / 5 < typical < factor * 5:
-            return replace(log, tau=log.tau / factor), [*notes, f"units: torques are in {name}: multiplied by {1 / factor:g}"]
+            return replace(log, tau=log.tau / factor), [
+                *notes,
+                f"units: torques are in {name}: multiplied by {1 / factor:g}",
+            ]
     if typical < 0.2 or typical > 5:
         gains = ", ".join(f"{1 / r:.3g}" if s else "?" for r, s in zip(ratio, sure, strict=True))
         raise LogError(

@@ -89,7 +89,9 @@ def _with_rates(log: Log, regressor: Regressor, period: float | None, compare: b
     complete = log.v is not None and log.a is not None
     if regressor.model.nq != regressor.model.nv or log.t is None:
         if not complete:
-            raise LogError(f"{log.source}: positions with quaternions cannot be differentiated here; log v and a as well")
+            raise LogError(
+                f"{log.source}: positions with quaternions cannot be differentiated here; log v and a as well"
+            )
         return Prepared(log, Filter.none(len(log)))
     if log.v is None or not compare or len(log) < 2 * _least(regressor):
         return next(_candidates(log, period))

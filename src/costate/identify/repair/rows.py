@@ -29,7 +29,9 @@ def without_garbage(log: Log) -> tuple[Log, list[str]]:
     if not bad.any() or bad.mean() > MOST or len(log) < FEWEST:
         return log, []
     rows = np.flatnonzero(bad)
-    named = ", ".join(log.row(int(r)) for r in rows[:_SOME]) + (f" and {len(rows) - _SOME} more" if len(rows) > _SOME else "")
+    named = ", ".join(log.row(int(r)) for r in rows[:_SOME]) + (
+        f" and {len(rows) - _SOME} more" if len(rows) > _SOME else ""
+    )
     return log.take(~bad), [f"rows: {named}: numbers far beyond all others: left out"]
 
 
