@@ -104,14 +104,8 @@ def identify(
             "hold= is for robots without learnable parameters: fix these joints in the robot's file instead"
         )
     model = robot.model if chosen.method == "adam" and robot.learnable() else robot.identified_model()
-    chosen, found_gains = _find_gains(robot, data, columns, chosen)
-    log, hold, notes = _log(data, model, columns, chosen)
-    notes = found_gains + notes
-    regressor = Regressor.of(held(model, hold), chosen.terms, chosen.links, chosen.joints)
-    if not regressor.size:
-        raise ValueError("there is nothing to identify: no links and no joints are chosen")
-    ready = _prepared(log, regressor, chosen)
-    log, notes = ready.log, notes + ready.notes
+    regressor, ready, notes = _begin(robot, model, data, columns, chosen)
+    log = ready.log
     given = _torques(regressor, log, regressor.pi())
     if chosen.check:
         _compare(log, regressor, given)
@@ -137,11 +131,7 @@ def identify(
         regressor=regressor,
         base=base,
         beta=linear.beta if corrected is None else corrected.beta,
-        covariance=corrected.covariance
-        if corrected is not None
-        else linear.covariance
-        if drive.covariance is None
-        else drive.covariance,
+        covariance=_covariance(corrected, drive, linear),
         sigma=linear.sigma,
         singular_values=singular,
         train=_fit(ready, given, predicted, train_index),
@@ -173,6 +163,29 @@ def _find_gains(
     return replace(options, gains=tuple(found.values)), [
         f"drives: gains from a payload of {options.payload:g} kg: {text}"
     ]
+
+
+def _begin(
+    robot: Robot,
+    model: Model,
+    data: str | Path | Log | Mapping[str, Array],
+    columns: Columns | None,
+    chosen: IdentifyOptions,
+) -> tuple[Regressor, Prepared, list[str]]:
+    """Return the parameters to be found, the log ready to be fitted, and notes."""
+    chosen, found_gains = _find_gains(robot, data, columns, chosen)
+    log, hold, notes = _log(data, model, columns, chosen)
+    regressor = Regressor.of(held(model, hold), chosen.terms, chosen.links, chosen.joints)
+    if not regressor.size:
+        raise ValueError("there is nothing to identify: no links and no joints are chosen")
+    ready = _prepared(log, regressor, chosen)
+    return regressor, ready, found_gains + notes + ready.notes
+
+
+def _covariance(corrected: Corrected | None, drive: Drive, linear: solve.Linear) -> Array:
+    if corrected is not None:
+        return corrected.covariance
+    return linear.covariance if drive.covariance is None else drive.covariance
 
 
 def _correct(ready: Prepared, regressor: Regressor, base: Base, linear: solve.Linear, index: Array) -> Corrected | None:

@@ -96,7 +96,7 @@ class Identification:
     validation: Validation | None = None
     """Errors in another log, if one was given."""
     clock: Clock | None = None
-    """What was wrong with the log's clock."""
+    """Faults of the log's clock."""
 
     @property
     def robot(self) -> Robot:

@@ -50,7 +50,7 @@ def test_laws_are_found_again(name: str, law: str, size: float) -> None:
     plain = cs.identify(robot, log, physical=False)
     assert result.drive is not None and result.test is not None and plain.test is not None
     assert result.drive.law.name.startswith(law)
-    error, ratio, doubt = result.drive.errors[result.drive.law.name]
+    _, ratio, doubt = result.drive.errors[result.drive.law.name]
     assert ratio + 2 * doubt < 1.0
     assert np.mean(result.test.after / plain.test.after) < 0.95
     assert "friction laws" in result.summary()

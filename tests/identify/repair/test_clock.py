@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -34,7 +35,7 @@ def test_lost_and_repeated_rows(name: str, quantities: str) -> None:
     """The true times are found again up to their start, with or without velocities."""
     full = noisy(motion(with_friction(name), n=3000, dt=0.004), 0.01, 1)
     table, times = spoilt({k: full[k] for k in ("t", *quantities.split())})
-    log, clock = repair_clock(Log(**table))
+    log, clock = repair_clock(Log(**cast(Any, table)))
     assert log.t is not None and clock.tick == pytest.approx(0.004, rel=5e-3)
     found = log.t - log.t[0]
     if len(found) == len(times):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 import numpy as np
 import pytest
 from tests.identify.motions import guessed, motion, noisy, with_friction
@@ -16,7 +18,7 @@ from costate.robot import Robot
 def test_good_rows_stay(name: str) -> None:
     log = motion(with_friction(name), n=1200)
     for table in (log, noisy(log, 0.01, 0), noisy(log, 0.2, 1)):
-        assert without_spikes(Log(**table))[1] == []
+        assert without_spikes(Log(**cast(Any, table)))[1] == []
 
 
 @pytest.mark.parametrize("name", ["ur5", "iiwa7", "pendulum2"])

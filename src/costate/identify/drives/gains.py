@@ -6,8 +6,8 @@ columns of the regressor are Y_m, Y_h and Y_I:
     i = (Y pi + Y_f f) / k                                  without the payload
     i = (Y pi + Y_f f + Y_m m + Y_h h + Y_I I) / k          with it: where its mass is (h, I) is not known
 
-Errors are those of currents, so that gains cannot shrink to make them small. Given the gains k, this is linear least squares; the gains
-themselves are found by Gauss-Newton on their logarithms.
+Errors are those of currents, so that gains cannot shrink to make them small. Given the gains k, this is linear least squares; the
+gains themselves are found by Gauss-Newton on their logarithms.
 """
 
 from __future__ import annotations

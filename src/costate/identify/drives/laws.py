@@ -29,7 +29,7 @@ DISTANCES = (3e-4, 1e-3, 3e-3, 1e-2)
 
 @dataclass(frozen=True, eq=False)
 class Motion:
-    """What friction may depend on."""
+    """The motion that friction may depend on."""
 
     t: Array
     """Times [s], shape (N,)."""

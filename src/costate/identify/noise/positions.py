@@ -5,9 +5,9 @@ Noise n in the positions reaches the torques' errors through the smoothed motion
     e = F (n_tau - (dtau/dq S_q + dtau/dv S_v + dtau/da S_a) n)
 
 so that errors of neighbouring rows and of several joints go together, which least squares does not know. To first order the error
-of the estimate is H^-1 sum (F Y)^T Sigma^-1 e, linear in all noise: its covariance follows in closed form. To second order the noise of
-Y and of e go together, which biases the estimate, and so does smoothing, which takes a little off the motion. Both are measured on
-the motion found: it is smoothed once more, with noise drawn anew in pairs +-n, whose first-order parts cancel.
+of the estimate is H^-1 sum (F Y)^T Sigma^-1 e, linear in all noise: its covariance follows in closed form. To second order the
+noise of Y and that of e go together, which biases the estimate, and so does smoothing, which takes a little off the motion. Both are
+measured on the motion found: it is smoothed once more, with noise drawn anew in pairs +-n, whose first-order parts cancel.
 """
 
 from __future__ import annotations
@@ -56,8 +56,7 @@ def correct(
     pi[base.independent] = linear.beta
     S = [_smoothing(log.t, int(half)) for half in halves]
     noise = np.array([_noise(measured[:, j] - log.q[:, j], S[j][0]) for j in range(len(halves))])
-    J = _jacobians(regressor, log, pi)
-    covariance = _covariance(regressor, base, linear, log, pi, filtered, S, noise, J)
+    covariance = _covariance(regressor, base, linear, log, pi, filtered, S, noise)
     bias = _bias(regressor, base, linear, log, pi, halves, filtered, noise)
     return Corrected(linear.beta - bias, covariance, bias, noise)
 
@@ -101,9 +100,9 @@ def _covariance(
     filtered: Filter,
     S: list[list[sparse.csr_matrix]],
     noise: Array,
-    J: list[Array],
 ) -> Array:
     """Return H^-1 (covariance of the score) H^-1."""
+    J = _jacobians(regressor, log, pi)
     Y, known = _regressor_rows(regressor, log, base)
     n, nv, r = Y.shape
     rows = np.repeat(np.arange(len(filtered)), filtered.index.shape[1])

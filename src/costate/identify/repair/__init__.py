@@ -1,1 +1,1 @@
-"""What is wrong with a log, found and repaired: its clock, units and signs, the order of its joints, single wrong rows."""
+"""Repair of logs: their clock, units and signs, the order of their joints, single wrong rows."""

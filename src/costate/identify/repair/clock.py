@@ -36,7 +36,7 @@ ROUND = 5e-3
 
 @dataclass(frozen=True, eq=False)
 class Clock:
-    """What was wrong with the clock, and the steps before and after, for the plot."""
+    """The faults of a clock, and its times before and after, for the plot."""
 
     tick: float | None
     """Period of the robot's clock [s], if the stamps were replaced."""

@@ -71,7 +71,7 @@ def repair_joints(log: Log, predict: Predict) -> tuple[Log, list[str]]:
             break
         part, log = change.apply(part), change.apply(log)
         notes.append(
-            f"joints: {change.text}: put right (the robot's file explains {best / n:.0%} of the torques instead of {now.sum() / n:.0%})"
+            f"joints: {change.text}: put right (the file explains {best / n:.0%} of the torques instead of {now.sum() / n:.0%})"
         )
     return _torque_unit(log, part, predict, notes)
 
@@ -137,7 +137,7 @@ def _torque_unit(log: Log, part: Log, predict: Predict, notes: list[str]) -> tup
     if typical < 0.2 or typical > 5:
         gains = ", ".join(f"{1 / r:.3g}" if s else "?" for r, s in zip(ratio, sure, strict=True))
         raise LogError(
-            f"{log.source}: torques are {typical:.3g} of what the robot needs, like currents or torques on the motor's side of a gear; "
+            f"{log.source}: torques are {typical:.3g} of what the robot needs, like currents or torques of motors behind gears; "
             f"give the gains (--gains, roughly {gains} by the robot's file), or pass check=False (--no-check)"
         )
     return log, notes

@@ -1,4 +1,4 @@
-"""From a table to a log that can be fitted: checked, repaired, with velocities and accelerations, and with a filter."""
+"""Preparation of a log for a fit: checks, repairs, velocities and accelerations, and a filter."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def prepare(
 
 
 def _repair(log: Log, regressor: Regressor) -> tuple[Log, Clock | None, list[str]]:
-    """Repair rows, units and clock: what the columns tell about each other."""
+    """Return the log with rows, units and clock repaired, as far as its columns tell about each other."""
     if log.q.shape[1] != log.tau.shape[1]:
         return log, None, []
     log, notes = without_spikes(log)
