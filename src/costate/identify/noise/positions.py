@@ -6,8 +6,8 @@ Noise n in the positions reaches the torques' errors through the smoothed motion
 
 so that errors of neighbouring rows and of several joints go together, which least squares does not know. To first order the error
 of the estimate is H^-1 sum (F Y)^T Sigma^-1 e, linear in all noise: its covariance follows in closed form. To second order the
-noise of Y and that of e go together, which biases the estimate, and so does smoothing, which takes a little off the motion. Both are
-measured on the motion found: it is smoothed once more, with noise drawn anew in pairs +-n, whose first-order parts cancel.
+noise of Y and that of e go together, which biases the estimate, and so does smoothing, which takes a little off the motion. Both
+are measured on the motion found: it is smoothed once more, with noise drawn anew in pairs +-n, whose first-order parts cancel.
 """
 
 from __future__ import annotations
