@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -22,6 +23,8 @@ from costate.train.registry import find_task
 from costate.train.reinforce.shac import Shac
 from costate.train.run import Run
 
+PUBLISHED_NETWORKS = {"actor": (128, 64, 32), "critic": (64, 64)}
+"""Units of the networks of Xu et al. (2022); the ant's own are larger."""
 NAMES = ("costate/Reach-v0", "costate/Insertion-v0", "costate/Hopper-v0", "costate/Ant-v0")
 
 
@@ -43,11 +46,13 @@ def environments(chosen: Options) -> Iterator[Table]:
 
 def shac(chosen: Options) -> Iterator[Table]:
     """Parts of an iteration of SHAC: the window with its gradient, the updates of actor and critic, and the rest."""
-    names = [("cartpole", 64)] if chosen.smoke else [("cartpole", 64), ("hopper", 256), ("ant", 64), ("ant", 256)]
+    names = [(task, batch, {}) for task, batch in (("cartpole", 64), ("hopper", 256), ("ant", 64), ("ant", 256))]
+    names += [("ant", batch, PUBLISHED_NETWORKS) for batch in (64, 256)]
     rows = []
-    for name, batch in names:
+    for task, batch, changes in names[:1] if chosen.smoke else names:
+        name = f"{task}, published networks" if changes else task
         for count in (1,) if chosen.smoke else (1, 2):
-            each = _parts_of(name, batch, count, 2 if chosen.smoke else 10)
+            each = _parts_of(task, batch, count, 2 if chosen.smoke else 10, changes)
             parts = [each[part] for part in ("window", "actor", "critic")]
             rest = each["all"] - sum(parts)
             rows.append((name, f"{batch} x 32", count, *parts, rest, each["all"], 1e6 / each["all"]))
@@ -60,11 +65,11 @@ def shac(chosen: Options) -> Iterator[Table]:
     yield Table("SHAC", columns, tuple(rows), note)
 
 
-def _parts_of(name: str, batch: int, count: int, rounds: int) -> dict[str, float]:
+def _parts_of(name: str, batch: int, count: int, rounds: int, changes: Mapping[str, Any]) -> dict[str, float]:
     """Return the time of the parts of an iteration [us per step]."""
     with tempfile.TemporaryDirectory() as folder, threads(count):
         task = find_task(name)
-        options_ = replace(task.training, batch=batch, horizon=32, threads=count)
+        options_ = replace(task.training, batch=batch, horizon=32, threads=count, **changes)
         run = Run.create(Path(folder) / "run", task, options_)
         training = Shac(run)
         plan, random = run.task.plan(options_, 0), torch.Generator().manual_seed(0)

@@ -2,7 +2,8 @@
 
 python -m benchmarks.bench_heat [--smoke] [--json FILE] [--markdown FILE] [--peer-python PYTHON] [--rounds 7]
 
---peer-python: interpreter that has warp-lang, taichi and jax; peers that cannot be imported are left out, and named.
+--peer-python: interpreter that has warp-lang, taichi and jax; peers that cannot be imported are left out, and named. The second
+table is wall time of 50 steps with one thread and with two: it means something on a machine with two idle cores only.
 """
 
 from __future__ import annotations
@@ -10,17 +11,20 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
+from benchmarks.heat_peers.costate_worker import STEPS, make
 from benchmarks.heat_peers.peers import HEAT_PEERS
 from benchmarks.heat_peers.reference import of_problem
 from benchmarks.heat_problem import HeatProblem, wall
-from benchmarks.measure.harness import Options, Report, Table, machine, options, publish
+from benchmarks.measure.harness import Options, Report, Table, interleaved, machine, options, publish, threads
 from benchmarks.peers.process import PeerError, Process
 
 LIMIT = 600.0
@@ -139,9 +143,40 @@ def _add(parser: argparse.ArgumentParser) -> Any:
     parser.add_argument("--rounds", type=int, default=7, help="how often each is measured")
 
 
+def shared_by_threads(chosen: Options) -> Iterator[Table]:
+    """Times of a loop of steps that one thread computes, or two together, and whether they have the same bits."""
+    problem = wall((6, 4, 3)) if chosen.smoke else wall()
+    rows = []
+    for dtype in ("float64", "float32"):
+        for mode in MODES:
+            run = make(problem, dtype, "recomputed", mode).timed
+            assert run is not None
+            calls = {n: partial(_with_threads, n, run) for n in (1, 2)}
+            same = all(torch.equal(a, b) for a, b in zip(calls[1](), calls[2](), strict=True))
+            best = interleaved({str(n): call for n, call in calls.items()}, 2 if chosen.smoke else 25)
+            one, two = (1e6 * best[n] / STEPS for n in ("1", "2"))
+            rows.append((dtype, mode, one, two, one / two, "yes" if same else "NO"))
+    columns = ("type", "what", "one thread [us]", "two threads [us]", "times as fast", "same bits")
+    yield Table(
+        "Two threads",
+        columns,
+        tuple(rows),
+        f"Wall time of a step in a loop of {STEPS}, in turns, the best of 25 rounds.",
+    )
+
+
+def _with_threads(count: int, run: Callable[[], Any]) -> Any:
+    with threads(count):
+        return run()
+
+
+TABLES = {"step": table, "threads": shared_by_threads}
+
+
 def main() -> None:
-    chosen = options(__doc__ or "", ["step"], _add)
-    publish(Report("Heat", "python -m benchmarks.bench_heat", machine(), tuple(table(chosen))), chosen)
+    chosen = options(__doc__ or "", list(TABLES), _add)
+    found = tuple(t for name in chosen.only for t in TABLES[name](chosen))
+    publish(Report("Speed of a heat step", "python -m benchmarks.bench_heat", machine(), found), chosen)
 
 
 if __name__ == "__main__":

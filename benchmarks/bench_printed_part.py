@@ -1,27 +1,24 @@
 """Benchmark of the published case: heat of 18,438 nodes and 16,673 steps, forward and backward.
 
-python -m benchmarks.bench_printed_part [--smoke] [--json FILE] [--markdown FILE] [--threads 1 2] [--steps 16673]
+python -m benchmarks.bench_printed_part [--smoke] [--json FILE] [--markdown FILE] [--only history treatment] [--threads 1 2]
 
 One iteration of Mozaffar and Cao (arXiv 2107.10919) took 17 to 20 minutes and kept 3.7 GB. Here the part is one of ours with as
 many nodes, elements and steps, and the same density, laser and surroundings, with latent heat. The gradient is that of the mean
-squared temperature in all frames with respect to the power in every step. --treatment: 26,000 steps with the time in a window of
-temperatures.
+squared temperature in all frames with respect to the power in every step. "treatment" is 26,000 steps with the time in a window
+of temperatures.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import resource
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import torch
 
-from benchmarks.measure.table import Table, machine
-from costate.core.files import write_json
+from benchmarks.measure.harness import Options, Report, Table, machine, options, publish
 from costate.tasks.additive.problem import case_of
 from costate.tasks.additive.treatment import in_window
 
@@ -70,40 +67,43 @@ def _loss(history, treatment: bool) -> torch.Tensor:
     return history.integrals.mean() if treatment else (history.T**2).mean()
 
 
-def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--smoke", action="store_true", help="a few steps only")
+TITLES = {
+    "history": "Gradient of a temperature history",
+    "treatment": "Gradient of the time in a window of temperatures",
+}
+STEPS = {"history": 16_673, "treatment": 26_000}
+
+
+def table(kind: str, chosen: Options) -> Table:
+    """Measure each number type and number of threads in a process of its own, one after the other."""
+    steps = 64 if chosen.smoke else STEPS[kind]
+    rows = []
+    for dtype in chosen.rest.dtypes:
+        for threads in chosen.rest.threads:
+            command = [sys.executable, "-m", "benchmarks.bench_printed_part", "--here", str(steps), "--only", kind]
+            command += ["--dtypes", dtype, "--threads", str(threads)]
+            done = subprocess.run(command, capture_output=True, text=True, check=True)
+            rows.append(tuple(done.stdout.strip().splitlines()[-1].split("\t")))
+            print(*rows[-1], flush=True)
+    return Table(
+        TITLES[kind], COLUMNS, tuple(rows), "18,438 nodes; wall time. Cold start: from nothing to a first gradient."
+    )
+
+
+def _add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--dtypes", nargs="+", default=["float32", "float64"])
-    parser.add_argument("--steps", type=int, help="default: 16,673, or 26,000 with --treatment")
-    parser.add_argument("--treatment", action="store_true")
-    parser.add_argument("--json", type=Path)
-    parser.add_argument("--markdown", type=Path)
-    parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
-    return parser.parse_args()
+    parser.add_argument("--here", type=int, help=argparse.SUPPRESS)
 
 
 def main() -> None:
-    asked = arguments()
-    steps = asked.steps or (64 if asked.smoke else 26_000 if asked.treatment else 16_673)
-    if asked.here:
-        print("\t".join(one(asked.dtypes[0], asked.threads[0], steps, asked.treatment)))
+    chosen = options(__doc__ or "", list(TITLES), _add)
+    rest = chosen.rest
+    if rest.here:
+        print("\t".join(one(rest.dtypes[0], rest.threads[0], rest.here, chosen.only[0] == "treatment")))
         return
-    rows = []
-    for dtype in asked.dtypes:
-        for threads in asked.threads:
-            command = [sys.executable, "-m", "benchmarks.bench_printed_part", "--here", "--steps", str(steps)]
-            command += ["--dtypes", dtype, "--threads", str(threads), *(["--treatment"] if asked.treatment else [])]
-            done = subprocess.run(command, capture_output=True, text=True, check=True, env=os.environ)
-            rows.append(tuple(done.stdout.strip().splitlines()[-1].split("\t")))
-            print(*rows[-1], flush=True)
-    what = "time in a window" if asked.treatment else "temperature history"
-    table = Table(f"Gradient of the {what}, published size", COLUMNS, tuple(rows), f"{machine()}")
-    print(table.markdown())
-    if asked.markdown:
-        asked.markdown.write_text(table.markdown() + "\n")
-    if asked.json:
-        write_json(asked.json, {"machine": machine(), "columns": COLUMNS, "rows": rows})
+    tables = tuple(table(kind, chosen) for kind in chosen.only)
+    publish(Report("Speed of a printing process", "python -m benchmarks.bench_printed_part", machine(), tables), chosen)
 
 
 if __name__ == "__main__":

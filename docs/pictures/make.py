@@ -26,7 +26,7 @@ sys.path.insert(0, str(HERE.parent.parent))  # for tests.browser
 COLORS = 256
 """Of a palette: the pictures are few and small in a repository."""
 
-GRADED = ("part", "16_printed_wall")
+GRADED = ("part", "particles", "16_printed_wall", "18_smoke")
 """Pictures with a scale of colours: their palettes cover all colours, not those of most pixels."""
 
 
@@ -186,6 +186,22 @@ def part() -> None:
         screenshot("part", (Path(here) / "out" / "16_printed_wall.html").as_uri(), (1000, 690), steps)
 
 
+def particles() -> None:
+    """A column of 30,000 particles that is twisted, in a report."""
+    from costate.report import Report
+
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, (30_000, 3)) * [0.15, 0.15, 0.25] + [0, 0, 0.25]
+    times = np.arange(0, 3, 1 / 30)
+    angle = 3 * times[:, None] * x[:, 2] / 0.5
+    turned = [x[:, 0] * np.cos(angle) - x[:, 1] * np.sin(angle), x[:, 0] * np.sin(angle) + x[:, 1] * np.cos(angle)]
+    page = Report("Particles", "a column that is twisted")
+    page.particles(times, np.stack([*turned, x[:, 2] + 0 * angle], -1), x[:, 0], title="x at first", unit="m")
+    path = page.save(Path(tempfile.mkdtemp()) / "particles.html")
+    print(f"{path.stat().st_size / 1e6:.1f} MB")
+    screenshot("particles", path.as_uri(), (1000, 640), ["costateReplays[0].seek(0.6)"])
+
+
 PICTURES = {
     "robots": robots,
     "gradient": gradient,
@@ -195,8 +211,9 @@ PICTURES = {
     "viewer": viewer,
     "report": report,
     "part": part,
+    "particles": particles,
 }
-"""Name -> what makes it. The last three need Chromium."""
+"""Name -> what makes it. The last four need Chromium."""
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or PICTURES:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from costate.cli.solve import LISTED, PRINTED, progress_text
+from costate.cli.solve import LISTED, PRINTED, SOFT, progress_text
 from costate.optimise.solution import Record
 from costate.tasks.additive.names import PRINT_TASKS
+from costate.tasks.soft.names import SOFT_TASKS
 from costate.train.registry import TASKS, find_task
 from costate.train.solve import RECIPES
 
@@ -37,6 +38,7 @@ def test_answers_without_physics_load_nothing_heavy() -> None:
 def test_the_lists_say_what_the_tasks_say() -> None:
     assert {n: (r.make().summary, ", ".join(r.options)) for n, r in RECIPES.items()} == LISTED
     assert {name: task.summary for name, task in PRINT_TASKS.items()} == {name: row[0] for name, row in PRINTED.items()}
+    assert {name: task.summary for name, task in SOFT_TASKS.items()} == {name: row[0] for name, row in SOFT.items()}
     assert {name: find_task(name).summary for name in TASKS} == {name: row.summary for name, row in TASKS.items()}
 
 

@@ -1,4 +1,4 @@
-"""`costate solve am_...`: problems of printed parts, and their report."""
+"""`costate solve am_...` and `costate solve smoke_...`: problems of printed parts and of fluids, and their report."""
 
 from __future__ import annotations
 
@@ -10,20 +10,23 @@ import torch
 
 from costate.core.display import number
 from costate.report import Report
-from costate.tasks.additive.names import print_task
+from costate.tasks.additive.names import PRINT_TASKS, print_task
+from costate.tasks.additive.problem import Found
+from costate.tasks.smoke.names import flow_task
 
 if TYPE_CHECKING:
     from costate.cli.solve import Options
-    from costate.tasks.additive.problem import Found
+    from costate.tasks.smoke.problem import FoundFlow
 
 
 def solve_printed(options: Options, starts: int, tell: Callable[[str], None]) -> tuple[Report, str]:
     """Solve some problems; return the page, and what to say of it."""
     if options.method is not None:
         raise ValueError(
-            f"--method is {options.method!r}; a task of printed parts has one method of its own: leave it out"
+            f"--method is {options.method!r}; a task of printed parts or fluids has one method of its own: leave it out"
         )
-    task = print_task(options.task, size=options.size, iterations=options.iterations)
+    by_name = print_task if options.task in PRINT_TASKS else flow_task
+    task = by_name(options.task, size=options.size, iterations=options.iterations)
     dtype = torch.float32 if options.single else torch.float64
     begun = time.perf_counter()
     every = []
@@ -45,9 +48,11 @@ def solve_printed(options: Options, starts: int, tell: Callable[[str], None]) ->
     return page, "\n".join(lines)
 
 
-def show(page: Report, found: Found) -> None:
-    """Add what was found: the growing part, curves, the loss over iterations, tables."""
-    if found.model is not None and found.T is not None and found.times is not None:
+def show(page: Report, found: Found | FoundFlow) -> None:
+    """Add what was found: the growing part or grids over time, curves, the loss over iterations, tables."""
+    if not isinstance(found, Found):
+        _films(page, found)
+    elif found.model is not None and found.T is not None and found.times is not None:
         model = found.model
         page.part(model.mesh, found.times, found.T, title="Temperature", unit="K", path=model.path)
     with page.row():
@@ -56,8 +61,15 @@ def show(page: Report, found: Found) -> None:
         page.plot(
             {"loss": found.losses}, title="Loss", x_label="iteration", y_label="loss", log_y=min(found.losses) > 0
         )
-    if found.rows:
+    if isinstance(found, Found) and found.rows:
         page.table(found.rows, caption="Values with their 95 % intervals")
+
+
+def _films(page: Report, found: FoundFlow) -> None:
+    for title, film in found.films.items():
+        page.grid(
+            film.times, film.values, title, cell=film.cell, unit=film.unit, limits=film.limits, play=len(film.times) > 1
+        )
 
 
 def _text(value: Any) -> str:

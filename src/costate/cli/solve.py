@@ -26,10 +26,10 @@ WATCHED = 2.0
 @dataclass(frozen=True)
 class Options:
     task: Annotated[str, tyro.conf.Positional] = "list"
-    """Task to solve: throw, golf, racecar, pendulum1 to pendulum7, push, identify_contact, reach, am_history, ...; "list" shows
-    all."""
+    """Task to solve: throw, golf, racecar, pendulum1 to pendulum7, push, identify_contact, reach, am_history,
+    smoke_target, ...; "list" shows all."""
     starts: Annotated[int | None, tyro.conf.arg(aliases=["--episodes"])] = None
-    """Number of random problems; default: 20, or 1 for am_ tasks."""
+    """Number of random problems; default: 20, or 1 for am_, smoke_ and soft_ tasks."""
     first: int = 0
     """Number of the first one."""
     method: str | None = None
@@ -41,9 +41,10 @@ class Options:
     show: int = 3
     """Number of motions that the replay shows."""
     size: str | None = None
-    """Part of the am_ tasks: small, fine, medium or published; default: as the task says."""
+    """Part of the am_ tasks: small, fine, medium or published; grid of the smoke_ tasks: small, medium or published; default: as
+    the task says."""
     single: bool = False
-    """Compute am_ tasks in float32: half the memory and time."""
+    """Compute am_, smoke_ and soft_ tasks in float32: half the memory and time."""
 
 
 LISTED: dict[str, tuple[str, str]] = {
@@ -78,10 +79,29 @@ PRINTED: dict[str, tuple[str, str]] = {
     ),
 }
 """The same for tasks of printed parts (`costate.tasks.additive`)."""
+FLOWS: dict[str, tuple[str, str]] = {
+    "smoke_target": ("velocity at the beginning with which a puff of smoke becomes a letter", "adam"),
+    "smoke_jet": ("strength of two fans over time that brings a rising plume to a place", "adam"),
+    "smoke_drag": ("outline of a given area that a stream pushes least", "adam"),
+}
+"""The same for tasks of fluids (`costate.tasks.smoke`)."""
+SOFT: dict[str, tuple[str, str]] = {
+    "soft_walker": ("a soft robot in 2D walks as far as possible (DiffTaichi's diffmpm)", "adam"),
+    "soft_crawler": ("a soft robot in 3D crawls as far as possible", "adam"),
+    "soft_codesign": ("stiffness and actuation of a walking soft robot, found together", "adam"),
+    "soft_identify": ("Young's modulus and Poisson's ratio of a block from its fall, with intervals", "gauss_newton"),
+    "soft_identify_plasticine": (
+        "Young's modulus and yield stress of plasticine from its fall, with intervals",
+        "gauss_newton",
+    ),
+    "soft_identify_liquid": ("stiffness and viscosity of a liquid from its fall, with intervals", "gauss_newton"),
+}
+"""The same for tasks of soft bodies (`costate.tasks.soft`)."""
 
 
 def run(options: Options) -> None:
-    every = LISTED | PRINTED
+    own = PRINTED | FLOWS | SOFT
+    every = LISTED | own
     if options.task == "list":
         width = max(map(len, every))
         for name, (summary, methods) in every.items():
@@ -89,14 +109,15 @@ def run(options: Options) -> None:
         return
     if options.task not in every:
         raise ValueError(unknown("task", options.task, every))
-    starts = options.starts if options.starts is not None else 1 if options.task in PRINTED else 20
+    starts = options.starts if options.starts is not None else 1 if options.task in own else 20
     if starts < 1:
         raise ValueError(f"--starts is {starts}; at least one problem is needed")
-    if options.task in PRINTED:
+    if options.task in own:
         from costate.cli.additive import solve_printed
+        from costate.cli.soft import solve_soft
 
         with _shown(options.task) as tell:
-            page, text = solve_printed(options, starts, tell)
+            page, text = (solve_soft if options.task in SOFT else solve_printed)(options, starts, tell)
         print(text)
         print(page.save(options.out / f"{options.task}.html"))
         return

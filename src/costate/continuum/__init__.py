@@ -1,4 +1,4 @@
-"""Continua: parts that grow, the heat in them, and robots among fields."""
+"""Continua: parts that grow and the heat in them, smoke on grids, soft bodies, and robots among fields."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from costate.continuum.files.gcode import read_gcode, write_gcode
 from costate.continuum.files.lsdyna import read_lsdyna, write_lsdyna
 from costate.continuum.files.paths import read_toolpath, write_toolpath
 from costate.continuum.files.vtk import VtkSeries, write_vtk
+from costate.continuum.fluid.grid import Grid, border
 from costate.continuum.materials import INCONEL_718, MATERIALS, TI_6AL_4V, Material
 from costate.continuum.mesh import EVER, HexMesh
 from costate.continuum.shapes import Part, Plate, block, cylinder, published_size, wall
@@ -18,9 +19,15 @@ from costate.continuum.toolpath import ToolPath
 
 if TYPE_CHECKING:
     from costate.continuum.coupling import WorldLinks
+    from costate.continuum.fluid.model import FluidHistory, FluidModel
     from costate.continuum.heat.melt import MeltDepth
     from costate.continuum.heat.model import HeatModel, History
     from costate.continuum.heat.process import Laser, Surroundings
+    from costate.continuum.mpm.body import SoftBody
+    from costate.continuum.mpm.grid import MpmGrid
+    from costate.continuum.mpm.model import MpmModel
+    from costate.continuum.mpm.state import MpmHistory, MpmState
+    from costate.continuum.mpm.walls import Obstacle
 
 __all__ = [
     "EVER",
@@ -28,21 +35,31 @@ __all__ = [
     "MATERIALS",
     "TI_6AL_4V",
     "Faces",
+    "FluidHistory",
+    "FluidModel",
+    "Grid",
     "HeatModel",
     "HexMesh",
     "History",
     "Laser",
     "Material",
     "MeltDepth",
+    "MpmGrid",
+    "MpmHistory",
+    "MpmModel",
+    "MpmState",
+    "Obstacle",
     "Part",
     "Plate",
     "Process",
+    "SoftBody",
     "Surroundings",
     "ToolPath",
     "VtkSeries",
     "WorldLinks",
     "birth_times",
     "block",
+    "border",
     "born_along",
     "cylinder",
     "published_size",
@@ -58,11 +75,19 @@ __all__ = [
 
 # Geometry needs NumPy alone; what needs the compiler and torch is loaded on first use.
 _LAZY = {
+    "FluidHistory": "costate.continuum.fluid.model",
+    "FluidModel": "costate.continuum.fluid.model",
     "HeatModel": "costate.continuum.heat.model",
     "History": "costate.continuum.heat.model",
     "Laser": "costate.continuum.heat.process",
     "MeltDepth": "costate.continuum.heat.melt",
     "Surroundings": "costate.continuum.heat.process",
+    "MpmGrid": "costate.continuum.mpm.grid",
+    "MpmHistory": "costate.continuum.mpm.state",
+    "MpmModel": "costate.continuum.mpm.model",
+    "MpmState": "costate.continuum.mpm.state",
+    "Obstacle": "costate.continuum.mpm.walls",
+    "SoftBody": "costate.continuum.mpm.body",
     "WorldLinks": "costate.continuum.coupling",
 }
 

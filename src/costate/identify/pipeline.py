@@ -99,16 +99,10 @@ def identify(
     """
     chosen = IdentifyOptions(**options)
     robot = robot if isinstance(robot, Robot) else load_robot(robot)
-    if chosen.hold and robot.learnable():
-        raise ValueError(
-            "hold= is for robots without learnable parameters: fix these joints in the robot's file instead"
-        )
     model = robot.model if chosen.method == "adam" and robot.learnable() else robot.identified_model()
     regressor, ready, notes = _begin(robot, model, data, columns, chosen)
     log = ready.log
     given = _torques(regressor, log, regressor.pi())
-    if chosen.check:
-        _compare(log, regressor, given)
     train_index, test_index = solve.blocks(len(log), chosen.held_out)
     reduced = _reduce(regressor, log, ready.filter.within(train_index))
     base, singular = _base(reduced, regressor)
@@ -173,12 +167,18 @@ def _begin(
     chosen: IdentifyOptions,
 ) -> tuple[Regressor, Prepared, list[str]]:
     """Return the parameters to be found, the log ready to be fitted, and notes."""
+    if chosen.hold and robot.learnable():
+        raise ValueError(
+            "hold= is for robots without learnable parameters: fix these joints in the robot's file instead"
+        )
     chosen, found_gains = _find_gains(robot, data, columns, chosen)
     log, hold, notes = _log(data, model, columns, chosen)
     regressor = Regressor.of(held(model, hold), chosen.terms, chosen.links, chosen.joints)
     if not regressor.size:
         raise ValueError("there is nothing to identify: no links and no joints are chosen")
     ready = _prepared(log, regressor, chosen)
+    if chosen.check:
+        _compare(ready.log, regressor, _torques(regressor, ready.log, regressor.pi()))
     return regressor, ready, found_gains + notes + ready.notes
 
 

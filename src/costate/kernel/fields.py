@@ -19,10 +19,11 @@ from typing import Any
 import numpy as np
 
 from costate.kernel.build import ProgramBuilder
-from costate.kernel.ir.program import Op, Program, Stage, Var
+from costate.kernel.ir.program import Builder, Op, Program, Stage, Var
 from costate.kernel.ir.straight import Straight
+from costate.kernel.ops.checkpoints import level_lengths, nested_scan
 from costate.kernel.ops.fields.access import Access, Indexed, Own, Shared, Stencil
-from costate.kernel.ops.fields.blocks import block_count
+from costate.kernel.ops.fields.blocks import BLOCK, block_count
 from costate.kernel.ops.fields.for_each import ForEach
 from costate.kernel.ops.fields.krylov import ConjugateGradients, Space
 from costate.kernel.ops.fields.newton import Newton
@@ -127,10 +128,11 @@ class FieldBuilder(ProgramBuilder):
             raise ValueError(f"an index has {index.n} numbers per entity; expected one, the number of a cell")
         return Around(to, index, tuple(int(k) for k in offsets))
 
-    def field(self, name: str, of: Entities, n: int | None = None) -> Field:
-        """Declare a field as a named input: (count, n), or (count,) without n."""
-        plain = self.input(name, of.count if n is None else (of.count, n))
-        return Field(of, n or 1, self._builder.stage(Pack(of.count, n or 1), plain)[0])
+    def field(self, name: str, of: Entities, n: int | None = None, frames: int | None = None) -> Field:
+        """Declare a field as a named input: (count, n), or (count,) without n; (frames, count * n) for the sequence of a scan."""
+        shape = of.count if n is None else (of.count, n)
+        plain = self.input(name, shape if frames is None else (frames, of.count * (n or 1)))
+        return Field(of, n or 1, self._builder.stage(Pack(of.count, n or 1, frames or 1), plain)[0])
 
     def carried(self, of: Entities, n: int = 1) -> Field:
         """Declare a field as an input of a program: the body of a scan takes its carries so."""
@@ -158,20 +160,36 @@ class FieldBuilder(ProgramBuilder):
         shared: Sequence[Var] = (),
         keep: bool = False,
         reverse: bool = False,
+        memory: str | float | None = None,
     ) -> tuple[list[Var], list[Var], list[Var]]:
         """Repeat a step; see `ProgramBuilder.scan`. A backward pass keeps the sums that entities add to others': they are short,
-        and what they are made of is long to compute."""
+        and what they are made of is long to compute.
+
+        memory: Bytes that a gradient in float64 may keep, such as "2 GB"; where all states do not fit, checkpoints are kept in as
+        many levels as it takes (see `checkpoints.py`). None: all states.
+        """
         if not isinstance(body, Program):
+            if memory is not None:
+                raise ValueError(
+                    "memory limits scans whose body is a program; give `g.program(...)` of another builder"
+                )
             return super().scan(body, steps, carry, sequences, shared, keep, reverse)
-        sums = [v for s in body.stages if isinstance(s.op, ForEach) for v in _sums(s) if v not in body.outputs]
         carries = [carry] if isinstance(carry, Var) else list(carry)
-        n, own = len(carries), len(body.outputs)
-        program = replace(body, outputs=(*body.outputs, *sums))
-        remember = tuple(range(own - n, own - n + len(sums)))
-        op = Scan(program, steps, n, len(sequences), (keep,) * n, reverse, remember=remember)
-        op.check()
-        finals, results, states = op.split_out(self._builder.stage(op, *carries, *sequences, *shared))
-        return finals, results[: own - n], states
+        if memory is None:
+            return _remembering(self._builder, body, steps, carries, sequences, shared, keep, reverse)
+        if keep or reverse:
+            raise ValueError(
+                "a scan with a limit of memory runs forward and keeps no states: leave out keep and reverse"
+            )
+        number = BLOCK * 8
+        more = number * sum(v.size for v in _sums_of(body))
+        lengths = level_lengths(steps, number * sum(c.size for c in carries), more, memory)
+
+        def repeat(b: Builder, *given: Any) -> tuple[list[Var], list[Var]]:
+            return _remembering(b, *given)[:2]
+
+        found = nested_scan(self._builder, repeat, body, lengths, steps, carries, list(sequences), list(shared))
+        return *found, []
 
     def for_each(
         self,
@@ -217,6 +235,7 @@ class FieldBuilder(ProgramBuilder):
         diagonal: Field | None = None,
         tolerance: float = 1e-10,
         limit: int = 1000,
+        precondition: tuple[Operator, Sequence[Field | Var]] | None = None,
     ) -> Solution:
         """Solve A x = b by conjugate gradients; A is symmetric and positive definite.
 
@@ -227,14 +246,19 @@ class FieldBuilder(ProgramBuilder):
             diagonal: Positive field that preconditions, for instance the diagonal of A. It changes the iterations only.
             tolerance: Largest |b - A x| / |b|; 5e-7 at least in float32, 1e-15 in float64.
             limit: Largest number of iterations.
+            precondition: Symmetric positive definite operator (r, *numbers) -> z about as A^-1, and the numbers, instead of a
+                diagonal. Nothing is differentiated by them.
 
         A derivative whose own solve does not reach the tolerance is NaN. In derivatives of both orders A is taken as symmetric.
         """
         space = Space(rhs.of.count, rhs.n)
         program = self._operator(apply, rhs, args)
-        op = ConjugateGradients(program, space, diagonal is not None, tolerance, limit)
-        op.check()
         scale = [] if diagonal is None else [diagonal]
+        by = diagonal is not None
+        if precondition is not None:
+            by, scale = self._operator(precondition[0], rhs, precondition[1]), list(precondition[1])
+        op = ConjugateGradients(program, space, by, tolerance, limit)
+        op.check()
         return self._solution(op, rhs, [rhs, *scale, *args])
 
     def solve(
@@ -275,6 +299,32 @@ class FieldBuilder(ProgramBuilder):
     def _solution(self, op: Op, like: Field, given: Sequence[Field | Var]) -> Solution:
         value, status = self._builder.stage(op, *(v.var if isinstance(v, Field) else v for v in given))
         return Solution(Field(like.of, like.n, value), status)
+
+
+def _remembering(
+    b: Builder,
+    body: Program,
+    steps: int,
+    carries: Sequence[Var],
+    sequences: Sequence[Var],
+    shared: Sequence[Var],
+    keep: bool = False,
+    reverse: bool = False,
+) -> tuple[list[Var], list[Var], list[Var]]:
+    """Add a scan whose backward pass keeps the sums of its body."""
+    sums = _sums_of(body)
+    n, own = len(carries), len(body.outputs)
+    program = replace(body, outputs=(*body.outputs, *sums))
+    remember = tuple(range(own - n, own - n + len(sums)))
+    op = Scan(program, steps, n, len(sequences), (keep,) * n, reverse, remember=remember)
+    op.check()
+    finals, results, states = op.split_out(b.stage(op, *carries, *sequences, *shared))
+    return finals, results[: own - n], states
+
+
+def _sums_of(body: Program) -> list[Var]:
+    """Return all sums that entities of a program add to others', except its results."""
+    return [v for s in body.stages if isinstance(s.op, ForEach) for v in _sums(s) if v not in body.outputs]
 
 
 def _sums(stage: Stage) -> list[Var]:

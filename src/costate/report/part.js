@@ -2,7 +2,7 @@
 // layout of the data. Only frames that were computed are shown.
 "use strict";
 (() => {
-  const { Scene, kinds, LIGHT, program, instance, along, bytes, add } = costateScene;
+  const { Scene, kinds, LIGHT, program, instance, along, inflated, summed, levels, colorTable, add } = costateScene;
 
   // Light is mild: colours are numbers here. Normals are those of the faces, towards the eye.
   const PART = [`#version 300 es
@@ -24,23 +24,6 @@
   const SIDES = [[0, 3, 2, 1], [4, 5, 6, 7], [0, 1, 5, 4], [2, 3, 7, 6], [0, 4, 7, 3], [1, 2, 6, 5]];
   const TOWARDS = [1, -1, 1];  // the side of x, y and z that a cut removes: that of the camera
 
-  async function inflated(text) {
-    const stream = new Blob([bytes(text)]).stream().pipeThrough(new DecompressionStream("deflate"));
-    return new Response(stream).arrayBuffer();
-  }
-
-  /** Numbers that stand as differences from those of the row before. */
-  function summed(rows, width) {
-    for (let i = width; i < rows.length; i++) rows[i] += rows[i - width];
-    return rows;
-  }
-
-  function levels(buffer, width) {
-    const raw = new Uint8Array(buffer), n = raw.length / 2, found = new Int16Array(n);
-    for (let i = 0; i < n; i++) { const z = raw[i] | (raw[n + i] << 8); found[i] = (z >> 1) ^ -(z & 1); }
-    return new Uint16Array(summed(found, width).buffer);
-  }
-
   /** All faces, as four nodes each, with the one or two elements that they belong to (-1: none). */
   function facesOf(elements) {
     const known = new Map(), nodes = [], owners = [];
@@ -55,13 +38,9 @@
   class Part extends Scene {
     build() {
       super.build();
-      const gl = this.gl, texture = gl.createTexture();
+      const gl = this.gl;
       this.programs.part = program(gl, PART); this.programs.edges = program(gl, EDGES);
-      gl.activeTexture(gl.TEXTURE1); gl.bindTexture(gl.TEXTURE_2D, texture);
-      gl.pixelStorei(gl.UNPACK_ALIGNMENT, 1);
-      gl.texImage2D(gl.TEXTURE_2D, 0, gl.RGB8, 256, 1, 0, gl.RGB, gl.UNSIGNED_BYTE, bytes(this.data.colors));
-      for (const [k, v] of [["MIN_FILTER", "LINEAR"], ["MAG_FILTER", "LINEAR"], ["WRAP_S", "CLAMP_TO_EDGE"], ["WRAP_T", "CLAMP_TO_EDGE"]])
-        gl.texParameteri(gl.TEXTURE_2D, gl[`TEXTURE_${k}`], gl[v]);
+      colorTable(gl, this.data.colors);
       this.cut = { axis: -1, depth: 0.5 }; this.edgesOn = false;
       this.load().then(() => this.ask(), (error) => { this.root.classList.add("no-webgl"); console.error(error); });
     }

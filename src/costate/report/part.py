@@ -20,12 +20,15 @@ from costate.core.arrays import Array
 from costate.core.display import number, ticks
 from costate.draw.part.colors import table
 from costate.draw.part.growth import Growth
+from costate.draw.particles.cloud import Cloud
 from costate.report.scene import mesh_data, rounded, scene_html, text_of
 
 FRAMES = 200
 """Longer histories are thinned to at most as many frames, of those computed; the page does not interpolate between them."""
 LEVELS = 4095
 """Number of steps between the least and the greatest value."""
+LARGE = 2_000_000
+"""Count of numbers from which on text is made quickly, and not as short as possible."""
 SPEEDS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0)
 SECONDS = 15.0
 """Time that playing takes at most at the speed chosen first, if there is one that is fast enough [s]."""
@@ -48,7 +51,7 @@ def part_html(
 <input class="depth" type="range" min="0" max="1" step="any" value="0.5" aria-label="depth of the cut" hidden>
 <label><input class="edges" type="checkbox">mesh</label>"""
     data = part_data(growth) | {"speed": speed, "play": play}
-    overlay = _scale_html(title, growth)
+    overlay = scale_html(title, growth)
     return scene_html(name, "part", data, SPEEDS, caption=caption, overlay=overlay, controls=controls)
 
 
@@ -61,8 +64,8 @@ def part_data(growth: Growth) -> dict[str, Any]:
     return {
         "times": rounded(growth.times),
         "alive": growth.alive,
-        "nodes": _deflated(metre * mesh.nodes, "<f4"),
-        "elements": _deflated(np.diff(mesh.elements, axis=0, prepend=0), "<i4"),
+        "nodes": deflated(metre * mesh.nodes, "<f4"),
+        "elements": deflated(np.diff(mesh.elements, axis=0, prepend=0), "<i4"),
         "values": packed_levels(levels),
         "steps": LEVELS,
         "least": least,
@@ -82,24 +85,27 @@ def part_data(growth: Growth) -> dict[str, Any]:
     }
 
 
-def quantised(values: Array) -> tuple[Array, float, float]:
-    """Return values (K, N) as levels from 0 to LEVELS, with the values of the first and the last level."""
+def quantised(values: Array, levels: int = LEVELS) -> tuple[Array, float, float]:
+    """Return values (K, N) as levels from 0 on, with the values of the first and the last level."""
     least, most = float(values.min()), float(values.max())
-    return np.round((values - least) / ((most - least) or 1.0) * LEVELS).astype(np.uint16), least, most
+    return np.round((values - least) / ((most - least) or 1.0) * levels).astype(np.uint16), least, most
 
 
 def packed_levels(levels: Array) -> str:
     """Return levels (K, N) as text: neighbouring frames differ by small numbers, which deflate well."""
     difference = np.diff(levels.astype(np.int16), axis=0, prepend=np.zeros((1, levels.shape[1]), np.int16))
     small = ((difference << 1) ^ (difference >> 15)).astype("<u2")
-    return _deflated(small.view(np.uint8).reshape(-1, 2).T, np.uint8)
+    return deflated(small.view(np.uint8).reshape(-1, 2).T, np.uint8)
 
 
-def _deflated(values: Array, kind: Any) -> str:
-    return base64.b64encode(zlib.compress(np.ascontiguousarray(values, kind).tobytes(), 9)).decode()
+def deflated(values: Array, kind: Any) -> str:
+    """Return numbers as text."""
+    return base64.b64encode(
+        zlib.compress(np.ascontiguousarray(values, kind).tobytes(), 9 if np.size(values) < LARGE else 4)
+    ).decode()
 
 
-def _scale_html(title: str, growth: Growth) -> str:
+def scale_html(title: str, growth: Growth | Cloud) -> str:
     """Return the scale of colours, with numbers beside it."""
     low, high = growth.limits
     chosen = table()[np.linspace(0, len(table()) - 1, SHADES).round().astype(int)]

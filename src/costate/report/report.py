@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from costate.continuum import HexMesh, ToolPath
+    from costate.draw.particles.cloud import Cloud
     from costate.draw.recording import Recording
 
 
@@ -159,6 +160,82 @@ class Report:
         growth = growth_of(mesh, times, values, unit=unit, limits=limits, path=path)
         name = self._named("part.js")
         self._blocks.append(part_html(name, growth, title, caption, speed=speed, play=play))
+        return name
+
+    def particles(
+        self,
+        times: Any,
+        positions: Any,
+        values: Any = None,
+        title: str = "",
+        caption: str = "",
+        *,
+        unit: str = "",
+        limits: tuple[float, float] | None = None,
+        radius: float | None = None,
+        speed: float | None = None,
+        play: bool = False,
+    ) -> str:
+        """Add an interactive view of particles over time, with a colour for a number of each; returns its name, for
+        `plot(follow=...)`.
+
+        Args:
+            times: Times of the frames (K,) [s]; at most 300 of them are kept, fewer from 20,000 particles on.
+            positions: Positions (K, N, 2) or (K, N, 3) [m]; the second axis of flat ones points upwards.
+            values: Numbers or kinds (N,) or (K, N); None: all particles have the same colour.
+            title: What the numbers are, written with their unit above the scale of colours.
+            caption: Text below.
+            unit: Unit of the numbers.
+            limits: Numbers at the ends of the scale of colours; None: the least and the greatest.
+            radius: Radius of a particle [m]; None: one with which they fill the box around them at the beginning.
+            speed: Speed at first; None: that of the motion, or one with which playing takes 15 s at most.
+            play: Whether it plays at once.
+        """
+        from costate.draw.particles.cloud import cloud_of
+
+        cloud = cloud_of(times, positions, values, radius=radius, unit=unit, limits=limits)
+        return self._cloud(cloud, title, caption, speed, play)
+
+    def grid(
+        self,
+        times: Any,
+        values: Any,
+        title: str = "",
+        caption: str = "",
+        *,
+        cell: float = 1.0,
+        unit: str = "",
+        limits: tuple[float, float] | None = None,
+        axis: int = 2,
+        index: int | None = None,
+        speed: float | None = None,
+        play: bool = False,
+    ) -> str:
+        """Add an interactive view of the cells of a grid over time; returns its name, for `plot(follow=...)`.
+
+        Args:
+            times: Times of the frames (K,) [s]; at most 300 of them are kept.
+            values: Numbers of the cells (K, nx, ny) or (K, nx, ny, nz); the second axis that is seen points upwards.
+            title: What the numbers are, written with their unit above the scale of colours.
+            caption: Text below.
+            cell: Edge of a cell [m].
+            unit: Unit of the numbers.
+            limits: Numbers at the ends of the scale of colours; None: the least and the greatest.
+            axis: Axis of a grid in 3D along which is looked.
+            index: Layer of a grid in 3D that is shown; None: the mean of all layers.
+            speed: Speed at first; None: that of the motion, or one with which playing takes 15 s at most.
+            play: Whether it plays at once.
+        """
+        from costate.draw.particles.cloud import grid_cloud
+
+        cloud = grid_cloud(times, values, cell, unit=unit, limits=limits, axis=axis, index=index)
+        return self._cloud(cloud, title, caption, speed, play)
+
+    def _cloud(self, cloud: Cloud, title: str, caption: str, speed: float | None, play: bool) -> str:
+        from costate.report.particles import particles_html
+
+        name = self._named("particles.js")
+        self._blocks.append(particles_html(name, cloud, title, caption, speed=speed, play=play))
         return name
 
     def _named(self, script: str) -> str:

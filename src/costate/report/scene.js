@@ -1,10 +1,29 @@
 // What interactive 3D views have in common: instanced meshes, a sun with a shadow map, a ground with a grid, an orbit camera, and time.
-// A kind of view is a class that extends Scene and stands in `kinds`: replay.js, part.js. Nothing is fetched.
+// A kind of view is a class that extends Scene and stands in `kinds`: replay.js, part.js, particles.js. Nothing is fetched.
 "use strict";
 const costateScene = (() => {
   const bytes = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
   const floats = (text) => new Float32Array(bytes(text).buffer);
   const ints = (text) => new Uint32Array(bytes(text).buffer);
+
+  // --- numbers, as part.py packs them ----------------------------------------------------------------------------------
+
+  async function inflated(text) {
+    const stream = new Blob([bytes(text)]).stream().pipeThrough(new DecompressionStream("deflate"));
+    return new Response(stream).arrayBuffer();
+  }
+
+  /** Numbers that stand as differences from those of the row before. */
+  function summed(rows, width) {
+    for (let i = width; i < rows.length; i++) rows[i] += rows[i - width];
+    return rows;
+  }
+
+  function levels(buffer, width) {
+    const raw = new Uint8Array(buffer), n = raw.length / 2, found = new Int16Array(n);
+    for (let i = 0; i < n; i++) { const z = raw[i] | (raw[n + i] << 8); found[i] = (z >> 1) ^ -(z & 1); }
+    return new Uint16Array(summed(found, width).buffer);
+  }
 
   // --- vectors and matrices (column-major, as WebGL takes them) ---------------------------------------------------
 
@@ -363,6 +382,15 @@ const costateScene = (() => {
   }
 
 
+  /** The scale of colours, as a texture of unit 1. */
+  function colorTable(gl, text) {
+    gl.activeTexture(gl.TEXTURE1); gl.bindTexture(gl.TEXTURE_2D, gl.createTexture());
+    gl.pixelStorei(gl.UNPACK_ALIGNMENT, 1);
+    gl.texImage2D(gl.TEXTURE_2D, 0, gl.RGB8, 256, 1, 0, gl.RGB, gl.UNSIGNED_BYTE, bytes(text));
+    for (const [k, v] of [["MIN_FILTER", "LINEAR"], ["MAG_FILTER", "LINEAR"], ["WRAP_S", "CLAMP_TO_EDGE"], ["WRAP_T", "CLAMP_TO_EDGE"]])
+      gl.texParameteri(gl.TEXTURE_2D, gl[`TEXTURE_${k}`], gl[v]);
+  }
+
   const kinds = {};
   document.addEventListener("DOMContentLoaded", () => {
     window.costateReplays = [...document.querySelectorAll(".replay")].map((root) => {
@@ -371,5 +399,5 @@ const costateScene = (() => {
     });
   });
   document.addEventListener("costate-theme", () => (window.costateReplays || []).forEach((r) => r && r.gl && r.recolor()));
-  return { Scene, kinds, LIGHT, program, instance, along, bytes, floats, ints, sub, add, dot, cross, unit };
+  return { Scene, kinds, LIGHT, program, instance, along, inflated, summed, levels, colorTable, bytes, floats, ints, sub, add, dot, cross, unit };
 })();

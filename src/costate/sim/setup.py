@@ -307,7 +307,7 @@ class Symbols:
         """
         values, symbols = list(args), list(self.inputs)
         searched = self.detection.searched
-        if searched is not None:
+        if searched is not None and ca.depends_on(ca.veccat(*outputs), searched.symbols):
             values.append(searched.call(b, self, args, prune))
             symbols.append(searched.symbols)
         values += (more or {}).keys()

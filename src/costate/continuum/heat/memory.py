@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 
-UNITS = {"": 1, "kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12}
+from costate.kernel.ops.checkpoints import bytes_of
+
 SHORTEST = 32
 """Steps of a segment at least: beginning one costs about as much as a step."""
 KEPT = 4
 """Copies of the state that a frame costs: state and temperature, and the gradients of both."""
 
 
-def bytes_of(memory: str | int | float) -> float:
-    """Return a size given as a number of bytes, or as text such as "2 GB"."""
-    if not isinstance(memory, str):
-        return float(memory)
-    found = re.fullmatch(r"\s*([0-9.]+)\s*([a-zA-Z]*)\s*", memory)
-    if found is None or found[2].lower() not in UNITS:
-        raise ValueError(f"memory is {memory!r}; expected a number of bytes, or text such as '500 MB' or '2 GB'")
-    return float(found[1]) * UNITS[found[2].lower()]
-
-
-def segment_steps(steps: int, numbers: int, memory: str | int | float, size: int = 8) -> int:
+def segment_steps(steps: int, numbers: int, memory: str | int | float, size: int = 8, shortest: int = SHORTEST) -> int:
     """Return how many steps a segment has: as few as memory allows, since every segment's end is a frame.
 
     Kept are the states at the ends of all segments, and all states of one segment while it is differentiated.
@@ -32,7 +21,7 @@ def segment_steps(steps: int, numbers: int, memory: str | int | float, size: int
     state = numbers * size
     for n in range(1, steps + 1):
         if (KEPT * -(-steps // n) + 2 * n) * state <= allowed:
-            return max(n, min(SHORTEST, steps))
+            return max(n, min(shortest, steps))
     best = max(1, round(np.sqrt(KEPT * steps / 2)))
     least = (KEPT * -(-steps // best) + 2 * best) * state
     raise ValueError(

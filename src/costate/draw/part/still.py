@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -22,6 +22,21 @@ from costate.draw.part.growth import Growth, growth_of
 from costate.draw.shading import Painter, painter
 from costate.draw.triangles import Triangles, joined, triangles_of
 from costate.draw.video import STILLS, writer_for
+
+
+class Scaled(Protocol):
+    """Anything with numbers as colours."""
+
+    @property
+    def unit(self) -> str:
+        """Unit of the numbers."""
+        ...
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """Numbers at the ends of the scale of colours."""
+        ...
+
 
 PATCHES = 60_000
 """Number of patches of one colour into which the faces that are seen are divided, at most, unless there are more faces."""
@@ -143,7 +158,7 @@ def laser_at(growth: Growth, frame: int) -> Triangles | None:
     )
 
 
-def with_scale(image: np.ndarray, growth: Growth, title: str, theme: str) -> np.ndarray:
+def with_scale(image: np.ndarray, growth: Scaled, title: str, theme: str) -> np.ndarray:
     """Return a picture (height, width, 3) with the scale of colours and the time in its right upper corner."""
     from PIL import Image, ImageDraw, ImageFont
 

@@ -265,3 +265,46 @@ def test_unfitting_operators_are_refused() -> None:
         f.cg(lambda g, x, k: g.for_each(bars, lambda k: k, [k], [OWN])[0], b, [k])
     with pytest.raises(ValueError, match="the residual takes"):
         f.solve(lambda g, x, k: g.for_each(bars, lambda k: k, [k], [OWN])[0], b, [k])
+
+
+def two_level(shape: tuple[int, int], limit: int = 1000) -> Kernel:
+    """The same with k = 1, preconditioned by sweeps on the grid and means over squares of 4 x 4 nodes; b and m are given."""
+    edges, n = grid_edges(*shape), int(np.prod(shape))
+    f = FieldBuilder("two levels")
+    nodes, bars, squares = f.entities("nodes", n), f.entities("bars", len(edges)), f.entities("squares", n // 16)
+    ends = f.table(bars, nodes, edges)
+    i, j = np.divmod(np.arange(n), shape[1])
+    home = f.table(nodes, squares, (i // 4 * (shape[1] // 4) + j // 4)[:, None])
+    b, m = f.field("b", nodes), f.input("m", 1)
+
+    def apply(g: FieldBuilder, x: Field, m: Var) -> Field:
+        (flow,) = g.for_each(bars, lambda x: ca.vertcat(x[0] - x[1], x[1] - x[0]), [x[ends]], [ends])
+        return g.for_each(nodes, lambda x, q, m: q + m * x, [x, flow, m])[0]
+
+    def precondition(g: FieldBuilder, r: Field, weight: Var) -> Field:
+        (sums,) = g.for_each(nodes, lambda r: r, [r], [home])
+        return g.for_each(nodes, lambda r, s, w: r / 4 + w * s, [r, sums[home], weight])[0]
+
+    found = f.cg(apply, b, [m], limit=limit, precondition=(precondition, [f.input("weight", 1)]))
+    f.field_output("x", found.value)
+    f.output("status", found.status)
+    return f.kernel()
+
+
+def test_a_program_preconditions() -> None:
+    """The solution and its derivatives are those of the equations; the preconditioner changes the iterations only."""
+    shape = (16, 16)
+    kernel = two_level(shape)
+    edges = torch.ones(len(grid_edges(*shape)), dtype=torch.float64)
+    b, m = uniform(-1, 1, 256, seed=1), torch.tensor([0.01], dtype=torch.float64)
+    exact = np.asarray(spsolve(matrix(shape, edges, m), b.numpy()))
+    taken = []
+    for weight in (0.0, 0.2):
+        out = kernel(b=b, m=m, weight=torch.tensor([weight], dtype=torch.float64))
+        assert out.status[0] == 1
+        assert np.allclose(out.x.numpy(), exact, rtol=1e-7)
+        taken.append(float(out.status[2]))
+    assert taken[1] < taken[0]
+    w = torch.tensor([0.2], dtype=torch.float64)
+    check_gradients(lambda b, m: kernel(b=b, m=m, weight=w.to(b.dtype)).x, (b, m), names=("b", "m"))
+    assert float(two_level(shape, limit=3)(b=b, m=m, weight=w).status[0]) == 0

@@ -79,23 +79,39 @@ def both(u: ca.SX, v: ca.SX) -> ca.SX:
     return ca.if_else(ca.logic_and(u, v), 1, 0)
 
 
-def cg_loop(space: Space, apply: Program, preconditioned: bool, limit: int) -> Program:
-    """Return the program (b, tolerance, [diagonal], *args) -> x and (r r, b b, iterations, converged)."""
+Preconditioner = bool | Program
+"""Way of preconditioning residuals: False: none; True: by a diagonal; a program (r, *numbers) -> z, symmetric and positive
+definite."""
+
+
+def preconditioner_sizes(space: Space, precondition: Preconditioner) -> tuple[int, ...]:
+    """Return the sizes of what a preconditioner takes beside the residual."""
+    if isinstance(precondition, Program):
+        return precondition.in_sizes[1:]
+    return (space.size,) * precondition
+
+
+def cg_loop(space: Space, apply: Program, precondition: Preconditioner, limit: int) -> Program:
+    """Return the program (b, tolerance, [what preconditions], *args) -> x and (r r, b b, iterations, converged)."""
     b = Builder()
     rhs, tolerance = b.input(space.size), b.input(1)
-    diagonal = [b.input(space.size) for _ in range(preconditioned)]
+    diagonal = [b.input(n) for n in preconditioner_sizes(space, precondition)]
     args = [b.input(n) for n in apply.in_sizes[1:]]
+    if isinstance(precondition, Program):
+        (p,) = b.inline(precondition, rhs, *diagonal)
+        (sums,) = space.each(b, lambda r, z: (ca.vertcat(ca.dot(r, r), ca.dot(r, z)),), [rhs, p], [], "total")
+    else:
 
-    def first(r: ca.SX, *d: ca.SX) -> tuple[ca.SX, ...]:
-        z = _scaled(r, d)
-        return z, ca.vertcat(ca.dot(r, r), ca.dot(r, z))
+        def first(r: ca.SX, *d: ca.SX) -> tuple[ca.SX, ...]:
+            z = _scaled(r, d)
+            return z, ca.vertcat(ca.dot(r, r), ca.dot(r, z))
 
-    p, sums = space.each(b, first, [rhs, *diagonal], [], "own total")
+        p, sums = space.each(b, first, [rhs, *diagonal], [], "own total")
     allowed = numbers(b, lambda s, t: s[0] * attainable(t, s[0]) ** 2, sums, tolerance)
     state = numbers(b, lambda s: ca.vertcat(s, 1), sums)
     sizes = (allowed.size, *(v.size for v in diagonal), *apply.in_sizes[1:])
     loop = Scan(
-        _iteration(space, apply, preconditioned),
+        _iteration(space, apply, precondition),
         limit,
         4,
         0,
@@ -123,13 +139,14 @@ def _unfinished(space: Space, shared: Sequence[int]) -> Program:
     return b.finish(numbers(b, lambda s, allowed: both(s[0] > allowed, s[2] > 0), ins[3], ins[4]))
 
 
-def _iteration(space: Space, apply: Program, preconditioned: bool) -> Program:
-    """Return the program of one iteration: (x, r, p, (r r, r z, ok), allowed, [diagonal], *args) -> (x, r, p, (r r, r z, ok))."""
+def _iteration(space: Space, apply: Program, precondition: Preconditioner) -> Program:
+    """Return the program of one iteration: (x, r, p, (r r, r z, ok), allowed, [what preconditions], *args) -> (x, r, p, (r r, r z,
+    ok))."""
     b = Builder()
     x, r, p = (b.input(space.size) for _ in range(3))
     state = b.input(3)
     b.input(1)
-    diagonal = [b.input(space.size) for _ in range(preconditioned)]
+    diagonal = [b.input(n) for n in preconditioner_sizes(space, precondition)]
     args = [b.input(n) for n in apply.in_sizes[1:]]
     (Ap,) = b.inline(apply, p, *args)
     (curvature,) = space.each(b, lambda p, Ap: (ca.dot(p, Ap),), [p, Ap], [], "total")
@@ -140,21 +157,31 @@ def _iteration(space: Space, apply: Program, preconditioned: bool) -> Program:
         r = r - alpha * Ap
         return x + alpha * p, r, ca.vertcat(ca.dot(r, r), ca.dot(r, _scaled(r, d)))
 
-    x, r, sums = space.each(b, move, [x, r, p, Ap, *diagonal], [step], "own own total")
+    def turn(r: ca.SX, p: ca.SX, *rest: ca.SX) -> tuple[ca.SX]:
+        return (_scaled(r, rest[:-1]) + rest[-1] * p,)
+
+    if isinstance(precondition, Program):
+        x, r, _ = space.each(b, move, [x, r, p, Ap], [step], "own own total")
+        (z,) = b.inline(precondition, r, *diagonal)
+        (sums,) = space.each(b, lambda r, z: (ca.vertcat(ca.dot(r, r), ca.dot(r, z)),), [r, z], [], "total")
+        diagonal = []
+    else:
+        x, r, sums = space.each(b, move, [x, r, p, Ap, *diagonal], [step], "own own total")
+        z = r
     ratio = numbers(b, lambda s, new: new[1] / s[1], state, sums)
-    (p,) = space.each(b, lambda r, p, *rest: (_scaled(r, rest[:-1]) + rest[-1] * p,), [r, p, *diagonal], [ratio], "own")
+    (p,) = space.each(b, turn, [z, p, *diagonal], [ratio], "own")
     new = numbers(b, lambda s, c: ca.vertcat(s, ca.if_else(c > 0, 1, 0)), sums, curvature)
     return b.finish(x, r, p, new)
 
 
 @dataclass(frozen=True, eq=False)
 class ConjugateGradients(Op):
-    """inputs: b, [diagonal], what the operator depends on; outputs: x, status (3)."""
+    """inputs: b, [what preconditions], what the operator depends on; outputs: x, status (3)."""
 
     apply: Program
     """Operator (x, *args) -> A x."""
     space: Space
-    preconditioned: bool
+    precondition: Preconditioner
     tolerance: float
     limit: int
     strict: bool = False
@@ -164,7 +191,12 @@ class ConjugateGradients(Op):
 
     @property
     def in_sizes(self) -> tuple[int, ...]:  # type: ignore[override]
-        return (self.space.size,) * (1 + self.preconditioned) + self.apply.in_sizes[1:]
+        return (self.space.size, *preconditioner_sizes(self.space, self.precondition), *self.apply.in_sizes[1:])
+
+    @property
+    def first(self) -> int:
+        """Number of the first input that the operator depends on."""
+        return len(self.in_sizes) - len(self.apply.in_sizes) + 1
 
     @property
     def out_sizes(self) -> tuple[int, ...]:  # type: ignore[override]
@@ -180,7 +212,8 @@ class ConjugateGradients(Op):
             )
 
     def describe(self) -> tuple[Any, ...]:
-        return (self.apply.key, self.space, self.preconditioned, self.tolerance, self.limit, self.strict)
+        by = self.precondition.key if isinstance(self.precondition, Program) else self.precondition
+        return (self.apply.key, self.space, by, self.tolerance, self.limit, self.strict)
 
     def bodies(self) -> list[Program]:
         return [self.body]
@@ -191,10 +224,10 @@ class ConjugateGradients(Op):
         b = Builder()
         rhs, *rest = (b.input(n) for n in self.in_sizes)
         tolerance = numbers(b, lambda: ca.SX(self.tolerance))
-        x, found = b.inline(cg_loop(self.space, self.apply, self.preconditioned, self.limit), rhs, tolerance, *rest)
+        x, found = b.inline(cg_loop(self.space, self.apply, self.precondition, self.limit), rhs, tolerance, *rest)
         if self.strict:
             (x,) = self.space.each(b, lambda x, s: (x * ca.if_else(s[3], 1, math.nan),), [x], [found], "own")
-        (Ax,) = b.inline(self.apply, x, *rest[self.preconditioned :])
+        (Ax,) = b.inline(self.apply, x, *rest[self.first - 1 :])
         (rr,) = self.space.each(b, lambda u, v: (ca.sumsqr(u - v),), [rhs, Ax], [], "total")
         status = numbers(
             b, lambda s, rr: ca.vertcat(s[3], ca.if_else(s[1] == 0, 0, ca.sqrt(rr / s[1])), s[2]), found, rr
@@ -210,7 +243,7 @@ class ConjugateGradients(Op):
 
     def jvp(self, b: Builder, ins: Sequence[Var], tans: Sequence[Var | None]) -> tuple[list[Var], list[Var | None]]:
         outs = b.stage(self, *ins)
-        first = 1 + self.preconditioned
+        first = self.first
         moving = [k for k in range(first, len(ins)) if tans[k] is not None]
         rhs = tans[0]
         if moving:
@@ -223,7 +256,7 @@ class ConjugateGradients(Op):
         grads: list[Var | None] = [None] * len(ins)
         if seeds[0] is None:
             return grads
-        first = 1 + self.preconditioned
+        first = self.first
         w = self._solve(b, seeds[0], ins)
         wanted = [k for k in range(first, len(ins)) if wrt[k]]
         if wanted:

@@ -10,11 +10,14 @@ import numpy as np
 from casadi import SX
 
 from costate.collision.pairs import ContactPoint, Placed
-from costate.kernel.ir.program import Program
+from costate.kernel import ProgramBuilder
+from costate.kernel.ir.program import Program, Var
 from costate.model import Shape
 from costate.model.surface import Physics, Softness, Surface, mix
 from costate.sim.contact.detect import Contact
 from costate.sim.contact.model import Axes, ContactModel
+from costate.sim.contact.newton.pairwise.seen import pairwise_gaps, pairwise_seen
+from costate.sim.contact.newton.pairwise.step import is_pairwise
 from costate.sim.contact.newton.points import own_points, points
 from costate.sim.contact.newton.rows import friction_axes, row_kinds
 from costate.sim.contact.newton.softness import OF_JOINT, OF_SHAPE, own_number, usual_number
@@ -68,6 +71,9 @@ class Newton(ContactModel):
     implicit_coriolis: bool | None = None
     """True if the integrator "implicit" is implicit in Coriolis forces, too (MuJoCo's implicit); False: only in those of single
     free bodies (its implicitfast); None: what the robots' MJCF says, else False."""
+    mapped: bool | None = None
+    """True to solve contacts pair by pair, by one program for all pairs of a kind, instead of by rows of one system: for worlds
+    with many pairs. Accelerations are the same, but for rounding. None: from 96 pairs on."""
 
     integrators: ClassVar[tuple[str, ...]] = ("semi_implicit", "implicit", "rk4")
     parameters: ClassVar[tuple[str, ...]] = ("friction", *OF_SHAPE)
@@ -124,6 +130,16 @@ class Newton(ContactModel):
 
     def substep(self, setup: Setup) -> Program:
         return newton_substep(self.resolved(setup), setup)
+
+    def gaps(self, b: ProgramBuilder, setup: Setup, args: Sequence[Var]) -> Var:
+        if is_pairwise(self, setup):
+            return pairwise_gaps(self.resolved(setup), setup, b, args)
+        return super().gaps(b, setup, args)
+
+    def seen(self, b: ProgramBuilder, setup: Setup, args: Sequence[Var], impulses: Var) -> list[Var]:
+        if is_pairwise(self, setup):
+            return pairwise_seen(self.resolved(setup), setup, b, args, impulses)
+        return super().seen(b, setup, args, impulses)
 
     def resolved(self, setup: Setup) -> Newton:
         """Return the model with what was left open taken from the robots' files."""

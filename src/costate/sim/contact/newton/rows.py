@@ -130,21 +130,33 @@ def _equality(s: Symbols, e: Equation, ties: list[Equation], weights: InverseWei
 
 def _contact(s: Symbols, bodies: list, t: Contact, weights: InverseWeights, options: Newton, softness: Soft) -> Block:
     assert t.surface is not None
-    assert options.impratio is not None
     surface, c = t.surface, t.geometry
-    dim = surface.condim
     easy = sum(weights.links[x][0] for x in (t.link_a, t.link_b))
     J = _frame_jacobian(s, bodies, t, options)
-    depth = c.gap - surface.margin
+    friction = contact_friction(t)
+    law = contact_law(options, s.setup.dt, c.gap - surface.margin, J @ s.v, friction, SX(easy), softness)
+    return Block("contact", J, *law, friction, _group(s, t))
+
+
+def contact_friction(t: Contact) -> tuple[SX, ...]:
+    """Return the coefficient of every axis of a contact but the first."""
+    assert t.surface is not None
     sliding = ca.fmax(t.friction, LEAST_FRICTION)
-    torsion, rolling = (SX(max(x, LEAST_FRICTION)) for x in surface.friction[1:])
-    friction = (sliding, sliding, torsion, rolling, rolling)[: dim - 1]
-    pyramid = dim > 1 and options.cone == "pyramidal"
-    A = easy * (1 + sliding**2) if pyramid else SX(easy)
-    target, R = _soft(softness, depth, J @ s.v, A, s.setup.dt)
+    torsion, rolling = (SX(max(x, LEAST_FRICTION)) for x in t.surface.friction[1:])
+    return (sliding, sliding, torsion, rolling, rolling)[: t.surface.condim - 1]
+
+
+def contact_law(
+    options: Newton, dt: float, depth: SX, speed: SX, friction: tuple[SX, ...], easy: SX, softness: Soft
+) -> tuple[SX, SX]:
+    """Return the reference acceleration (dim,) and the weight of a contact. easy: inverse mass of both links."""
+    assert options.impratio is not None
+    pyramid = friction and options.cone == "pyramidal"
+    A = easy * (1 + friction[0] ** 2) if pyramid else easy
+    target, R = _soft(softness, depth, speed, A, dt)
     if pyramid:
-        R = 2 * sliding**2 / options.impratio * R
-    return Block("contact", J, target, ca.if_else(depth < 0, 1 / R, 0), friction, _group(s, t))
+        R = 2 * friction[0] ** 2 / options.impratio * R
+    return target, ca.if_else(depth < 0, 1 / R, 0)
 
 
 def _group(s: Symbols, t: Contact) -> str:
@@ -174,12 +186,16 @@ def _frame_jacobian(s: Symbols, bodies: list, t: Contact, options: Newton) -> SX
 def friction_axes(t: Contact, cone: str | None) -> tuple[tuple[SX, ...], tuple[SX, ...]]:
     """Return the axes along which a contact slides, and about which it turns (torsion, rolling), world axes (3,)."""
     assert t.surface is not None
-    if t.surface.condim == 1:
+    return axes_of(t.geometry.normal, t.along, t.surface.condim, cone)
+
+
+def axes_of(normal: SX, along: SX | None, condim: int, cone: str | None) -> tuple[tuple[SX, ...], tuple[SX, ...]]:
+    """Return the axes along which a contact of so many dimensions slides, and about which it turns."""
+    if condim == 1:
         return (), ()
-    n = t.geometry.normal
     # A round cone does not ask which way its axes point.
-    slides = axes(n, t.along if cone == "pyramidal" else None)
-    return slides, (n, *slides)[: t.surface.condim - 3]
+    slides = axes(normal, along if cone == "pyramidal" else None)
+    return slides, (normal, *slides)[: condim - 3]
 
 
 def _chain(s: Symbols, link: str) -> set[int]:

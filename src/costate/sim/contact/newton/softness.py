@@ -42,6 +42,11 @@ class Soft:
     is_time: bool
     """True if solref is a time constant and a damping ratio."""
 
+    @property
+    def is_tuned(self) -> bool:
+        """Return whether any of its numbers is an input."""
+        return any(isinstance(x, SX) for x in (*self.solref, *self.solimp))
+
     @staticmethod
     def of(softness: Softness) -> Soft:
         return Soft(softness.solref, softness.solimp, softness.solref[0] > 0)

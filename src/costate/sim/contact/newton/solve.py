@@ -146,7 +146,7 @@ class Solver:
             own = body.slice(weights, g.blocks.start, len(g.blocks))
             given = [own, mu, _rows(body, xs, g), _rows(body, ys, g), state]
             found += self._per_group(body, g, on, self._slopes, given)
-        after = body.program(body.trace(_line_step, state, slopes, *found))
+        after = body.program(body.trace(line_step, state, slopes, *found))
         (end,), _ = b.while_loop(lambda state, *_: state[3], after, self.line_search, start, shared)
         return end
 
@@ -168,7 +168,7 @@ def _going(a: SX, x: SX, busy: SX, *shared: SX) -> SX:
     return busy
 
 
-def _line_step(state: SX, smooth: SX, *slopes: SX) -> SX:
+def line_step(state: SX, smooth: SX, *slopes: SX) -> SX:
     step, low, high = state[0], state[1], state[2]
     total = sum(slopes, ca.vertcat(smooth[0] + step * smooth[1], smooth[1]))
     first, second, start = total[0], total[1], -smooth[2]

@@ -2,23 +2,27 @@
 
 prepare:  masses, forces, constraints          rows.py, points.py, weights.py
 solve:    accelerations, to tolerance          problem.py, solve.py, cost.py
+          the same, pair by pair        pairwise/
 finish:   next state, implicit in damping      finish.py; or four stages of all this (integrate/rk4.py)
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import casadi as ca
 from casadi import SX
 
 from costate.kernel import ProgramBuilder
-from costate.kernel.ir.program import Program
+from costate.kernel.ir.program import Program, Var
 from costate.physics.dynamics.crba import crba
 from costate.physics.dynamics.passive import Passive
 from costate.physics.dynamics.rnea import rnea
+from costate.sim.contact.detect import Contact
 from costate.sim.contact.model import substep_inputs
 from costate.sim.contact.newton.finish import finish, turning_force
+from costate.sim.contact.newton.pairwise.step import PairStep, is_pairwise
 from costate.sim.contact.newton.problem import Data, Problem, make_problem
 from costate.sim.contact.newton.rows import blocks
 from costate.sim.contact.newton.solve import Solver, derivatives
@@ -38,8 +42,10 @@ def newton_substep(options: Newton, setup: Setup) -> Program:
     residual: largest generalised force [N or N m] that is not balanced, (1,).
     """
     s = Symbols(setup)
-    data, problem = problem_of(s, options)
-    solve = _acceleration(s, data, problem, options)
+    pairwise = is_pairwise(options, setup)
+    data, problem = problem_of(s, options, [] if pairwise else s.contacts())
+    step = (PairStep if pairwise else DenseStep)(s, options, data, problem)
+    solve = step.acceleration()
     b = ProgramBuilder("substep")
     carry, args = substep_inputs(b, s)
     a, *numbers = b.call(solve, *args)
@@ -48,26 +54,57 @@ def newton_substep(options: Newton, setup: Setup) -> Program:
         x = runge_kutta(b, setup, only_a, args)
     else:
         (x,) = b.call(finish(s, problem, options), *args, numbers[0], a)
-    impulses = b.trace(lambda *given: setup.dt * _forces(problem, *given), *numbers, a)
-    return b.program(x, carry, impulses, b.trace(lambda *given: _residual(problem, *given), *numbers, a))
+    impulses = b.trace(lambda forces: setup.dt * forces, step.forces(b, numbers, a))
+    return b.program(x, carry, impulses, step.residual(b, numbers, a))
 
 
-def _acceleration(s: Symbols, data: Data, problem: Problem, options: Newton) -> Program:
-    """Build the program (x, u, parameters, wrenches) -> (accelerations (nv,), the problem's numbers)."""
-    b = ProgramBuilder("acceleration")
-    args = b.inputs(*(x.numel() for x in s.inputs))
-    numbers = s.call(b, "prepare", data.flat(), args)
-    if problem.n:
-        solver = Solver(problem, options.iterations, options.tolerance, options.line_search)
-        tangent, adjoint = derivatives(problem)
-        (a,) = b.custom(solver.program(), *numbers, tangent=tangent, adjoint=adjoint)
-    else:
-        a = b.trace(problem.free, *numbers[:2])
-    return b.program(a, *numbers)
+@dataclass(frozen=True, eq=False)
+class DenseStep:
+    """The parts of a substep whose contacts are rows of one system; `PairStep` has the same methods."""
+
+    s: Symbols
+    options: Newton
+    data: Data
+    problem: Problem
+
+    def acceleration(self) -> Program:
+        """Build the program (x, u, parameters, wrenches) -> (accelerations (nv,), the problem's numbers)."""
+        b, s, problem, options = ProgramBuilder("acceleration"), self.s, self.problem, self.options
+        args = b.inputs(*(x.numel() for x in s.inputs))
+        numbers = s.call(b, "prepare", self.data.flat(), args)
+        if problem.n:
+            solver = Solver(problem, options.iterations, options.tolerance, options.line_search)
+            tangent, adjoint = derivatives(problem)
+            (a,) = b.custom(solver.program(), *numbers, tangent=tangent, adjoint=adjoint)
+        else:
+            a = b.trace(problem.free, *numbers[:2])
+        return b.program(a, *numbers)
+
+    def forces(self, b: ProgramBuilder, numbers: list[Var], a: Var) -> Var:
+        """Add the forces along the rows, in the order in which the constraints were found."""
+        p = self.problem
+
+        def found(*given: SX) -> SX:
+            *flat, a = given
+            d = p.data(*flat)
+            return p.force(d, d.deviations(a))[list(p.order)] if p.n else SX.zeros(1)
+
+        return b.trace(found, *numbers, a)
+
+    def residual(self, b: ProgramBuilder, numbers: list[Var], a: Var) -> Var:
+        """Add the largest generalised force that is not balanced."""
+        p = self.problem
+
+        def left(*given: SX) -> SX:
+            *flat, a = given
+            d = p.data(*flat)
+            return ca.mmax(ca.fabs(p.gradient(d, a, d.deviations(a)))) if p.n else SX.zeros(1)
+
+        return b.trace(left, *numbers, a)
 
 
-def problem_of(s: Symbols, options: Newton) -> tuple[Data, Problem]:
-    """Return the problem of a step; `options` leaves neither cone nor impratio open."""
+def problem_of(s: Symbols, options: Newton, contacts: list[Contact]) -> tuple[Data, Problem]:
+    """Return the problem of a step with these contacts; `options` leaves neither cone nor impratio open."""
     assert options.cone is not None and options.impratio is not None
     model = s.setup.scene.model
     M = crba(model, s.params, s.q)
@@ -76,18 +113,4 @@ def problem_of(s: Symbols, options: Newton) -> tuple[Data, Problem]:
     bias = bias - tendon_forces(s, s.q, s.v, not options.joint_friction)
     # Accelerations are those in axes that stand still, see advance.py.
     f = actuate(s, s.q, s.v, s.u, M, bias) - bias + turning_force(s, M)
-    return make_problem(M, f, blocks(s, s.contacts(), options), options.cone, options.impratio)
-
-
-def _forces(problem: Problem, *given: SX) -> SX:
-    """Return the forces along the rows, in the order in which the constraints were found. given: flat data, accelerations."""
-    *flat, a = given
-    d = problem.data(*flat)
-    return problem.force(d, d.deviations(a))[list(problem.order)] if problem.n else SX.zeros(1)
-
-
-def _residual(problem: Problem, *given: SX) -> SX:
-    """Return the largest generalised force that is not balanced. given: flat data, accelerations."""
-    *flat, a = given
-    d = problem.data(*flat)
-    return ca.mmax(ca.fabs(problem.gradient(d, a, d.deviations(a)))) if problem.n else SX.zeros(1)
+    return make_problem(M, f, blocks(s, contacts, options), options.cone, options.impratio)

@@ -1,0 +1,1 @@
+"""Incompressible fluids on grids: smoke that rises, flows around shapes and mixes, with gradients."""

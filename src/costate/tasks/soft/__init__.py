@@ -1,0 +1,1 @@
+"""Soft robots and materials: walkers, co-design, identification."""

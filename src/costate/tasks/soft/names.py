@@ -1,0 +1,36 @@
+"""The tasks by name."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from costate.core.names import unknown
+from costate.tasks.soft.identify import MaterialTask
+from costate.tasks.soft.walkers import WalkerTask
+
+SoftTask = WalkerTask | MaterialTask
+SOFT_TASKS: dict[str, SoftTask] = {
+    "soft_walker": WalkerTask(),
+    "soft_crawler": WalkerTask(
+        "a soft robot in 3D crawls as far as possible", dim=3, cells=32, dt=2e-3, steps=512, iterations=30
+    ),
+    "soft_codesign": WalkerTask(
+        "stiffness and actuation of a walking soft robot, found together", cells=64, dt=2e-3, steps=512, codesign=True
+    ),
+    "soft_identify": MaterialTask(),
+    "soft_identify_plasticine": MaterialTask(
+        "Young's modulus and yield stress of plasticine from its fall, with intervals", "plasticine"
+    ),
+    "soft_identify_liquid": MaterialTask(
+        "stiffness and viscosity of a liquid from its fall, with intervals", "liquid", steps=60
+    ),
+}
+"""Name -> task with its defaults."""
+
+
+def soft_task(name: str, **changes: Any) -> SoftTask:
+    """Return a task by name, with other options where they are given and not None."""
+    if name not in SOFT_TASKS:
+        raise ValueError(unknown("task", name, SOFT_TASKS))
+    return replace(SOFT_TASKS[name], **{k: v for k, v in changes.items() if v is not None})
