@@ -101,13 +101,12 @@ def identify(
     robot = robot if isinstance(robot, Robot) else load_robot(robot)
     model = robot.model if chosen.method == "adam" and robot.learnable() else robot.identified_model()
     regressor, ready, notes = _begin(robot, model, data, columns, chosen)
-    log = ready.log
-    given = _torques(regressor, log, regressor.pi())
+    log, given = ready.log, _torques(regressor, ready.log, regressor.pi())
     train_index, test_index = solve.blocks(len(log), chosen.held_out)
     reduced = _reduce(regressor, log, ready.filter.within(train_index))
     base, singular = _base(reduced, regressor)
     drive = fit_drive(chosen.friction, regressor, log, ready.filter, train_index, base)
-    measured, beyond = log, drive.torques(regressor, log)
+    beyond = drive.torques(regressor, log)
     if drive.weights.size:
         log = replace(log, tau=log.tau - beyond)
         reduced = _reduce(regressor, log, ready.filter.within(train_index))
@@ -133,7 +132,7 @@ def identify(
         history=history,
         held_out_history=unseen,
         notes=notes,
-        log=measured,
+        log=ready.log,
         predicted=predicted,
         drive=drive,
         validation=_validate(chosen, model, columns, regressor, regressor.pi(found), drive),
