@@ -55,7 +55,7 @@ class Reduced:
             Y, known = regressor.rows(q[rows], v[rows], a[rows])
             more = [] if own is None else [side_by_side(own[rows])]
             both = part.apply(np.concatenate([Y, *more, (tau[rows] - known)[..., None]], 2), rows.start)
-            factors = [_triangle(np.concatenate([f, both[:, j]])) for j, f in enumerate(factors)]
+            factors = [triangle(np.concatenate([f, both[:, j]])) for j, f in enumerate(factors)]
         R = [f[:size, :size] for f in factors]
         z = [f[:size, size] for f in factors]
         rest = np.array([float((f[size:, size] ** 2).sum()) for f in factors])
@@ -66,7 +66,7 @@ class Reduced:
         """Return several logs as one."""
         factors = []
         for each in zip(*(zip(p.R, p.z, strict=True) for p in parts), strict=True):
-            factors.append(_triangle(np.concatenate([np.column_stack([R, z]) for R, z in each])))
+            factors.append(triangle(np.concatenate([np.column_stack([R, z]) for R, z in each])))
         size = parts[0].R[0].shape[1]
         rest = np.array([float((f[size:, size] ** 2).sum()) for f in factors]) + sum(p.rest for p in parts)
         return Reduced(
@@ -85,7 +85,7 @@ class Reduced:
         """Return A (n, n), b (n,) with errors of unit variance; what |A pi - b|^2 leaves out does not depend on pi."""
         A = np.concatenate([R / s for R, s in zip(self.R, sigma, strict=True)])
         b = np.concatenate([z / s for z, s in zip(self.z, sigma, strict=True)])
-        factor = _triangle(np.concatenate([A, b[:, None]], 1))
+        factor = triangle(np.concatenate([A, b[:, None]], 1))
         return factor[: A.shape[1], :-1], factor[: A.shape[1], -1]
 
 
@@ -97,7 +97,7 @@ def side_by_side(own: Array) -> Array:
     return out.reshape(n, nv, nv * k)
 
 
-def _triangle(W: Array) -> Array:
+def triangle(W: Array) -> Array:
     """Return R with |W x| = |R x| for all x."""
     return np.asarray(np.linalg.qr(W, mode="r"))
 

@@ -27,7 +27,7 @@ def logs(model: Model, runs: int, encoder: float, rate: float = 150.0):
 
 def inside(result: Identification, truth: Array) -> tuple[bool, Array]:
     lower, upper = result.interval
-    return result.distance(truth) < chi2.ppf(0.95, result.base.rank), (lower < truth) & (truth < upper)
+    return bool(result.distance(truth) < chi2.ppf(0.95, result.base.rank)), (lower < truth) & (truth < upper)
 
 
 def test_distances_are_those_of_honest_intervals() -> None:

@@ -25,7 +25,7 @@ from costate.identify.filter import Filter
 from costate.identify.log import Columns, Log, from_table
 from costate.identify.regressor import Regressor
 from costate.identify.repair.prepare import prepare
-from costate.identify.solve import side_by_side
+from costate.identify.solve import side_by_side, triangle
 from costate.identify.tables import read_table
 from costate.robot import Robot, load_robot
 
@@ -82,10 +82,10 @@ def find_gains(
     blocks = [_rows(regressor, log, filtered, at, 0.0) for log, filtered in runs]
     blocks += [_rows(regressor, log, filtered, at, mass) for log, filtered in loaded]
     X = np.concatenate(blocks)
-    base = Base.of(np.linalg.qr(X[..., : regressor.size].reshape(-1, regressor.size), mode="r"), regressor.names)
+    base = Base.of(triangle(X[..., : regressor.size].reshape(-1, regressor.size)), regressor.names)
     columns = np.concatenate([base.independent, np.arange(regressor.size, X.shape[2])]).astype(int)
     # Per joint [columns | torque that is known | current], reduced to a triangle.
-    factors = [np.linalg.qr(X[:, j][:, columns], mode="r") for j in range(nv)]
+    factors = [triangle(X[:, j][:, columns]) for j in range(nv)]
     start, sigma = np.zeros(nv), np.array([np.linalg.norm(f[:, -1]) for f in factors]) / np.sqrt(len(X))
 
     def parts(logs: Array) -> tuple[Array, Array, Array]:

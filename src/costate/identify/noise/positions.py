@@ -85,7 +85,7 @@ def _jacobians(regressor: Regressor, log: Log, pi: Array) -> list[Array]:
             for sign in (1, -1):
                 moved = [log.q, log.v, log.a]
                 moved[d] = x + sign * step * (np.arange(x.shape[1]) == j)
-                sides.append(regressor.torques(*moved, pi))
+                sides.append(regressor.torques(moved[0], moved[1], moved[2], pi))
             columns.append((sides[0] - sides[1]) / (2 * step))
         found.append(np.stack(columns, -1))
     return found
