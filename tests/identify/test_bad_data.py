@@ -45,7 +45,7 @@ def write_csv(path: Path, columns: dict[str, Array]) -> Path:
 
 def refusal(columns: dict[str, Array], **options) -> str:
     with pytest.raises(LogError) as error:
-        cs.identify(Robot(guessed(TRUE)), columns, **options)
+        cs.identify(Robot(guessed(TRUE)), columns, repair=False, **options)
     return str(error.value)
 
 
@@ -174,7 +174,7 @@ def test_degrees_within_limits_are_found_by_the_torques() -> None:
     columns = table(small)
     degrees("q", "v", "a")(columns)
     with pytest.raises(LogError, match=r"q_shoulder_pan_joint.*are in degrees"):
-        cs.identify(robot, columns)
+        cs.identify(robot, columns, repair=False)
 
 
 def test_bad_rows_are_dropped_only_when_asked_and_said(log: dict[str, Array]) -> None:
@@ -219,5 +219,5 @@ def test_command(log: dict[str, Array], tmp_path: Path, capsys: pytest.CaptureFi
     assert {p.name for p in (tmp_path / "out").iterdir()} >= {"report.txt", "torques.png", "parameters.png"}
     columns = table(log)
     unsorted(columns)
-    assert main(["identify", "ur5", str(write_csv(path, columns))]) == 2
+    assert main(["identify", "ur5", str(write_csv(path, columns)), "--no-repair"]) == 2
     assert "line 203" in capsys.readouterr().err

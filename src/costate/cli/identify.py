@@ -31,6 +31,24 @@ class Options:
     """Leave out rows without numbers, and say so, instead of refusing them."""
     check: bool = True
     """Refuse logs whose units or signs contradict themselves or the robot."""
+    repair: bool = True
+    """Repair the log where something is wrong with it, and say what: clock, repeated rows, units, signs, order of joints."""
+    hold: tuple[str, ...] = ()
+    """Joints that were not logged and stood still, with their positions: JOINT=VALUE [rad or m]."""
+    gains: tuple[float, ...] = ()
+    """Torque per logged unit of each joint, if the log has motor currents [N m/A]."""
+    loaded: Path | None = None
+    """Log of currents with a payload on the last link, from which the gains are found."""
+    payload: float = 0.0
+    """Mass of that payload [kg]."""
+    friction: Literal["coulomb_viscous", "offset", "stribeck", "load", "lugre", "monotone", "combined", "auto"] = (
+        "coulomb_viscous"
+    )
+    """Law of friction; auto: the one with the least error in cross-validation."""
+    validate: Path | None = None
+    """Another log, to test the result on."""
+    header: str | None = None
+    """Names of the columns of a CSV file without a header line, such as 't q1-6 v1-6 current1-6'."""
     epochs: int = 200
     """Epochs of Adam."""
     learning_rate: float = 1e-2
@@ -52,6 +70,8 @@ def run(options: Options) -> None:
     chosen = asdict(options)
     for name in ("robot", "log", "out", "inertia", "plots"):
         del chosen[name]
+    chosen["hold"] = dict(_held(text) for text in options.hold)
+    chosen["gains"] = options.gains or None
     with Progress(transient=True) as bar:
         task = bar.add_task(
             options.method.replace("_", "-"), total=options.epochs if options.method == "adam" else None
@@ -69,3 +89,11 @@ def run(options: Options) -> None:
     (options.out / "report.txt").write_text(result.summary() + "\n")
     written = [urdf, options.out / "report.txt", *(result.plot(options.out) if options.plots else [])]
     print("\nwrote", *written, sep="\n  ")
+
+
+def _held(text: str) -> tuple[str, float]:
+    name, _, value = text.partition("=")
+    try:
+        return name, float(value)
+    except ValueError:
+        raise ValueError(f"--hold {text}: expected JOINT=VALUE, such as --hold finger_joint=0.02") from None

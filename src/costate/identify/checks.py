@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import replace
 
 import numpy as np
 
 from costate.core.arrays import Array
 from costate.identify.log import Log
+from costate.identify.repair.rows import without_garbage
 from costate.identify.tables import LogError
 from costate.model import Model
 
@@ -16,12 +18,16 @@ _NEAR = 1.3
 """Factor within which a ratio must be near 57.3 to be called a confusion of degrees and radians."""
 _FLIPPED = -0.5
 """Correlation of measured with predicted torques below which a sign is called flipped."""
+_OUT_OF_ORDER = 0.01
+"""Part of the rows that may be left out because they came too late."""
 _SOME = 3
 """Number of rows named in a message."""
 
 
-def check_table(log: Log, drop_bad_rows: bool = False) -> tuple[Log, list[str]]:
-    """Check for finite numbers and increasing time. Returns the log, and notes on what was dropped if that was asked for."""
+def check_table(log: Log, drop_bad_rows: bool = False, repair: bool = False) -> tuple[Log, list[str]]:
+    """Check for finite numbers and increasing time. Returns the log, and notes on what was dropped if that was asked for.
+
+    repair: permit what `costate.identify.repair` takes care of: stamps that repeat, and other units of time."""
     notes: list[str] = []
     bad = np.zeros(len(log), bool)
     for quantity, x in log.arrays().items():
@@ -39,8 +45,12 @@ def check_table(log: Log, drop_bad_rows: bool = False) -> tuple[Log, list[str]]:
         log = log.take(~bad)
     if len(log) < 2:
         raise LogError(f"{log.source}: {len(log)} usable rows are too few")
+    if log.t is not None and repair:
+        log, garbage = without_garbage(log)
+        log, late = _in_order(log)
+        notes += garbage + late
     if log.t is not None:
-        _check_time(log)
+        _check_time(log, repair)
     elif log.v is None or log.a is None:
         raise LogError(
             f"{log.source}: velocities or accelerations are missing and there is no time to differentiate by; "
@@ -49,11 +59,39 @@ def check_table(log: Log, drop_bad_rows: bool = False) -> tuple[Log, list[str]]:
     return log, notes
 
 
-def _check_time(log: Log) -> None:
+def _in_order(log: Log) -> tuple[Log, list[str]]:
+    """Leave out single rows whose time goes back."""
+    assert log.t is not None
+    back = ~_longest_increasing(log.t)
+    if not back.any() or back.mean() > _OUT_OF_ORDER:
+        return log, []
+    named = _rows(log, np.flatnonzero(back))
+    return log.take(~back), [f"clock: column '{log.column('time', 0)}' goes back in {named}: left out"]
+
+
+def _longest_increasing(t: Array) -> Array:
+    """Return which rows to keep so that time never goes back and as many as possible stay, shape (N,)."""
+    if (np.diff(t) >= 0).all():
+        return np.ones(len(t), bool)
+    ends: list[float] = []
+    at: list[int] = []
+    before = np.full(len(t), -1)
+    for k, value in enumerate(t):
+        place = bisect_right(ends, value)
+        before[k] = at[place - 1] if place else -1
+        ends[place : place + 1], at[place : place + 1] = [value], [k]
+    keep = np.zeros(len(t), bool)
+    k = at[-1]
+    while k >= 0:
+        keep[k], k = True, int(before[k])
+    return keep
+
+
+def _check_time(log: Log, repair: bool) -> None:
     assert log.t is not None
     steps = np.diff(log.t)
     name = log.column("time", 0)
-    if (repeated := np.flatnonzero(steps == 0)).size:
+    if (repeated := np.flatnonzero(steps == 0)).size and not repair:
         raise LogError(
             f"{log.source}: column '{name}' repeats the time stamp of the row before in {_rows(log, repeated + 1)}; "
             "remove the duplicates, or write more digits"
@@ -63,7 +101,7 @@ def _check_time(log: Log) -> None:
             f"{log.source}: column '{name}' goes back in time in {_rows(log, back + 1)}; "
             "sort the rows, or split the file where a new recording starts"
         )
-    if float(np.median(steps)) > 10:
+    if float(np.median(steps)) > 10 and not repair:
         raise LogError(
             f"{log.source}: column '{name}' steps by {np.median(steps):g} s; is it in milli- or microseconds?"
         )

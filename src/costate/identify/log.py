@@ -18,6 +18,7 @@ import numpy as np
 
 from costate.core.arrays import Array
 from costate.core.names import did_you_mean
+from costate.identify.repair.hold import beyond, resting_place
 from costate.identify.tables import PREFIXES, TIME_NAMES, LogError, read_table
 from costate.model import Model
 
@@ -44,6 +45,8 @@ class Log:
     source: str = "the data"
     first_row: int = 0
     """Number of the first sample in messages: 2 for the line after a CSV's header."""
+    rows: Array | None = None
+    """Numbers of the samples in the file, counted from 0, if some are left out, shape (N,)."""
 
     def __len__(self) -> int:
         return len(self.q)
@@ -56,6 +59,7 @@ class Log:
 
     def row(self, k: int) -> str:
         """Return the name of a sample, for messages."""
+        k = k if self.rows is None else int(self.rows[k])
         return f"line {k + self.first_row}" if self.first_row else f"row {k}"
 
     def arrays(self) -> dict[str, Array]:
@@ -74,14 +78,19 @@ class Log:
         cut = {
             name: getattr(self, name)[index] for name in ("q", "tau", "t", "v", "a") if getattr(self, name) is not None
         }
-        return replace(self, **cut)
+        rows = np.arange(len(self)) if self.rows is None else self.rows
+        return replace(self, **cut, rows=rows[index])
 
     @staticmethod
     def read(path: str | Path, model: Model, columns: Columns | None = None) -> Log:
         """Read a table; the suffix .csv, .npz or .parquet decides how."""
         path = Path(path)
-        first = 2 if path.suffix == ".csv" else 0
-        return from_table(read_table(path), model, columns, str(path), first)
+        return from_table(read_table(path)[0], model, columns, str(path), first_row(path))
+
+
+def first_row(path: Path) -> int:
+    """Return the number of a file's first sample in messages."""
+    return 2 if path.suffix == ".csv" else 0
 
 
 def from_table(
@@ -154,15 +163,46 @@ def _columns_of(
     lower = {c.strip().lower(): c for c in table}
     for prefix in PREFIXES[quantity]:
         for suffixes in (joints, range(len(joints)), range(1, len(joints) + 1)):
+            for between in ("_", ""):
+                wanted = [f"{prefix}{between}{s}".lower() for s in suffixes]
+                if all(w in lower for w in wanted):
+                    return [lower[w] for w in wanted]
             wanted = [f"{prefix}_{s}".lower() for s in suffixes]
-            hits = [w for w in wanted if w in lower]
-            if len(hits) == len(joints):
-                return [lower[w] for w in wanted]
-            if hits and suffixes is joints:
+            if suffixes is joints and any(w in lower for w in wanted):
                 missing = next(w for w in wanted if w not in lower)
                 spare = [c for low, c in lower.items() if low.startswith(f"{prefix}_") and low not in wanted]
                 raise LogError(f"{source}: column '{missing}' is missing; {_near(missing, spare or list(table))}")
     return None
+
+
+def unlogged(table: Mapping[str, Array], model: Model, columns: Columns | None = None) -> dict[str, float]:
+    """Return joints that have no column at all and lie beyond those that have, with the positions at which to hold them.
+
+    Columns with numbers belong to the first joints.
+    """
+    joints = _joints(model)
+    if columns or any(j.nv != 1 for j in model.joints if j.nv):
+        return {}
+    lower = {c.strip().lower() for c in table if np.ndim(table[c]) == 1}
+    prefixes = [p for names in PREFIXES.values() for p in names]
+
+    def has(suffix: object) -> bool:
+        return any(f"{p}{between}{suffix}".lower() in lower for p in prefixes for between in ("_", ""))
+
+    logged = [name for name in joints if has(name)]
+    if not logged:
+        count = next((k for k in range(len(joints)) if not has(k + 1)), len(joints))
+        logged = joints[: count + has(0)]
+    if not logged or len(logged) == len(joints):
+        return {}
+    missing = beyond(model, set(logged))
+    if missing is None:
+        absent = [name for name in joints if name not in logged]
+        raise LogError(
+            f"there are no columns of joint{'s' if len(absent) > 1 else ''} {', '.join(absent)}; if they stood still, say where: "
+            f"hold={{'{absent[0]}': 0.0}} (--hold {absent[0]}=0)"
+        )
+    return {name: resting_place(model.joint(name)) for name in missing}
 
 
 def _near(name: str, table: Iterable[str]) -> str:

@@ -14,14 +14,20 @@ from costate.core.arrays import Array
 from costate.identify import solve
 from costate.identify.adam import AdamOptions, train
 from costate.identify.base import Base
-from costate.identify.checks import check_table, check_torques, check_units, in_radians
-from costate.identify.derivatives import differentiate
-from costate.identify.log import Columns, Log, from_table
+from costate.identify.checks import check_torques, in_radians
+from costate.identify.drives.fit import Drive, fit_drive
+from costate.identify.drives.gains import drive_gains
+from costate.identify.filter import Filter
+from costate.identify.log import Columns, Log, first_row, from_table, unlogged
+from costate.identify.noise.positions import Corrected, correct
 from costate.identify.possible import Progress, solve_possible
 from costate.identify.regressor import Regressor
-from costate.identify.result import Fit, Identification
-from costate.identify.tables import LogError
+from costate.identify.repair.hold import held
+from costate.identify.repair.prepare import Prepared, prepare
+from costate.identify.result import Z95, Fit, Identification, Validation
+from costate.identify.tables import read_table
 from costate.model import Model
+from costate.physics.integrate import neutral
 from costate.robot import Robot, load_robot
 from costate.robot.identified import with_parameters
 from costate.robot.params import PhysicalInertia, Positive
@@ -50,6 +56,23 @@ class IdentifyOptions:
     """Permission to leave out rows without numbers, with a note, instead of refusing them."""
     check: bool = True
     """Refusal of logs whose units or signs contradict themselves or the robot."""
+    repair: bool = True
+    """Repair of what is wrong with the log, with notes: repeated rows, clock, units, signs, order of joints, single wrong rows."""
+    hold: Mapping[str, float] | None = None
+    """Joints that were not logged, and the positions where they stood still [rad or m]."""
+    gains: tuple[float, ...] | None = None
+    """Torque per measured unit of each joint, if motor currents were logged [N m/A or N/A]."""
+    loaded: str | Path | Mapping[str, Array] | None = None
+    """Log of currents of another run, with a payload, from which gains are found where none are given."""
+    payload: float = 0.0
+    """Mass of that payload on the last link [kg]."""
+    friction: str = "coulomb_viscous"
+    """Law of friction beside damping and Coulomb friction: offset, stribeck, load, lugre, monotone, combined, or auto: the one with
+    the least error in cross-validation."""
+    validate: str | Path | Mapping[str, Array] | None = None
+    """Another log, to test the result on."""
+    header: str | None = None
+    """Names of the columns of a CSV file without a header line: "t q1-6 v1-6 current1-6"; further columns are not read."""
     epochs: int = 200
     """Number of epochs of Adam."""
     learning_rate: float = 1e-2
@@ -77,66 +100,155 @@ def identify(
     chosen = IdentifyOptions(**options)
     robot = robot if isinstance(robot, Robot) else load_robot(robot)
     model = robot.model if chosen.method == "adam" and robot.learnable() else robot.identified_model()
-    log, notes = _prepare(_log(data, model, columns), model, chosen)
-    regressor = Regressor.of(model, chosen.terms, chosen.links, chosen.joints)
-    if not regressor.size:
-        raise ValueError("there is nothing to identify: no links and no joints are chosen")
-    given = _torques(regressor, log, regressor.pi())
-    if chosen.check:
-        _compare(log, regressor, given)
+    regressor, ready, notes = _begin(robot, model, data, columns, chosen)
+    log, given = ready.log, _torques(regressor, ready.log, regressor.pi())
     train_index, test_index = solve.blocks(len(log), chosen.held_out)
-    reduced = _reduce(regressor, log, train_index)
+    reduced = _reduce(regressor, log, ready.filter.within(train_index))
     base, singular = _base(reduced, regressor)
+    drive = fit_drive(chosen.friction, regressor, log, ready.filter, train_index, base)
+    beyond = drive.torques(regressor, log)
+    if drive.weights.size:
+        log = replace(log, tau=log.tau - beyond)
+        reduced = _reduce(regressor, log, ready.filter.within(train_index))
     linear = solve.solve_linear(reduced, base.independent, _scale(log))
+    corrected = _correct(ready, regressor, base, linear, train_index) if drive.covariance is None else None
     if chosen.method == "adam":
-        found, predicted, history, held = _by_adam(robot, regressor, log, train_index, test_index, chosen, progress)
+        found, predicted, history, unseen = _by_adam(robot, regressor, log, train_index, test_index, chosen, progress)
     else:
         pi, history, extra = _by_gauss_newton(regressor, base, reduced, linear, chosen, progress)
-        found, predicted = with_parameters(model, regressor.values(pi)), _torques(regressor, log, pi)
-        held, notes = [], notes + extra
+        found, predicted = with_parameters(model, regressor.values(pi)), _torques(regressor, log, pi) + beyond
+        unseen, notes = [], notes + extra
     return Identification(
         model=found,
         prior=model,
         regressor=regressor,
         base=base,
-        beta=linear.beta,
-        covariance=linear.covariance,
+        beta=linear.beta if corrected is None else corrected.beta,
+        covariance=_covariance(corrected, drive, linear),
         sigma=linear.sigma,
         singular_values=singular,
-        train=_fit(log, given, predicted, train_index),
-        test=_fit(log, given, predicted, test_index) if len(test_index) else None,
+        train=_fit(ready, given, predicted, train_index),
+        test=_fit(ready, given, predicted, test_index) if len(test_index) else None,
         history=history,
-        held_out_history=held,
+        held_out_history=unseen,
         notes=notes,
-        log=log,
+        log=ready.log,
         predicted=predicted,
+        drive=drive,
+        validation=_validate(chosen, model, columns, regressor, regressor.pi(found), drive),
+        filter=ready.filter,
+        clock=ready.clock,
     )
 
 
-def _log(data: str | Path | Log | Mapping[str, Array], model: Model, columns: Columns | None) -> Log:
+def _find_gains(
+    robot: Robot, data: str | Path | Log | Mapping[str, Array], columns: Columns | None, options: IdentifyOptions
+) -> tuple[IdentifyOptions, list[str]]:
+    """Return the options with gains from a run with a payload, if there is one."""
+    if options.loaded is None:
+        return options, []
+    if not options.payload > 0 or isinstance(data, Log):
+        raise ValueError(
+            f"loaded= needs files or arrays and the payload's mass (--payload KG), which is {options.payload:g}"
+        )
+    found = drive_gains(robot, data, options.loaded, options.payload, columns=columns, header=options.header)
+    text = ", ".join(f"{k:.4g} +- {Z95 * s:.2g}" for k, s in zip(found.values, found.std, strict=True))
+    return replace(options, gains=tuple(found.values)), [
+        f"drives: gains from a payload of {options.payload:g} kg: {text}"
+    ]
+
+
+def _begin(
+    robot: Robot,
+    model: Model,
+    data: str | Path | Log | Mapping[str, Array],
+    columns: Columns | None,
+    chosen: IdentifyOptions,
+) -> tuple[Regressor, Prepared, list[str]]:
+    """Return the parameters to be found, the log ready to be fitted, and notes."""
+    if chosen.hold and robot.learnable():
+        raise ValueError(
+            "hold= is for robots without learnable parameters: fix these joints in the robot's file instead"
+        )
+    chosen, found_gains = _find_gains(robot, data, columns, chosen)
+    log, hold, notes = _log(data, model, columns, chosen)
+    regressor = Regressor.of(held(model, hold), chosen.terms, chosen.links, chosen.joints)
+    if not regressor.size:
+        raise ValueError("there is nothing to identify: no links and no joints are chosen")
+    ready = _prepared(log, regressor, chosen)
+    if chosen.check:
+        _compare(ready.log, regressor, _torques(regressor, ready.log, regressor.pi()))
+    return regressor, ready, found_gains + notes + ready.notes
+
+
+def _covariance(corrected: Corrected | None, drive: Drive, linear: solve.Linear) -> Array:
+    if corrected is not None:
+        return corrected.covariance
+    return linear.covariance if drive.covariance is None else drive.covariance
+
+
+def _correct(ready: Prepared, regressor: Regressor, base: Base, linear: solve.Linear, index: Array) -> Corrected | None:
+    """Return base parameters corrected for noise of the positions, where everything comes from these."""
+    if ready.halves is None or ready.measured is None:
+        return None
+    used = ready.filter.within(index)
+    return correct(regressor, base, linear, ready.log, ready.measured, ready.halves, used)
+
+
+def _prepared(log: Log, regressor: Regressor, options: IdentifyOptions) -> Prepared:
+    return prepare(
+        log,
+        regressor,
+        repair=options.repair,
+        check=options.check,
+        drop_bad_rows=options.drop_bad_rows,
+        period=options.period,
+    )
+
+
+def _validate(
+    options: IdentifyOptions, model: Model, columns: Columns | None, regressor: Regressor, pi: Array, drive: Drive
+) -> Validation | None:
+    """Return the errors in another log."""
+    if options.validate is None:
+        return None
+    ready = _prepared(_log(options.validate, model, columns, options)[0], regressor, options)
+    log = ready.log
+    assert log.v is not None
+    error = log.tau - _torques(regressor, log, pi) - drive.torques(regressor, log)
+    return Validation.of(error, log.tau, log.v)
+
+
+def _log(
+    data: str | Path | Log | Mapping[str, Array], model: Model, columns: Columns | None, options: IdentifyOptions
+) -> tuple[Log, Mapping[str, float], list[str]]:
+    """Return the log, the joints that stand still, and notes on those that nobody asked for."""
+    hold = options.hold or {}
     if isinstance(data, Log):
-        return data
-    if isinstance(data, str | Path):
-        return Log.read(data, model, columns)
-    return from_table(data, model, columns)
+        return _with_gains(data, options.gains), hold, []
+    table, source, first, notes = dict(data) if isinstance(data, Mapping) else {}, "the data", 0, []
+    if not isinstance(data, Mapping):
+        path = Path(data)
+        table, notes = read_table(path, options.header)
+        source, first = str(data), first_row(path) - (options.header is not None)
+    guessed = unlogged(table, held(model, hold), columns)
+    notes += [
+        f"'{name}' was not logged: held at {value:g} (choose with hold=, --hold {name}=VALUE)"
+        for name, value in guessed.items()
+    ]
+    hold = {**hold, **guessed}
+    log = from_table(table, held(model, hold), columns, source, first)
+    return _with_gains(log, options.gains), hold, notes
 
 
-def _prepare(log: Log, model: Model, options: IdentifyOptions) -> tuple[Log, list[str]]:
-    """Return a log that is complete: checked, with velocities and accelerations."""
-    log, notes = check_table(log, options.drop_bad_rows)
-    if options.check:
-        check_units(log, model)
-    if log.v is not None and log.a is not None:
-        return log, notes
-    if model.nq != model.nv:
-        raise LogError(f"{log.source}: positions with quaternions cannot be differentiated here; log v and a as well")
-    assert log.t is not None
-    if log.v is None:
-        q, v, a = differentiate(log.t, log.q, options.period)
-        notes = [*notes, "velocities and accelerations were found by differentiating the positions"]
-        return replace(log, q=q, v=v, a=a if log.a is None else log.a), notes
-    _, a, _ = differentiate(log.t, log.v, options.period)
-    return replace(log, a=a), [*notes, "accelerations were found by differentiating the velocities"]
+def _with_gains(log: Log, gains: tuple[float, ...] | None) -> Log:
+    if gains is None:
+        return log
+    if len(gains) != log.tau.shape[1]:
+        raise ValueError(
+            f"{len(gains)} gains given; the log has torques of {log.tau.shape[1]} joints: one gain for each"
+        )
+    return replace(log, tau=log.tau * np.array(gains))
 
 
 def _compare(log: Log, regressor: Regressor, given: Array) -> None:
@@ -150,9 +262,9 @@ def _torques(regressor: Regressor, log: Log, pi: Array) -> Array:
     return regressor.torques(log.q, log.v, log.a, pi)
 
 
-def _reduce(regressor: Regressor, log: Log, index: Array) -> solve.Reduced:
+def _reduce(regressor: Regressor, log: Log, filtered: Filter) -> solve.Reduced:
     assert log.v is not None and log.a is not None
-    return solve.Reduced.of(regressor, log.q[index], log.v[index], log.a[index], log.tau[index])
+    return solve.Reduced.of(regressor, log.q, log.v, log.a, log.tau, filtered)
 
 
 def _scale(log: Log) -> Array:
@@ -180,7 +292,7 @@ def _by_gauss_newton(
     if not options.physical:
         cost = float((reduced.misfit(free) / linear.sigma**2).sum())
         return free, [cost], []
-    pi, costs = solve_possible(*reduced.weighted(linear.sigma), regressor, prior, progress)
+    pi, costs = solve_possible(*reduced.weighted(linear.sigma), regressor, prior, progress, _moved(regressor))
     loose, bound = reduced.rmse(free), reduced.rmse(pi)
     notes = []
     if (worse := bound > 1.05 * loose + 1e-6 * _level(reduced)).any():
@@ -189,6 +301,15 @@ def _by_gauss_newton(
             "than any would: the model lacks something, or a sign or unit is wrong"
         )
     return pi, costs, notes
+
+
+def _moved(regressor: Regressor) -> Array:
+    """Return the inertia that the joint of each armature term moves in the robot as given [kg m^2 or kg]; 0 for other terms."""
+    model = regressor.model
+    q = torch.as_tensor(neutral(model)).double()
+    own = torch.diagonal(Robot(model).mass_matrix(q)).numpy()
+    at = {j.name: own[i : i + j.nv].mean() for j, i in zip(model.joints, model.v_index, strict=True) if j.nv}
+    return np.array([at[joint] if term == "armature" else 0.0 for joint, term in regressor.joints])
 
 
 def _level(reduced: solve.Reduced) -> Array:
@@ -223,8 +344,12 @@ def _by_adam(
     return (robot.identified_model() if state_free else robot.model), predicted, losses, held
 
 
-def _fit(log: Log, given: Array, predicted: Array, index: Array) -> Fit:
-    def rmse(x: Array) -> Array:
-        return np.sqrt(((x - log.tau)[index] ** 2).mean(0))
+def _fit(ready: Prepared, given: Array, predicted: Array, index: Array) -> Fit:
+    part = ready.filter.within(index)
+    span = part.span()
 
-    return Fit(index, rmse(given), rmse(predicted))
+    def rmse(x: Array) -> Array:
+        return np.sqrt((part.apply((x - ready.log.tau)[span], span.start) ** 2).mean(0))
+
+    raw = np.sqrt(((predicted - ready.log.tau)[index] ** 2).mean(0))
+    return Fit(index, rmse(given), rmse(predicted), raw)

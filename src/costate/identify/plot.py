@@ -22,6 +22,7 @@ def write_plots(result: Identification, folder: Path) -> list[Path]:
         "parameters": parameters(result),
         "singular_values": singular_values(result),
         "progress": progress(result),
+        "clock": clock(result),
     }
     written = []
     for name, figure in figures.items():
@@ -37,7 +38,7 @@ def torques(result: Identification) -> Figure | None:
     if log is None or predicted is None:
         return None
     t = np.arange(len(log), dtype=float) if log.t is None else log.t
-    joints = [j.name for j in result.prior.joints for _ in range(j.nv)]
+    joints = [j.name for j in result.regressor.model.joints for _ in range(j.nv)]
     figure = Figure(figsize=(10, 1.7 * len(joints) + 0.9), layout="constrained")
     axes = figure.subplots(len(joints), 1, sharex=True, squeeze=False)[:, 0]
     for k, (ax, name) in enumerate(zip(axes, joints, strict=True)):
@@ -124,4 +125,26 @@ def progress(result: Identification) -> Figure | None:
     ax.set_xlabel("epoch" if result.held_out_history else "iteration")
     ax.set_ylabel("cost")
     ax.grid(alpha=0.3)
+    return figure
+
+
+def clock(result: Identification) -> Figure | None:
+    """Plot the time from row to row, as stamped and as repaired, and how far the stamps are off altogether."""
+    found = result.clock
+    if found is None or (found.tick is None and not found.repeated):
+        return None
+    figure = Figure(figsize=(9, 4.4), layout="constrained")
+    steps, off = figure.subplots(2, 1, sharex=True)
+    t = found.times[1:]
+    steps.plot(t, 1e3 * np.diff(found.stamps), ".", ms=2, color=MEASURED, label="stamps")
+    steps.plot(t, 1e3 * np.diff(found.times), ".", ms=2, color=FOUND, label="repaired")
+    steps.set_ylabel("step [ms]")
+    start = found.stamps[0] - found.times[0]
+    off.plot(found.times, 1e3 * (found.stamps - found.times - start), color=GIVEN, lw=0.8)
+    off.set_ylabel("stamp - repaired [ms]")
+    off.set_xlabel("time [s]")
+    for ax in (steps, off):
+        ax.grid(alpha=0.3)
+    steps.set_title("; ".join(n.removeprefix("clock: ") for n in found.notes()), fontsize=7)
+    figure.legend(*steps.get_legend_handles_labels(), loc="outside upper right", ncols=2, fontsize=8, frameon=False)
     return figure

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from costate.core.arrays import Array
+from costate.identify.base import NO_EFFECT
 from costate.identify.regressor import Regressor, inertia_of, inertial_vector
 from costate.model import Inertia
 
@@ -32,6 +33,8 @@ WEIGHT = 1e-3
 """Last value of gamma. Costs have unit variance, so the prior counts as a thousandth of a single sample."""
 SMALLEST = 1e-3
 """Prior value of a joint term that is zero [SI units]: D needs a positive one."""
+UNKNOWN = 1e-3
+"""Weight of a rotor's inertia that is zero in the file, beside 1 of one that is given: nobody measured it."""
 _NEWTON_STEPS = 30
 
 
@@ -59,24 +62,35 @@ class Divergence:
     """Inverse prior pseudo-inertias, shape (links, 4, 4)."""
     joints: Array
     """Prior joint terms, shape (joints,)."""
+    weights: Array
+    """Weights of the joint terms, shape (joints,)."""
 
     @staticmethod
-    def of(regressor: Regressor, prior: Array) -> tuple[Divergence, Array]:
-        """Return the divergence from a prior, and the prior itself, made possible where it was not."""
+    def of(regressor: Regressor, prior: Array, rotors: Array | None = None) -> tuple[Divergence, Array]:
+        """Return the divergence from a prior, and the prior itself, made possible where it was not.
+
+        rotors: inertia that each joint moves (joint terms,), as a measure for rotors that the file leaves out. Files often do; were
+        their inertia held near zero, links would have to be heavier instead.
+        """
         n = len(regressor.links)
         start = prior.copy()
         for k in range(n):
             start[10 * k : 10 * k + 10] = _nearest_possible(prior[10 * k : 10 * k + 10])
         start[10 * n :] = np.maximum(prior[10 * n :], SMALLEST)
+        weights = np.ones(len(prior) - 10 * n)
+        if rotors is not None:
+            missing = (prior[10 * n :] <= 0) & (rotors > 0)
+            start[10 * n :][missing] = np.maximum(rotors[missing], SMALLEST)
+            weights[missing] = UNKNOWN
         P = np.einsum("li,iab->lab", start[: 10 * n].reshape(n, 10), _E)
-        return Divergence(np.linalg.inv(P) if n else P, start[10 * n :]), start
+        return Divergence(np.linalg.inv(P) if n else P, start[10 * n :], weights), start
 
     def value(self, pi: Array) -> float:
         """Return the divergence, which is infinite where pi is impossible."""
         P, x = self._split(pi)
         if x.size and x.min() <= 0:
             return np.inf
-        total = float((x / self.joints - np.log(x / self.joints) - 1).sum())
+        total = float((self.weights * (x / self.joints - np.log(x / self.joints) - 1)).sum())
         for own, inverse in zip(P, self.links, strict=True):
             values = np.linalg.eigvalsh(own)
             if values[0] <= 0:
@@ -98,11 +112,11 @@ class Divergence:
             rows = slice(10 * k, 10 * k + 10)
             # Scaled, because masses and moments differ by orders of magnitude.
             d = np.sqrt(np.diag(H))
-            L[rows, rows] = d[:, None] * np.linalg.cholesky(H / np.outer(d, d) + 1e-14 * np.eye(10))
+            L[rows, rows] = d[:, None] * _root(H / np.outer(d, d))
             y[rows] = np.linalg.solve(L[rows, rows], g)
         at = np.arange(10 * len(self.links), n)
-        L[at, at] = 1 / x
-        y[at] = x / self.joints - 1
+        L[at, at] = np.sqrt(self.weights) / x
+        y[at] = np.sqrt(self.weights) * (x / self.joints - 1)
         return L, y
 
     def _split(self, pi: Array) -> tuple[Array, Array]:
@@ -110,16 +124,42 @@ class Divergence:
         return np.einsum("li,iab->lab", pi[: 10 * n].reshape(n, 10), _E), pi[10 * n :]
 
 
+def _root(H: Array) -> Array:
+    """Return the Cholesky factor of a matrix with ones on its diagonal, which may be singular but for rounding."""
+    for shift in (1e-14, 1e-12, 1e-10):
+        try:
+            return np.linalg.cholesky(H + shift * np.eye(len(H)))
+        except np.linalg.LinAlgError:
+            continue
+    values, vectors = np.linalg.eigh(H)
+    # Any square root will do; a triangular one is that of the QR factors.
+    root = np.sqrt(np.maximum(values, 1e-10))[:, None] * vectors.T
+    R = np.linalg.qr(root, mode="r")
+    return (np.where(np.diag(R) < 0, -1.0, 1.0)[:, None] * R).T
+
+
 def solve_possible(
-    A: Array, b: Array, regressor: Regressor, prior: Array, progress: Progress | None = None
+    A: Array,
+    b: Array,
+    regressor: Regressor,
+    prior: Array,
+    progress: Progress | None = None,
+    rotors: Array | None = None,
 ) -> tuple[Array, list[float]]:
-    """Find the minimum by Newton's method along decreasing gamma. Returns pi and the cost |A pi - b|^2 after every step."""
-    divergence, pi = Divergence.of(regressor, prior)
+    """Find the minimum by Newton's method along decreasing gamma. Returns pi and the cost |A pi - b|^2 after every step.
+
+    Masses without any effect on torques keep their value. rotors: see `Divergence.of`.
+    """
+    divergence, pi = Divergence.of(regressor, prior, rotors)
+    norms = np.linalg.norm(A, axis=0)
+    mass = np.zeros(len(pi), bool)
+    mass[0 : 10 * len(regressor.links) : 10] = True
+    free = ~(mass & (norms <= NO_EFFECT * norms.max(initial=0.0)))
     costs = [_squares(A, b, pi)]
     gamma = max(costs[0], WEIGHT)
     while True:
         for _ in range(_NEWTON_STEPS):
-            pi, decrement = _newton_step(A, b, divergence, pi, gamma)
+            pi, decrement = _newton_step(A, b, divergence, pi, gamma, free)
             costs.append(_squares(A, b, pi))
             if progress:
                 progress(len(costs) - 1, costs[-1])
@@ -130,14 +170,17 @@ def solve_possible(
         gamma = max(gamma / 10, WEIGHT)
 
 
-def _newton_step(A: Array, b: Array, divergence: Divergence, pi: Array, gamma: float) -> tuple[Array, float]:
-    """Return pi after one step with line search, and the decrease that was expected."""
+def _newton_step(
+    A: Array, b: Array, divergence: Divergence, pi: Array, gamma: float, free: Array
+) -> tuple[Array, float]:
+    """Return pi after one step with line search in the free parameters, and the decrease that was expected."""
     L, y = divergence.factors(pi)
     root = np.sqrt(gamma / 2)  # |.|^2 has the Hessian 2 A^T A
     residual = A @ pi - b
-    Q, R = np.linalg.qr(np.concatenate([A, root * L.T]))
+    Q, R = np.linalg.qr(np.concatenate([A, root * L.T])[:, free])
     right = np.concatenate([residual, root * y])
-    step = -np.linalg.solve(R, Q.T @ right)
+    step = np.zeros(len(pi))
+    step[free] = -np.linalg.solve(R, Q.T @ right)
     decrement = float(((Q.T @ right) ** 2).sum())
     now = _squares(A, b, pi) + gamma * divergence.value(pi)
     length = 1.0

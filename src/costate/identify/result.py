@@ -9,11 +9,16 @@ import numpy as np
 
 from costate.core.arrays import Array
 from costate.identify.base import Base
+from costate.identify.drives.fit import Drive
+from costate.identify.filter import Filter
 from costate.identify.log import Log
 from costate.identify.regressor import Regressor
+from costate.identify.repair.clock import Clock
 from costate.model import Model, write_urdf
 from costate.robot import Robot
 
+MOVING = 0.03
+"""Part of its largest speed above which a joint moves."""
 Z95 = 1.959963984540054
 """Half width of a 95 % interval of a normal distribution, in standard deviations."""
 
@@ -27,7 +32,31 @@ class Fit:
     before: Array
     """Root mean square error of the robot as given, per joint [N m or N], shape (nv,)."""
     after: Array
-    """Root mean square error of the identified robot, likewise."""
+    """Root mean square error of the identified robot, likewise; both after the filter, if torques were filtered."""
+    raw: Array
+    """Root mean square error of the identified robot without the filter."""
+
+
+@dataclass(frozen=True, eq=False)
+class Validation:
+    """The errors of torques in another log, relative to the root mean square torque, per joint (nv,)."""
+
+    all: Array
+    """Relative error of all rows."""
+    moving: Array
+    """Relative error of the rows in which the joint moves: at rest, friction may be anything up to its limit."""
+    error: Array
+    """Root mean square error of all rows [N m or N]."""
+
+    @staticmethod
+    def of(error: Array, tau: Array, v: Array) -> Validation:
+        """Return the errors (N, nv) of torques, relative to them."""
+        moving = np.abs(v) > MOVING * np.abs(v).max(0)
+
+        def relative(mask: Array) -> Array:
+            return np.sqrt((error**2 * mask).sum(0) / np.maximum((tau**2 * mask).sum(0), 1e-300))
+
+        return Validation(relative(np.ones_like(moving)), relative(moving), np.sqrt((error**2).mean(0)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +89,14 @@ class Identification:
     """Data, with velocities and accelerations as used."""
     predicted: Array | None = None
     """Torques of the identified robot, shape (N, nv)."""
+    filter: Filter | None = None
+    """Filter that torques and regressor went through."""
+    drive: Drive | None = None
+    """Friction beyond damping and Coulomb friction."""
+    validation: Validation | None = None
+    """Errors in another log, if one was given."""
+    clock: Clock | None = None
+    """Faults of the log's clock."""
 
     @property
     def robot(self) -> Robot:
@@ -119,11 +156,16 @@ class Identification:
             lines.append(f"condition number of what can: {seen[0] / seen[-1]:.3g} (columns of unit length)")
         lines += ["", "root mean square error of torques [N m or N]"]
         lines.append(f"{'joint':<28}{'given':>12}{'identified':>12}{'held out':>12}{'noise':>12}")
-        joints = [j.name for j in self.prior.joints for _ in range(j.nv)]
+        joints = [j.name for j in self.regressor.model.joints for _ in range(j.nv)]
         for k, name in enumerate(joints):
             held = f"{self.test.after[k]:12.4g}" if self.test else f"{'-':>12}"
             lines.append(
                 f"{name:<28}{self.train.before[k]:12.4g}{self.train.after[k]:12.4g}{held}{self.sigma[k]:12.4g}"
+            )
+        if self.filter is not None and self.filter.half:
+            raw = " ".join(f"{x:.3g}" for x in (self.test or self.train).raw)
+            lines.append(
+                f"(torques and model through the same filter of {2 * self.filter.half + 1} rows; without it, held out: {raw})"
             )
         lines += ["", "base parameters, estimate +- 95 %"]
         for k in range(self.base.rank):
@@ -131,6 +173,12 @@ class Identification:
             lines.append(f"{self.beta[k]:12.5g} +- {Z95 * self.std[k]:<10.2g} {self.base.expression(k)}{doubt}")
         if self.base.dependent.size:
             lines += ["", "cannot be told apart by these data", *(f"  {line}" for line in self.indistinct())]
+        if self.drive is not None and self.drive.errors:
+            lines += ["", *self.drive.table()]
+        if self.validation is not None:
+            lines += ["", "another log: error by torque, all rows and moving rows [%]"]
+            for k, name in enumerate(joints):
+                lines.append(f"{name:<28}{100 * self.validation.all[k]:12.3g}{100 * self.validation.moving[k]:12.3g}")
         if self.notes:
             lines += ["", "notes", *(f"  {note}" for note in self.notes)]
         return "\n".join(lines)

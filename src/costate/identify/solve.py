@@ -12,6 +12,7 @@ from itertools import pairwise
 import numpy as np
 
 from costate.core.arrays import Array
+from costate.identify.filter import Filter
 from costate.identify.regressor import BLOCK, Regressor
 
 NOISE_FLOOR = 1e-10
@@ -29,21 +30,48 @@ class Reduced:
     n: int
 
     @staticmethod
-    def of(regressor: Regressor, q: Array, v: Array, a: Array, tau: Array) -> Reduced:
-        """Reduce a log, block by block."""
-        size, nv = regressor.size, tau.shape[1]
+    def of(
+        regressor: Regressor,
+        q: Array,
+        v: Array,
+        a: Array,
+        tau: Array,
+        filtered: Filter | None = None,
+        own: Array | None = None,
+    ) -> Reduced:
+        """Reduce a log, block by block.
+
+        filtered: rows that count, and the filter that all columns go through; own: further columns of each joint, (N, nv, k), whose
+        nv k coefficients follow the parameters, joint by joint.
+        """
+        filtered = Filter.none(len(q)) if filtered is None else filtered
+        nv = tau.shape[1]
+        size = regressor.size + (0 if own is None else nv * own.shape[2])
         factors: list[Array] = [np.zeros((0, size + 1)) for _ in range(nv)]
-        for start in range(0, len(q), BLOCK):
-            rows = slice(start, start + BLOCK)
+        block = BLOCK if not filtered.half else max(1, 2 * BLOCK // filtered.half)
+        for start in range(0, len(filtered), block):
+            part = filtered.take(slice(start, start + block))
+            rows = part.span()
             Y, known = regressor.rows(q[rows], v[rows], a[rows])
-            y = tau[rows] - known
-            for j in range(nv):
-                block = np.concatenate([Y[:, j], y[:, j : j + 1]], 1)
-                factors[j] = _triangle(np.concatenate([factors[j], block]))
+            more = [] if own is None else [side_by_side(own[rows])]
+            both = part.apply(np.concatenate([Y, *more, (tau[rows] - known)[..., None]], 2), rows.start)
+            factors = [triangle(np.concatenate([f, both[:, j]])) for j, f in enumerate(factors)]
         R = [f[:size, :size] for f in factors]
         z = [f[:size, size] for f in factors]
         rest = np.array([float((f[size:, size] ** 2).sum()) for f in factors])
-        return Reduced(R, z, rest, len(q))
+        return Reduced(R, z, rest, len(filtered))
+
+    @staticmethod
+    def together(parts: Sequence[Reduced]) -> Reduced:
+        """Return several logs as one."""
+        factors = []
+        for each in zip(*(zip(p.R, p.z, strict=True) for p in parts), strict=True):
+            factors.append(triangle(np.concatenate([np.column_stack([R, z]) for R, z in each])))
+        size = parts[0].R[0].shape[1]
+        rest = np.array([float((f[size:, size] ** 2).sum()) for f in factors]) + sum(p.rest for p in parts)
+        return Reduced(
+            [f[:size, :size] for f in factors], [f[:size, size] for f in factors], rest, sum(p.n for p in parts)
+        )
 
     def misfit(self, pi: Array) -> Array:
         """Return the sum of squared errors per joint [(N m)^2], shape (nv,)."""
@@ -57,11 +85,19 @@ class Reduced:
         """Return A (n, n), b (n,) with errors of unit variance; what |A pi - b|^2 leaves out does not depend on pi."""
         A = np.concatenate([R / s for R, s in zip(self.R, sigma, strict=True)])
         b = np.concatenate([z / s for z, s in zip(self.z, sigma, strict=True)])
-        factor = _triangle(np.concatenate([A, b[:, None]], 1))
+        factor = triangle(np.concatenate([A, b[:, None]], 1))
         return factor[: A.shape[1], :-1], factor[: A.shape[1], -1]
 
 
-def _triangle(W: Array) -> Array:
+def side_by_side(own: Array) -> Array:
+    """Return columns of each joint (n, nv, k) as columns of all torques, (n, nv, nv k)."""
+    n, nv, k = own.shape
+    out = np.zeros((n, nv, nv, k))
+    out[:, np.arange(nv), np.arange(nv)] = own
+    return out.reshape(n, nv, nv * k)
+
+
+def triangle(W: Array) -> Array:
     """Return R with |W x| = |R x| for all x."""
     return np.asarray(np.linalg.qr(W, mode="r"))
 

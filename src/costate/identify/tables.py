@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ PREFIXES: dict[str, tuple[str, ...]] = {
     "q": ("q", "pos", "position", "angle"),
     "v": ("v", "qd", "dq", "vel", "velocity"),
     "a": ("a", "qdd", "ddq", "acc", "acceleration"),
-    "tau": ("tau", "torque", "effort", "force"),
+    "tau": ("tau", "torque", "effort", "force", "current"),
 }
 """Beginnings of the names of columns, by quantity."""
 
@@ -24,33 +25,63 @@ class LogError(ValueError):
     """Data that must be corrected first. The message says where, and how."""
 
 
-def read_table(path: Path) -> dict[str, Array]:
-    """Read a table; the suffix .csv, .npz or .parquet decides how."""
-    if path.suffix not in READERS:
-        raise LogError(f"{path}: cannot read '{path.suffix}' files; give one of {', '.join(READERS)}")
-    return READERS[path.suffix](path)
+def read_table(path: Path, header: str | None = None) -> tuple[dict[str, Array], list[str]]:
+    """Read a table; the suffix .csv, .npz or .parquet decides how. Returns it with notes on what was left out.
+
+    header: names of the columns of a CSV file that has no header line: see `named_columns`.
+    """
+    if path.suffix not in (".csv", *READERS):
+        raise LogError(f"{path}: cannot read '{path.suffix}' files; give one of .csv, {', '.join(READERS)}")
+    if path.suffix == ".csv":
+        return _read_csv(path, header)
+    return READERS[path.suffix](path), []
 
 
-def _read_csv(path: Path) -> dict[str, Array]:
+def named_columns(header: str) -> list[str]:
+    """Return the names that a header stands for: "t q1-3" is t, q1, q2, q3."""
+    names: list[str] = []
+    for part in re.split(r"[,\s]+", header.strip()):
+        found = re.fullmatch(r"(.*?)(\d+)-(\d+)", part)
+        names += [f"{found[1]}{k}" for k in range(int(found[2]), int(found[3]) + 1)] if found else [part]
+    return names
+
+
+def _read_csv(path: Path, names: str | None) -> tuple[dict[str, Array], list[str]]:
     """Read a header and numbers. A cell that is no number is NaN here, and reported with its row and column by the checks."""
     with path.open(newline="", encoding="utf-8-sig") as file:
-        rows = csv.reader(file)
-        try:
-            header = [c.strip() for c in next(rows)]
-        except StopIteration:
-            raise LogError(f"{path}: is empty; expected a header line and rows of numbers") from None
-        if len(set(header)) != len(header):
-            twice = next(c for c in header if header.count(c) > 1)
-            raise LogError(f"{path}: column '{twice}' appears twice; rename one")
-        numbers = []
-        for line, row in enumerate(rows, 2):
-            if len(row) != len(header):
-                raise LogError(f"{path}: line {line} has {len(row)} cells, the header has {len(header)}")
-            numbers.append([_number(cell) for cell in row])
-    if not numbers:
+        rows = [[c.strip() for c in row] for row in csv.reader(file)]
+    if not rows:
+        raise LogError(f"{path}: is empty; expected a header line and rows of numbers")
+    first = 1
+    if names is not None:
+        header, first = named_columns(names), 0
+        if len(header) > len(rows[0]):
+            raise LogError(f"{path}: header= names {len(header)} columns, but line 1 has {len(rows[0])}")
+        header += [f"column {k + 1}" for k in range(len(header), len(rows[0]))]
+    else:
+        header = rows[0]
+        if len(header) > 1 and all(np.isfinite(_number(c)) for c in header):
+            raise LogError(
+                f"{path}: line 1 holds numbers, not names; give names with header= (--header 't q1-6 v1-6 tau1-6')"
+            )
+    if len(set(header)) != len(header):
+        twice = next(c for c in header if header.count(c) > 1)
+        raise LogError(f"{path}: column '{twice}' appears twice; rename one")
+    return _numbers(path, header, rows, first)
+
+
+def _numbers(path: Path, header: list[str], rows: list[list[str]], first: int) -> tuple[dict[str, Array], list[str]]:
+    notes = []
+    if len(rows) > first + 1 and 0 < len(rows[-1]) < len(header):
+        notes.append(f"rows: the last line of the file, {len(rows)}, was cut off: left out")
+        rows = rows[:-1]
+    for line, row in enumerate(rows[first:], first + 1):
+        if len(row) != len(header):
+            raise LogError(f"{path}: line {line} has {len(row)} cells, the header has {len(header)}")
+    if len(rows) == first:
         raise LogError(f"{path}: has a header but no rows")
-    table = np.array(numbers)
-    return {name: table[:, k] for k, name in enumerate(header)}
+    table = np.array([[_number(cell) for cell in row] for row in rows[first:]])
+    return {name: table[:, k] for k, name in enumerate(header)}, notes
 
 
 def _number(cell: str) -> float:
@@ -84,4 +115,4 @@ def _is_known(name: str) -> bool:
     return name in TIME_NAMES or any(name == p or name.startswith(f"{p}_") for ps in PREFIXES.values() for p in ps)
 
 
-READERS = {".csv": _read_csv, ".npz": _read_npz, ".parquet": _read_parquet}
+READERS = {".npz": _read_npz, ".parquet": _read_parquet}

@@ -1,0 +1,1 @@
+"""Noise in positions, and what it does to parameters."""
