@@ -41,7 +41,8 @@ def solve_soft(options: Options, starts: int, tell: Callable[[str], None]) -> tu
 
 
 def show(page: Report, found: SoftFound) -> None:
-    """Add what was found: curves, the loss over iterations, tables."""
+    """Add what was found: the moving particles, curves, the loss over iterations, tables."""
+    page.particles(found.times, found.x, play=True)
     with page.row():
         for title, (x, series, label_x, label_y) in found.curves.items():
             page.plot(series, x, title=title, x_label=label_x, y_label=label_y)
