@@ -18,6 +18,8 @@ TEXT = (ROOT / "README.md").read_text()
 SMALLER = {
     "costate gradcheck ur5": "costate gradcheck two_link",
     "costate solve throw": "costate solve throw --starts 2",
+    "costate solve soft_walker": "costate solve soft_walker --iterations 1",
+    "costate solve smoke_target": "costate solve smoke_target --size small --iterations 2",
     "costate train hopper": "costate train hopper --iterations 2 --batch 4",
     "costate train hopper --algorithm sapo": "costate train hopper --algorithm sapo --iterations 2 --batch 4",
 }
