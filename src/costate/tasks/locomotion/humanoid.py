@@ -20,8 +20,8 @@ class Humanoid(Floating):
     name = "humanoid"
     summary = "a humanoid of 41 kg runs along x"
     training = ShacOptions(
-        iterations=500,
-        batch=128,
+        iterations=4000,
+        batch=256,
         horizon=24,
         learning_rate=1e-3,
         actor=(256, 128),
