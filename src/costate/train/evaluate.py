@@ -75,10 +75,12 @@ def evaluate(
 ) -> dict[str, Any]:
     """Evaluate a run's policy; write evaluation.json, or evaluation_VARIANT.json for one of the task's variants.
 
-    Results with disturbances are returned, not written: evaluation.json is about the task itself.
+    disturbances: None, or the default: those of the task, if it has any. Results with others are returned, not written:
+    evaluation.json is about the task itself.
     """
     at_least_one(episodes)
     task = folder.task
+    disturbances = None if disturbances == task.disturbances else disturbances
     if variant:
         task = type(task)(_variant(task, variant).change(task.options))
     found = evaluate_policy(task, folder.policy, episodes, disturbances, seed=seed, progress=progress)
@@ -91,7 +93,7 @@ def evaluate(
         "training_seconds": point.seconds,
         "training_control_steps": point.control_steps,
     }
-    if disturbances is None or disturbances == task.disturbances:
+    if disturbances is None:
         write_json(folder.path / f"evaluation{'_' if variant else ''}{variant}.json", result)
     return result
 

@@ -42,7 +42,7 @@ CASES = (
     Case("joint sensors: 0.5 mrad, 10 mrad/s", Disturbances(joint_noise=5e-4, velocity_noise=1e-2)),
     Case("target sensor: 0.1 mm in every step", Disturbances(target_jitter=1e-4)),
     Case("target sensor: 0.5 mm in every step", Disturbances(target_jitter=5e-4)),
-    Case("target sensor: off by 0.2 mm", Disturbances(target_noise=2e-4)),
+    Case("target sensor: off by 0.2 mm", Disturbances(target_offset=2e-4)),
     Case("payload -20 %", payload=0.8),
     Case("payload +20 %", payload=1.2),
     Case("friction -50 %", friction=0.5),

@@ -6,7 +6,7 @@ State (18,): q = arm joints (6), socket x, y, angle; v = arm joints (6), socket 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -16,7 +16,7 @@ from torch import Tensor
 from costate.core.fork import cached_property
 from costate.robot import Pose, Robot
 from costate.sim import PGS, Static, Torque, VelocityServo, World
-from costate.tasks.insertion.episode import Episodes
+from costate.tasks.insertion.episode import REALISTIC, Disturbances, Episodes
 from costate.tasks.insertion.scene import (
     ARM_Q,
     ARM_V,
@@ -35,6 +35,9 @@ from costate.train.trainable import Trainable
 
 COMMAND_LIMIT = 0.95
 """Commanded velocities stay below this fraction of the joint's limit: moving arms push each other's joints a little beyond."""
+
+ROBUST_HORIZON = 50
+"""Control steps of a motion among disturbances."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,12 @@ class InsertionOptions:
     """Kind of action: commands to joint velocity servos, or torques added to those that carry the arm's weight at the start."""
     friction: float = 0.3
     """Coefficient of friction between bottle and socket."""
+    acceleration_limit: float = 40.0
+    """Largest acceleration of a joint, from one control step to the next [rad/s^2]; 0: none."""
+    jerk_limit: float = 4000.0
+    """Largest jerk of a joint, likewise [rad/s^3]; 0: none."""
+    disturbances: Disturbances = field(default_factory=Disturbances)
+    """Disturbances of its episodes."""
 
     @property
     def seconds(self) -> float:
@@ -74,6 +83,10 @@ class InsertionOptions:
     def wide(self) -> InsertionOptions:
         """Return the options of the same task with twice the ranges."""
         return replace(self, start_range=0.1, target_range=0.1)
+
+    def robust(self) -> InsertionOptions:
+        """Return the options of the same task with all disturbances of a real cell at once, and time to deal with them."""
+        return replace(self, horizon=max(self.horizon, ROBUST_HORIZON), disturbances=REALISTIC)
 
 
 class Cell(Trainable):
@@ -180,7 +193,7 @@ class Cell(Trainable):
         return state.to(dtype)
 
     def _check_reach(self) -> None:
-        """Refuse ranges that no motion within the velocity limits can cover in time."""
+        """Refuse ranges that no motion within the limits of velocity, acceleration and jerk can cover in time."""
         o = self.options
         state = self.sample(512, torch.Generator().manual_seed(0), torch.float64)
         corners = torch.cartesian_prod(*[torch.tensor([-1.0, 1.0], dtype=torch.float64)] * 2)
@@ -188,16 +201,19 @@ class Cell(Trainable):
         goal = self.seats(state[:, SOCKET_XY] + o.seconds * state[:, SOCKET_V])
         travel = (goal - state[:, ARM_Q]).abs()
         travel[:4] = (goal[:4] - self.start).abs() + o.start_range
-        reach = o.seconds * self.max_velocity
         worst = travel.max(0).values
-        if bool((worst > reach).any()):
-            k = int((worst - reach).argmax())
+        needed = least_time(worst, self.max_velocity.double(), o.acceleration_limit, o.jerk_limit, stops=not o.moving)
+        if bool((needed > o.seconds).any()):
+            k = int(needed.argmax())
             name = [j.name for j in self.arm.model.joints if j.nv][k]
+            limits = f"{float(self.max_velocity[k]):.2f} rad/s"
+            limits += f", {o.acceleration_limit:g} rad/s^2" if o.acceleration_limit else ""
+            limits += f", {o.jerk_limit:g} rad/s^3" if o.jerk_limit else ""
             raise ValueError(
-                f"joint '{name}' would have to turn {float(worst[k]):.2f} rad in {o.seconds:g} s, but at "
-                f"{float(self.max_velocity[k]):.2f} rad/s it turns at most {float(reach[k]):.2f} rad; choose a longer "
-                f"horizon (now {o.horizon} steps of {1e3 * o.dt:g} ms) or smaller ranges (start_range {o.start_range} rad, "
-                f"start_height {o.start_height} m, target_range {o.target_range} m)"
+                f"joint '{name}' would have to turn {float(worst[k]):.2f} rad in {o.seconds:g} s, but within its limits "
+                f"({limits}) that takes at least {float(needed[k]):.3f} s; choose a longer horizon (now {o.horizon} steps of "
+                f"{1e3 * o.dt:g} ms), smaller ranges (start_range {o.start_range} rad, start_height {o.start_height} m, "
+                f"target_range {o.target_range} m), or other limits (acceleration_limit, jerk_limit; 0: none)"
             )
 
     @property
@@ -226,6 +242,8 @@ class Cell(Trainable):
         """Return (..., 19), all of order one: position and velocity of joints and target, and the time index in [0, 1]."""
         matrix, clock = self._seen(state.dtype)
         now = clock[min(step, self.options.horizon)]
+        if episodes is not None and episodes.encoder:
+            state = torch.cat([_rounded(state[..., ARM_Q], episodes.encoder), state[..., ARM_Q.stop :]], -1)
         observation = torch.addmm(now, state, matrix) if state.dim() == 2 else state @ matrix + now
         if episodes is None or episodes.noise is None:
             return observation
@@ -252,8 +270,9 @@ class Cell(Trainable):
         """Return the action that acts now: an older one if there is latency, none at first."""
         if not episodes.latency:
             return actions[-1]
-        late = actions[-1 - episodes.latency] if len(actions) > episodes.latency else torch.zeros_like(actions[-1])
-        return late if episodes.prompt is None else torch.lerp(late, actions[-1], episodes.prompt)
+        none, chosen = torch.zeros_like(actions[-1]), episodes.delays
+        recent = [actions[-1 - k] if len(actions) > k else none for k in range(episodes.latency + 1)]
+        return recent[-1] if chosen is None else torch.einsum("kbm,bk->bm", torch.stack(recent), chosen)
 
     @cached_property
     def action_scale(self) -> tuple[Tensor, Tensor]:
@@ -282,3 +301,22 @@ class Cell(Trainable):
         speed = twist[..., :3] + torch.linalg.cross(twist[..., 3:], foot - pose.position)
         belt = torch.cat([state[..., SOCKET_V], torch.zeros_like(state[..., :1])], -1)
         return foot - seat, tilt, speed - belt
+
+
+def least_time(travel: Tensor, velocity: Tensor, acceleration: float, jerk: float, stops: bool = True) -> Tensor:
+    """Return a time [s] within which no joint can turn so far from rest [rad], within limits of its velocity, acceleration and jerk.
+
+    acceleration, jerk: 0: no limit. stops: it is at rest in the end.
+    """
+    least, phases = travel / velocity, 2 if stops else 1
+    if acceleration:
+        short = (phases * 2 * travel / acceleration).sqrt()
+        least = torch.where(short * acceleration > phases * velocity, least + phases * velocity / (2 * acceleration), short)
+    if jerk:
+        least = torch.maximum(least, ((32 if stops else 6) * travel / jerk) ** (1 / 3))
+    return least
+
+
+def _rounded(x: Tensor, step: float) -> Tensor:
+    """Return multiples of a step; the derivative is that of x."""
+    return x + ((x / step).round() * step - x).detach()

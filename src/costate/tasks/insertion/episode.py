@@ -25,10 +25,10 @@ class Disturbances:
     """Noise of measured joint positions, in every step, standard deviation [rad]."""
     velocity_noise: float = 0.0
     """Noise of measured joint velocities, in every step, standard deviation [rad/s]."""
-    target_noise: float = 0.0
-    """Error of the estimated position of the socket, once per episode, standard deviation in x and y [m]."""
+    target_offset: float = 0.0
+    """Error of the estimated position of the socket, once per episode: a length, in any direction of the plane [m]."""
     target_jitter: float = 0.0
-    """Error of the same estimate, drawn anew in every step [m]."""
+    """Error of the same estimate, drawn anew in every reading, standard deviation in x and y [m]."""
     payload: float = 0.0
     """Largest change of the bottle's mass, as a fraction."""
     friction: float = 0.0
@@ -36,9 +36,28 @@ class Disturbances:
     latency: int = 0
     """Steps between an observation and the action it leads to."""
     random_latency: bool = False
-    """True: half of the episodes are without latency."""
+    """True: every episode has a latency of its own, from 0 to that many steps."""
     belt_change: float = 0.0
     """Largest change of the socket's velocity in the middle of the motion, in any direction [m/s]."""
+    encoder: float = 0.0
+    """Step by which measured joint positions are rounded [rad]."""
+    camera_rate: float = 0.0
+    """Readings of the socket's position in a second; between them the last one moves on with the belt; 0: one in every step."""
+
+
+REALISTIC = Disturbances(
+    joint_noise=5e-4,
+    velocity_noise=1e-2,
+    encoder=5e-5,
+    target_offset=2e-4,
+    target_jitter=3e-4,
+    payload=0.2,
+    friction=0.5,
+    latency=2,
+    random_latency=True,
+    belt_change=0.1,
+)
+"""Disturbances of a real cell, all at once."""
 
 
 @dataclass(frozen=True)
@@ -53,10 +72,12 @@ class Episodes(episode.Episodes):
     """Coefficient of friction, (B, 1)."""
     latency: int = 0
     """Steps between an observation and the action it leads to."""
-    prompt: Tensor | None = None
-    """1 for episodes without latency, else 0, (B, 1); None: all have it."""
+    delays: Tensor | None = None
+    """1 at the latency that an episode has, else 0, (B, latency + 1); None: all have the same."""
     belt_change: Tensor | None = None
     """Change of the socket's velocity, half-way [m/s], (B, 2)."""
+    encoder: float = 0.0
+    """Step by which measured joint positions are rounded [rad]."""
 
     @property
     def params(self) -> Mapping[str, Tensor]:
@@ -68,35 +89,47 @@ def draw(
     task: Insertion,
     batch: int,
     generator: torch.Generator,
-    disturbances: Disturbances = Disturbances(),  # noqa: B008  (frozen)
+    disturbances: Disturbances | None = None,
     dtype: torch.dtype = torch.float32,
     spread: float = 1.0,
 ) -> Episodes:
-    """Draw random episodes; start poses, targets and belt speeds come from ranges `spread` times those of the task."""
-    d = disturbances
+    """Draw random episodes; start poses, targets and belt speeds come from ranges `spread` times those of the task.
+
+    disturbances: None: those of the task.
+    """
+    d = task.options.disturbances if disturbances is None else disturbances
     state = task.sample(batch, generator, dtype, spread)
 
     def uniform(*shape: int) -> Tensor:
         return 2 * torch.rand(*shape, generator=generator, dtype=dtype) - 1
 
-    change = None
+    def direction() -> Tensor:
+        angle = torch.pi * uniform(batch, 1)
+        return torch.cat([angle.cos(), angle.sin()], -1)
+
+    change = delays = None
     if d.belt_change:
-        size, angle = d.belt_change * uniform(batch, 1).abs(), torch.pi * uniform(batch, 1)
-        change = size * torch.cat([angle.cos(), angle.sin()], -1)
+        change = d.belt_change * uniform(batch, 1).abs() * direction()
+    if d.latency and d.random_latency:
+        drawn = torch.randint(d.latency + 1, (batch,), generator=generator)
+        delays = torch.nn.functional.one_hot(drawn, d.latency + 1).to(dtype)
     return Episodes(
         state,
-        _noise(task, batch, generator, d, dtype),
+        _noise(task, batch, generator, d, direction() if d.target_offset else None, dtype),
         BOTTLE_MASS * (1 + d.payload * uniform(batch, 1)) if d.payload else None,
         task.options.friction * (1 + d.friction * uniform(batch, 1)) if d.friction else None,
         d.latency,
-        (uniform(batch, 1) > 0).to(dtype) if d.latency and d.random_latency else None,
+        delays,
         change,
+        d.encoder,
     )
 
 
-def _noise(task: Insertion, batch: int, generator: torch.Generator, d: Disturbances, dtype) -> Tensor | None:
-    """Draw the noise of observations, (T, B, 19)."""
-    if not (d.joint_noise or d.velocity_noise or d.target_noise or d.target_jitter):
+def _noise(
+    task: Insertion, batch: int, generator: torch.Generator, d: Disturbances, way: Tensor | None, dtype: torch.dtype
+) -> Tensor | None:
+    """Draw the noise of observations, (T, B, 19). way: direction of the target's offset, (B, 2)."""
+    if not (d.joint_noise or d.velocity_noise or d.target_offset or d.target_jitter):
         return None
     steps = task.options.horizon + task.options.hold
 
@@ -105,7 +138,12 @@ def _noise(task: Insertion, batch: int, generator: torch.Generator, d: Disturban
 
     felt = torch.zeros(steps, batch, 18, dtype=dtype)
     felt[..., :6] = d.joint_noise * normal(steps, batch, 6)
-    felt[..., 6:8] = d.target_noise * normal(batch, 2) + d.target_jitter * normal(steps, batch, 2)
+    jitter = d.target_jitter * normal(steps, batch, 2)
+    if d.camera_rate:  # a reading lasts until the next one; each episode begins somewhere between two
+        begun = torch.rand(batch, generator=generator, dtype=dtype)
+        number = (torch.arange(steps)[:, None] * task.options.dt * d.camera_rate + begun).long()
+        jitter = jitter.gather(0, number[..., None].expand_as(jitter).clamp(max=steps - 1))
+    felt[..., 6:8] = jitter if way is None else jitter + d.target_offset * way
     felt[..., ARM_V] = d.velocity_noise * normal(steps, batch, 6)
     return felt @ task.features[0].to(dtype)
 

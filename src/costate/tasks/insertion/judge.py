@@ -37,7 +37,7 @@ class Verdict(episode.Verdict):
     penetration: Tensor
     """Deepest overlap with the socket at any time [m]."""
     within_limits: Tensor
-    """True if joint positions and velocities stayed within their limits."""
+    """True if joint positions, velocities, accelerations and jerks stayed within their limits."""
     peak_acceleration: Tensor
     """Highest acceleration of any joint [rad/s^2]."""
     peak_jerk: Tensor
@@ -54,9 +54,12 @@ def judge(task: Insertion, trajectory: Trajectory) -> Verdict:
     penetration = trajectory.measured.get("penetration")
     if penetration is None:
         penetration = (-task.world.gaps(states).amin((0, -1))).clamp(min=0.0)
-    within = _within_limits(task, states)
     acceleration = states[..., ARM_V].diff(dim=0) / task.options.dt
     jerk = acceleration.diff(dim=0) / task.options.dt
+    hardest = acceleration.abs().amax((0, -1)), jerk.abs().amax((0, -1))
+    within = _within_limits(task, states)
+    for peak, limit in zip(hardest, (task.options.acceleration_limit, task.options.jerk_limit), strict=True):
+        within = within & (peak <= limit) if limit else within
     return Verdict(
         kept_place & kept_still & (penetration <= MAX_PENETRATION) & within & states.isfinite().all(-1).all(0),
         error[T],
@@ -65,8 +68,7 @@ def judge(task: Insertion, trajectory: Trajectory) -> Verdict:
         kept_still,
         penetration,
         within,
-        acceleration.abs().amax((0, -1)),
-        jerk.abs().amax((0, -1)),
+        *hardest,
     )
 
 

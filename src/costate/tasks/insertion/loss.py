@@ -48,6 +48,8 @@ class InsertionWeights:
     """Weight of squared joint velocities."""
     limits: float = 1.0
     """Weight of joint velocities above 97 % of their limits."""
+    dynamics: float = 1.0
+    """Weight of joint accelerations and jerks above 90 % of their limits."""
     start: float = 0.03
     """Weight of squared joint velocities after the first step: start gently."""
     tail: float = 0.5
@@ -80,6 +82,7 @@ def loss(task: Insertion, trajectory: Trajectory, weights: InsertionWeights, fun
         "floor": funnel * below(position[T - BELOW_FROM :], tilt[T - BELOW_FROM :], w).mean(0),
         "smoothness": w.smoothness * speeds.mean(0),
         "limits": w.limits * too_fast(task, joints).mean(0),
+        "dynamics": w.dynamics * too_hard(task, joints),
         "start": w.start * speeds[1],
     }
 
@@ -115,6 +118,16 @@ def outside(position: Tensor, tilt: Tensor, w: InsertionWeights) -> Tensor:
 def too_fast(task: Insertion, velocities: Tensor) -> Tensor:
     """Return how far joint velocities (..., 6) exceed 97 % of their limits, in hundredths of these, squared and summed."""
     return (100 * torch.relu(velocities.abs() / task.max_velocity.to(velocities.dtype) - 0.97)).square().sum(-1)
+
+
+def too_hard(task: Insertion, velocities: Tensor) -> Tensor:
+    """Return how far accelerations and jerks of joint velocities (T, B, 6) exceed 90 % of their limits, as a logarithm, (B,)."""
+    o, total = task.options, velocities.new_zeros(velocities.shape[1])
+    acceleration = velocities.diff(dim=0) / o.dt
+    for rate, limit in ((acceleration, o.acceleration_limit), (acceleration.diff(dim=0) / o.dt, o.jerk_limit)):
+        if limit:
+            total = total + torch.log1p((20 * torch.relu(rate.abs() / limit - 0.9)).square()).sum(-1).mean(0)
+    return total
 
 
 def below(position: Tensor, tilt: Tensor, w: InsertionWeights) -> Tensor:

@@ -21,11 +21,12 @@ from costate.tasks.insertion.judge import Metrics, Verdict, judge, summarise
 from costate.tasks.insertion.loss import loss, total
 from costate.tasks.insertion.policy import Policy
 from costate.tasks.insertion.reward import RewardOptions, step_cost
-from costate.tasks.insertion.scene import OBSERVATION
+from costate.tasks.insertion.scene import ACTION, OBSERVATION
 from costate.tasks.insertion.training import InsertionTraining, plan
 from costate.train.episode import Trajectory
 from costate.train.network import Names, Network, Scaling
 from costate.train.plan import Iteration
+from costate.train.remembering import Followed, RememberingPolicy
 from costate.train.run import Run
 from costate.train.trainable import Cases, Variant
 from costate.train.trainer import Watching
@@ -43,6 +44,7 @@ class Insertion(Cell):
     variants: ClassVar[Mapping[str, Variant]] = {
         "moving": Variant("The socket rides on a conveyor.", lambda options: replace(options, moving=True)),
         "wide": Variant("Twice the ranges of start poses and targets.", InsertionOptions.wide),
+        "robust": Variant("All disturbances of a real cell at once.", InsertionOptions.robust),
     }
     report: ClassVar[str] = "costate.tasks.insertion.report.page:InsertionReport"
     play: ClassVar[str] = "costate.tasks.insertion.play.play:Play"
@@ -56,14 +58,34 @@ class Insertion(Cell):
         batch: int,
         generator: torch.Generator,
         dtype: torch.dtype = torch.float32,
-        disturbances: Disturbances = Disturbances(),  # noqa: B008  (frozen)
+        disturbances: Disturbances | None = None,
     ) -> Episodes:
-        """Draw random episodes."""
+        """Draw random episodes. disturbances: None: those of the task."""
         return draw(self, batch, generator, disturbances, dtype)
 
-    def policy(self, training: InsertionTraining, generator: torch.Generator | None = None) -> Policy:
+    def practised_against(self, training: InsertionTraining) -> Disturbances:
+        """Return the disturbances of a training."""
+        return self.options.disturbances if training.disturbances == Disturbances() else training.disturbances
+
+    def policy(self, training: InsertionTraining, generator: torch.Generator | None = None) -> nn.Module:
         """Return an untrained policy."""
-        return Policy(training.hidden, generator)
+        memory, o = training.memory, self.options
+        if memory.kind == "auto":
+            disturbed = self.practised_against(training) != Disturbances()
+            memory = replace(memory, kind="cell" if disturbed else "command" if o.acceleration_limit else "none")
+        if memory.kind == "none":
+            return Policy(training.hidden, generator)
+        # A command may run ahead of the joint, which follows it with a delay.
+        reach = 2 * o.acceleration_limit * o.dt / self.action_scale[1] if o.acceleration_limit else 0.5
+        return RememberingPolicy(OBSERVATION, ACTION, training.hidden, generator, memory, reach, self._followed)
+
+    @property
+    def _followed(self) -> Followed:
+        """Knowledge of a recurrent cell: positions of joints and socket follow from their velocities."""
+        gain = self.features[0].sum(0)
+        pairs = [*((k, 6 + k) for k in range(6)), (12, 15), (13, 16)]
+        rates = {p: (v, float(self.options.dt * gain[p] / gain[v])) for p, v in pairs}
+        return Followed(rates, OBSERVATION - 1)
 
     def plan(self, training: InsertionTraining, number: int) -> Iteration:
         """Return the plan of an iteration."""
@@ -71,13 +93,14 @@ class Insertion(Cell):
 
     def practice(self, plan: Iteration, generator: torch.Generator) -> Episodes:
         """Draw the episodes of an iteration, with disturbances, from wider ranges."""
-        return draw(self, plan.batch, generator, plan.options.disturbances, spread=plan.options.spread)
+        against = self.practised_against(plan.options)
+        return draw(self, plan.batch, generator, against, spread=plan.options.spread)
 
     def practised(self, plan: Iteration) -> World:
         """Return the world of an iteration: without contact until the end of the training."""
         if plan.factors["contact"]:
             return self.world
-        return self.smooth_payload if plan.options.disturbances.payload else self.smooth
+        return self.smooth_payload if self.practised_against(plan.options).payload else self.smooth
 
     def loss(self, trajectory: Trajectory, iteration: Iteration) -> dict[str, Tensor]:
         """Return the terms of the loss, each (B,)."""

@@ -10,6 +10,7 @@ from tyro.conf import arg
 from costate.tasks.insertion.episode import Disturbances
 from costate.tasks.insertion.loss import InsertionWeights
 from costate.train.plan import MOST, Iteration, TrainOptions, iteration
+from costate.train.remembering import MemoryOptions
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,9 @@ class InsertionTraining(TrainOptions):
     weights: InsertionWeights = field(default_factory=InsertionWeights)
     """Weights of the terms of the loss."""
     disturbances: Disturbances = field(default_factory=Disturbances)
-    """Disturbances that the controller is trained against."""
+    """Disturbances that the controller is trained against; none: those of the task."""
+    memory: MemoryOptions = field(default_factory=MemoryOptions)
+    """Memory of the controller; by itself it has a recurrent cell where the task has disturbances, else its last action."""
     iterations: int = 3200
     """Steps of Adam."""
     spread: float = 1.1
