@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 import torch
@@ -33,9 +34,12 @@ def seeded(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
+LIMITED = InsertionOptions(acceleration_limit=40.0, jerk_limit=4000.0)
+
+
 @pytest.fixture(scope="module")
 def task() -> Insertion:
-    return Insertion()
+    return Insertion(LIMITED)
 
 
 # --- limits -----------------------------------------------------------------------------------------------------------
@@ -69,11 +73,11 @@ def test_least_time_counts_jerk() -> None:
 
 
 def test_horizons_that_limits_rule_out_are_refused() -> None:
-    Insertion(InsertionOptions(horizon=20, acceleration_limit=0, jerk_limit=0))
+    Insertion(InsertionOptions(horizon=20))
     with pytest.raises(ValueError, match=r"40 rad/s\^2, 4000 rad/s\^3\) that takes at least 0.2.*longer horizon"):
-        Insertion(InsertionOptions(horizon=20))
+        Insertion(replace(LIMITED, horizon=20))
     with pytest.raises(ValueError, match="at least"):
-        Insertion(InsertionOptions(acceleration_limit=0, jerk_limit=300))
+        Insertion(InsertionOptions(jerk_limit=300))
 
 
 def test_accelerations_and_jerks_beyond_their_limits_fail(task: Insertion) -> None:
@@ -87,8 +91,10 @@ def test_accelerations_and_jerks_beyond_their_limits_fail(task: Insertion) -> No
     states[3, 3, 9] = 0.25  # 25 rad/s^2, but back at once: 5,000 rad/s^3
     verdict = judge(task, Trajectory(states, torch.zeros(T - 1, 4, 6, dtype=D)))
     assert verdict.within_limits.tolist() == [True, True, False, False] == verdict.success.tolist()
-    assert float(verdict.peak_acceleration[1]) == pytest.approx(39.6) and float(verdict.peak_jerk[3]) == pytest.approx(5000)
-    without = Insertion(replace(task.options, acceleration_limit=0.0, jerk_limit=0.0))
+    assert float(verdict.peak_acceleration[1]) == pytest.approx(39.6) and float(verdict.peak_jerk[3]) == pytest.approx(
+        5000
+    )
+    without = Insertion()
     assert judge(without, Trajectory(states, torch.zeros(T - 1, 4, 6, dtype=D))).success.all()
     terms = loss(task, Trajectory(states, torch.zeros(T - 1, 4, 6, dtype=D)), InsertionWeights())["dynamics"]
     assert float(terms[0]) == 0 and bool((terms[1:] > 0).all()) and terms[2] > terms[1]
@@ -163,12 +169,12 @@ def test_frames_are_what_was_seen_and_done() -> None:
         actions.append(action)
     wanted = torch.cat([actions[4], seen[3], actions[3], seen[2], actions[2]])
     torch.testing.assert_close(memory, wanted)
-    assert all(float((b - a).abs().max()) <= 0.5 for a, b in zip(actions[:-1], actions[1:], strict=True))
+    assert all(float((b - a).abs().max()) <= 0.5 for a, b in pairwise(actions))
 
 
 def test_a_new_cell_follows_what_moves_evenly(task: Insertion) -> None:
     """Estimates of positions are exact without noise, and better than what is measured with noise."""
-    moving = Insertion(InsertionOptions(moving=True))
+    moving = Insertion(replace(LIMITED, moving=True))
     policy = moving.policy(InsertionTraining(memory=MemoryOptions("cell")), seeded(9))
     assert isinstance(policy, RememberingPolicy)
     start = moving.sample(200, seeded(10), D)

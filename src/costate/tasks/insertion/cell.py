@@ -68,9 +68,9 @@ class InsertionOptions:
     """Kind of action: commands to joint velocity servos, or torques added to those that carry the arm's weight at the start."""
     friction: float = 0.3
     """Coefficient of friction between bottle and socket."""
-    acceleration_limit: float = 40.0
+    acceleration_limit: float = 0.0
     """Largest acceleration of a joint, from one control step to the next [rad/s^2]; 0: none."""
-    jerk_limit: float = 4000.0
+    jerk_limit: float = 0.0
     """Largest jerk of a joint, likewise [rad/s^3]; 0: none."""
     disturbances: Disturbances = field(default_factory=Disturbances)
     """Disturbances of its episodes."""
@@ -304,14 +304,16 @@ class Cell(Trainable):
 
 
 def least_time(travel: Tensor, velocity: Tensor, acceleration: float, jerk: float, stops: bool = True) -> Tensor:
-    """Return a time [s] within which no joint can turn so far from rest [rad], within limits of its velocity, acceleration and jerk.
+    """Return the time [s] that a joint needs at least to turn so far from rest [rad].
 
     acceleration, jerk: 0: no limit. stops: it is at rest in the end.
     """
     least, phases = travel / velocity, 2 if stops else 1
     if acceleration:
         short = (phases * 2 * travel / acceleration).sqrt()
-        least = torch.where(short * acceleration > phases * velocity, least + phases * velocity / (2 * acceleration), short)
+        least = torch.where(
+            short * acceleration > phases * velocity, least + phases * velocity / (2 * acceleration), short
+        )
     if jerk:
         least = torch.maximum(least, ((32 if stops else 6) * travel / jerk) ** (1 / 3))
     return least

@@ -126,7 +126,7 @@ def too_hard(task: Insertion, velocities: Tensor) -> Tensor:
     acceleration = velocities.diff(dim=0) / o.dt
     for rate, limit in ((acceleration, o.acceleration_limit), (acceleration.diff(dim=0) / o.dt, o.jerk_limit)):
         if limit:
-            total = total + torch.log1p((20 * torch.relu(rate.abs() / limit - 0.9)).square()).sum(-1).mean(0)
+            total = total + torch.log1p((20 * torch.relu(rate.abs() / limit - 0.9)).square()).sum((0, -1))
     return total
 
 

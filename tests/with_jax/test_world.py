@@ -1,0 +1,111 @@
+"""Worlds in JAX: steps and roll-outs through contact, with the gradients of torch, bit for bit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import torch
+from tests.with_jax.test_function import arrays, gradient, numbers, same
+
+import costate as cs
+import costate.jax as cj
+
+CONTACTS = {"pgs": cs.PGS(friction=0.5), "newton": cs.Newton(friction=0.5), "compliant": cs.Compliant()}
+
+
+def falling(contact: Any, **options: Any) -> cs.World:
+    """A ball and a box that fall onto a floor, one over the other, and a pendulum with a motor."""
+    box = cs.Body("box", [cs.shapes.box((0.2, 0.2, 0.1))], mass=0.5, position=(0.02, 0, 0.051))
+    ball = cs.Body("ball", [cs.shapes.sphere(0.05)], mass=0.2, position=(0, 0, 0.16))
+    return cs.World(
+        [cs.load_robot("pendulum")],
+        bodies=[box, ball],
+        scenery=[cs.Static("floor", cs.shapes.plane())],
+        contact=contact,
+        dt=0.01,
+        substeps=2,
+        parameters=["friction"] if not isinstance(contact, cs.Compliant) else ["gravity"],
+        poses={"pendulum": (2.0, 0, 1.0)},
+        **options,
+    )
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("contact", CONTACTS)
+def test_rollouts_have_the_bits_of_torch(contact: str, dtype: torch.dtype) -> None:
+    world = falling(CONTACTS[contact])
+    w, (name,) = cj.world(world), world.setup.parameters
+    state, controls = world.initial_state(dtype=dtype), 0.5 * numbers(30, world.nu, dtype=dtype)
+    value = torch.tensor(np.asarray(world.setup.default(name)).ravel(), dtype=dtype)
+    leaves = [t.clone().requires_grad_() for t in (state, controls, value)]
+    states = world.rollout(leaves[0], leaves[1], params={name: leaves[2]})
+    weights = numbers(*states.shape, seed=3, dtype=dtype)
+    (states * weights).sum().backward()
+    given, (seed,) = arrays(state, controls, value), arrays(weights)
+
+    def run(x: Any, u: Any, p: Any) -> Any:
+        return w.rollout(x, u, {name: p})
+
+    def scanned(x: Any, u: Any, p: Any) -> Any:
+        def step(x: Any, u: Any) -> Any:
+            after = w.step(x, u, {name: p})
+            return after, after
+
+        return jnp.concatenate([x[None], jax.lax.scan(step, x, u)[1]])
+
+    for f in (run, scanned):
+        assert same(jax.jit(f)(*given), states)
+    found = jax.jit(jax.grad(lambda *a: (run(*a) * seed).sum(), (0, 1, 2)))(*given)
+    assert all(same(a, gradient(b)) for a, b in zip(found, leaves, strict=True))
+    stepped = jax.jit(jax.grad(lambda *a: (scanned(*a) * seed).sum(), (0, 1)))(*given)
+    allowed = 1e-9 if dtype is torch.float64 else 2e-2
+    for a, b in zip(stepped, leaves[:2], strict=True):
+        np.testing.assert_allclose(a, gradient(b), rtol=allowed, atol=allowed)
+
+
+def test_batches_and_second_derivatives() -> None:
+    world = falling(cs.Compliant())
+    w = cj.world(world)
+    state = world.initial_state(dtype=torch.float64)
+    states = state + 0.01 * numbers(6, world.nx)
+    controls = numbers(8, 6, world.nu)
+    assert same(w.rollout(*arrays(states, controls)), world.rollout(states, controls))
+    mapped = jax.vmap(w.rollout, (0, 1), 1)(*arrays(states, controls))
+    assert same(mapped, world.rollout(states, controls))
+
+    def loss(u: Any) -> Any:
+        return (w.rollout(arrays(state)[0], u)[-1] ** 2).sum()
+
+    (u,) = arrays(numbers(8, world.nu, seed=5))
+    along, h = jnp.ones_like(u), 1e-5
+    product = jax.jvp(jax.grad(loss), (u,), (along,))[1]
+    difference = (jax.grad(loss)(u + h * along) - jax.grad(loss)(u - h * along)) / (2 * h)
+    np.testing.assert_allclose(product, difference, rtol=1e-5, atol=1e-8)
+    back = jax.grad(lambda u: (jax.grad(loss)(u) * along).sum())(u)
+    np.testing.assert_allclose(back, product, rtol=1e-10, atol=1e-12)
+
+
+def test_states_that_are_not_finite_raise() -> None:
+    world = falling(cs.PGS())
+    state = arrays(world.initial_state(dtype=torch.float64))[0].at[0].set(jnp.nan)
+    with pytest.raises(Exception, match=r"a state is not finite after 'world.step'"):
+        cj.world(world).step(state).block_until_ready()
+    unchecked = cj.world(falling(cs.PGS(), check=False))
+    assert bool(jnp.isnan(unchecked.step(state)).any())
+
+
+def test_errors_of_worlds() -> None:
+    world = falling(cs.PGS())
+    w, state = cj.world(world), arrays(world.initial_state(dtype=torch.float64))[0]
+    with pytest.raises(ValueError, match=r"controls have shape \(5,\); expected \(T, ..., 1\)"):
+        w.rollout(state, jnp.ones(5))
+    with pytest.raises(ValueError, match=r"unknown parameter of the world 'frictoin'.*friction"):
+        w.step(state, params={"frictoin": 0.2})
+    learning = cs.load_robot("pendulum")
+    learning.learn(learning.link_names[-1], "mass")
+    with pytest.raises(ValueError, match="learnable parameters"):
+        cj.world(cs.World([learning], contact=None))
