@@ -22,9 +22,17 @@ LENGTH = 1000
 
 
 def main() -> None:
-    chosen = options("bench_jax", __doc__)
+    chosen = options(__doc__ or "", list(TABLES))
     facts = machine() | {"jax": jax.__version__}
-    publish(Report("Costate in JAX", "python -m benchmarks.bench_jax", facts, (calls(chosen), batches(chosen))), chosen)
+    publish(
+        Report(
+            "Costate in JAX",
+            "python -m benchmarks.bench_jax",
+            facts,
+            tuple(TABLES[name](chosen) for name in chosen.only),
+        ),
+        chosen,
+    )
 
 
 def ready(f: Callable[..., Any], *given: Any) -> Callable[[], Any]:
@@ -63,7 +71,7 @@ def batches(chosen: Options) -> Table:
 
     def backward(tensors: list[torch.Tensor]) -> Any:
         leaves = [t.requires_grad_() for t in tensors]
-        return torch.autograd.grad(robot.forward_dynamics(*leaves).sum(), leaves)
+        return torch.autograd.grad(robot.forward_dynamics(leaves[0], leaves[1], leaves[2]).sum(), leaves)
 
     rows = []
     for batch in (64, 1024) if chosen.smoke else (64, 1024, 4096, 16384, 65536):
@@ -82,6 +90,8 @@ def batches(chosen: Options) -> Table:
     about = f"Forward dynamics of a UR5, float64; {torch.get_num_threads()} threads of torch, and those of XLA."
     return Table("Batches", columns, tuple(rows), about)
 
+
+TABLES = {"calls": calls, "batches": batches}
 
 if __name__ == "__main__":
     main()

@@ -81,6 +81,7 @@ solution = diffrax.diffeqsolve(
     saveat=diffrax.SaveAt(ts=times),
     stepsize_controller=diffrax.PIDController(rtol=1e-10, atol=1e-10),
 )
+assert solution.ys is not None
 q, v = solution.ys
 energy = jax.vmap(r.kinetic_energy)(q, v) + jax.vmap(r.potential_energy)(q)
 drift = float(jnp.abs(energy - energy[0]).max())

@@ -107,7 +107,7 @@ def test_every_episode_has_its_own_latency(task: Insertion) -> None:
     """Each moves as if all had the latency that it drew."""
     policy = task.policy(InsertionTraining(hidden=16), seeded(2)).double()
     with torch.no_grad():
-        policy.outer.weight.mul_(30)
+        policy.get_parameter("outer.weight").mul_(30)
     mixed = draw(task, 12, seeded(3), Disturbances(latency=2, random_latency=True), D)
     assert mixed.delays is not None and set(mixed.delays.argmax(1).tolist()) == {0, 1, 2}
     with torch.no_grad():
@@ -200,7 +200,7 @@ def test_gradients_through_what_is_remembered(task: Insertion, kind: str) -> Non
     episodes = draw(task, 2, seeded(14), replace(REALISTIC, encoder=0.0), D)
 
     def terms(*weights: torch.Tensor) -> torch.Tensor:
-        memory = policy.memory()[0].to(D).expand(2, -1)
+        memory = policy.get_buffer("start").expand(2, -1)
 
         def controller(observation: torch.Tensor) -> torch.Tensor:
             nonlocal memory
@@ -220,7 +220,7 @@ def test_the_memory_is_exported(task: Insertion) -> None:
     policy = task.policy(InsertionTraining(hidden=16, memory=MemoryOptions("cell")), seeded(15)).double()
     calm = replace(REALISTIC, belt_change=0.0)  # which would change states before they are seen
     with torch.no_grad():
-        policy.outer.weight.mul_(20)
+        policy.get_parameter("outer.weight").mul_(20)
         trajectory = run(task, task.smooth, acting(policy), draw(task, 3, seeded(16), calm, D))
         network, memory = task.network(policy), None
         for step in range(40):

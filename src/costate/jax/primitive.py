@@ -15,6 +15,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import ShapedArray
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir, xla
 
@@ -72,7 +73,7 @@ def _tangent_specs(kernel: Kernel, wrt: tuple[int, ...]) -> list[Spec]:
 
 def _shapes(avals: Sequence[Any], specs: Sequence[Spec], kernel: Kernel) -> list[Any]:
     batch = np.broadcast_shapes(*(_lead(a.shape, i) for a, i in zip(avals, specs, strict=True)))
-    return [jax.core.ShapedArray((*batch, *o.shape), avals[0].dtype) for o in kernel.signature.outputs]
+    return [ShapedArray((*batch, *o.shape), avals[0].dtype) for o in kernel.signature.outputs]
 
 
 def _lowered(ctx: Any, *args: Any, kernel: Kernel, checked: str = "") -> Any:
@@ -133,7 +134,7 @@ def _tangent_jvp(args: Sequence[Any], tangents: Sequence[Any], *, kernel: Kernel
     outs = tangent_p.bind(*args, kernel=kernel, wrt=wrt)
     changes = [*tangents[:n], *tangents[n + skipped :]]
     if all(type(t) is ad.Zero for t in changes):
-        return outs, [ad.Zero.from_primal_value(o) for o in outs]
+        return outs, [jnp.zeros_like(o) for o in outs]
     if all(type(t) is ad.Zero for t in tangents[:n]):  # linear in the others
         dots = [ad.instantiate_zeros(t) for t in tangents[n + skipped :]]
         return outs, tangent_p.bind(*args[: n + skipped], *dots, kernel=kernel, wrt=wrt)
