@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from costate.continuum.heat.memory import bytes_of
+from costate.kernel.ops.checkpoints import bytes_of
 from costate.continuum.mpm.body import SoftBody
 
 SHARE = 0.5
