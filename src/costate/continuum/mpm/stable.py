@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from costate.kernel.ops.checkpoints import bytes_of
 from costate.continuum.mpm.body import SoftBody
+from costate.kernel.ops.checkpoints import bytes_of
 
 SHARE = 0.5
 """Share of the longest substep that is taken, if none is given."""
