@@ -13,7 +13,8 @@ from torch import Tensor
 
 from costate.continuum.mpm.model import MpmModel
 from costate.continuum.mpm.state import MpmState
-from costate.tasks.soft.walkers import WAVES, WalkerTask
+from costate.tasks.soft.actuation import WAVES
+from costate.tasks.soft.walkers import WalkerTask
 
 MATERIALS = ["corotated", "neo_hookean", "plasticine", "liquid"]
 
