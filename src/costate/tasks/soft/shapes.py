@@ -62,7 +62,7 @@ def wheel(spacing: float) -> Made:
     """Return a disk around a core without muscles; the rest is twelve sectors that pull towards the centre."""
     radius, sectors = 0.1, 12
     centre = np.array([0.2, max(0.03, 4 * spacing) + radius])
-    points = fill.box(centre - radius, centre + radius, spacing)
+    points = fill.box((centre - radius).tolist(), (centre + radius).tolist(), spacing)
     arm = points - centre
     far = np.hypot(*arm.T)
     points, arm, far = (a[far <= radius] for a in (points, arm, far))
