@@ -108,8 +108,8 @@ def _roll_outs(smoke: bool) -> Table:
         )
     note = (
         f"{steps:,} steps of {count:,} particles in 2D, float64, one thread: `run` and the gradient of a mean by the "
-        "actuation, least processor time of four. Peak: growth of the process with kernels from the cache, those of small ones and libraries aside "
-        "(Linux)."
+        "actuation, least processor time of four. Peak: growth of the process with kernels from the cache, libraries "
+        "aside (Linux)."
     )
     columns = ("memory", "forward [s]", "gradient [s]", "both [s]", "both [ns per particle and step]", "peak [MB]")
     return Table("A roll-out with its gradient", columns, tuple(rows), note)

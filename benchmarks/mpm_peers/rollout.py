@@ -3,7 +3,7 @@
 python -m benchmarks.mpm_peers.rollout STEPS COUNT MEMORY
 
 Prints a line of JSON: processor seconds of `run` and of its gradient (least of some), and by how many bytes the process grew from
-after a tiny roll-out of the same kind, which loads the code of libraries, to its peak. MEMORY is that of the model, such as "60 MB".
+after a tiny roll-out of the same kind, which loads the code of libraries, to its peak. MEMORY is the model's, such as "60 MB".
 """
 
 from __future__ import annotations
