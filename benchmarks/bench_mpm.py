@@ -1,4 +1,5 @@
-"""Benchmark of one step of particles, forward and with its gradient, beside Taichi and Warp: 8,192 particles in 2D, 30,000 in 3D.
+"""Benchmark of one step of particles, forward and with its gradient, beside Taichi and Warp: 8,192 particles in 2D, 30,000 in 3D;
+and of a whole roll-out with its gradient, with the memory that it takes.
 
 python -m benchmarks.bench_mpm [--smoke] [--json FILE] [--markdown FILE] [--peer-python PYTHON] [--rounds 5]
 
@@ -8,6 +9,8 @@ python -m benchmarks.bench_mpm [--smoke] [--json FILE] [--markdown FILE] [--peer
 from __future__ import annotations
 
 import argparse
+import json
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -17,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.measure.harness import Options, Report, Table, machine, options, publish
+from benchmarks.measure.harness import ROOT, Options, Report, Table, machine, options, publish
 from benchmarks.mpm_peers.peers import MPM_PEERS
 from benchmarks.mpm_problem import problem
 from benchmarks.peers.process import PeerError, Process
@@ -87,6 +90,29 @@ def tables(chosen: Options) -> Iterator[Table]:
         for process in processes:
             process.stop()
     yield _table(found, left_out)
+    yield _roll_outs(chosen.smoke)
+
+
+def _roll_outs(smoke: bool) -> Table:
+    """Whole roll-outs of the problem in 2D with their gradients, each in a process of its own, after one that compiles."""
+    steps, count = (32, 400) if smoke else (1024, 8192)
+    rows = []
+    for memory in ("60 MB", "1 GB"):
+        command = [sys.executable, "-m", "benchmarks.mpm_peers.rollout", str(steps), str(count), memory]
+        for _ in range(1 if smoke else 2):
+            done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+        told = json.loads(done.stdout)
+        both = told["forward"] + told["backward"]
+        rows.append(
+            (memory, told["forward"], told["backward"], both, 1e9 * both / (steps * count), told["bytes"] / 1e6)
+        )
+    note = (
+        f"{steps:,} steps of {count:,} particles in 2D, float64, one thread: `run` and the gradient of a mean by the "
+        "actuation, least processor time of four. Peak: growth of the process with kernels from the cache, libraries "
+        "aside (Linux)."
+    )
+    columns = ("memory", "forward [s]", "gradient [s]", "both [s]", "both [ns per particle and step]", "peak [MB]")
+    return Table("A roll-out with its gradient", columns, tuple(rows), note)
 
 
 def _prepared(every: list[Entrant], folder: Path, left_out: list[str]) -> list[Entrant]:

@@ -54,20 +54,21 @@ def main() -> None:
     model = MpmModel(MpmGrid((CELLS, CELLS), dx), [robot(dx)], DT, 1, (0.0, -3.8), {"-y": 0.5}, segment=32)
     print(f"{model.particles} particles, {STEPS} steps of {1e3 * DT:g} ms, {model.n_muscles} muscles")
 
-    def way(weights: torch.Tensor, steps: int = STEPS) -> torch.Tensor:
-        x = model.run(steps, act=actuation(weights)[:steps]).x
+    def way(weights: torch.Tensor) -> torch.Tensor:
+        x = model.run(STEPS, act=actuation(weights)).x
         return x[-1, :, 0].mean() - x[0, :, 0].mean()
 
-    # The gradient of the first 192 steps along a random direction, and what two runs beside the point say.
+    # The gradient along a random direction, and what two runs beside the point say. They are as near as rounding allows: friction
+    # has kinks, where feet begin or cease to slide, and between runs further apart lie some of them.
     random = torch.Generator().manual_seed(0)
     weights = 0.1 * torch.randn(4, 4, generator=random)
     direction = torch.randn(4, 4, generator=random)
     weights.requires_grad_()
-    (gradient,) = torch.autograd.grad(way(weights, 192), weights)
+    (gradient,) = torch.autograd.grad(way(weights), weights)
     exact = float((gradient * direction).sum())
     with torch.no_grad():
-        beside = [float(way(weights + d * direction, 192)) for d in (1e-6, -1e-6)]
-    differences = (beside[0] - beside[1]) / 2e-6
+        beside = [float(way(weights + d * direction)) for d in (1e-8, -1e-8)]
+    differences = (beside[0] - beside[1]) / 2e-8
     print(f"slope along a direction: {exact:.8f} m; by differences {differences:.8f} m")
 
     optimiser = torch.optim.Adam([weights], lr=0.1)
@@ -89,7 +90,7 @@ def main() -> None:
     print(report.save(f"{OUT}.html"))
     picture(model, moments)
 
-    assert abs(exact - differences) < 1e-5 * abs(exact), "the gradient is not that of differences"
+    assert abs(exact - differences) < 5e-6 * abs(exact), "the gradient is not that of differences"
     assert max(ways) > ways[0] + (0.01 if QUICK else 0.1), "it has not learnt to walk"
 
 

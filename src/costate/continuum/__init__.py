@@ -1,4 +1,4 @@
-"""Continua: parts that grow and the heat in them, smoke on grids, soft bodies, and robots among fields."""
+"""Continua: parts that grow and the heat in them, smoke and liquids on grids, soft bodies, and robots among fields."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from costate.continuum.heat.melt import MeltDepth
     from costate.continuum.heat.model import HeatModel, History
     from costate.continuum.heat.process import Laser, Surroundings
+    from costate.continuum.liquid.model import LiquidHistory, LiquidModel
     from costate.continuum.mpm.body import SoftBody
     from costate.continuum.mpm.grid import MpmGrid
     from costate.continuum.mpm.model import MpmModel
@@ -42,6 +43,8 @@ __all__ = [
     "HexMesh",
     "History",
     "Laser",
+    "LiquidHistory",
+    "LiquidModel",
     "Material",
     "MeltDepth",
     "MpmGrid",
@@ -80,6 +83,8 @@ _LAZY = {
     "HeatModel": "costate.continuum.heat.model",
     "History": "costate.continuum.heat.model",
     "Laser": "costate.continuum.heat.process",
+    "LiquidHistory": "costate.continuum.liquid.model",
+    "LiquidModel": "costate.continuum.liquid.model",
     "MeltDepth": "costate.continuum.heat.melt",
     "Surroundings": "costate.continuum.heat.process",
     "MpmGrid": "costate.continuum.mpm.grid",

@@ -9,10 +9,10 @@ import pytest
 import torch
 from tests.continuum.heat.parts import BENT, INSULATED, PLAIN, column, small_wall, still
 
-from costate.continuum.heat.memory import segment_steps
 from costate.continuum.heat.model import HeatModel
 from costate.continuum.heat.process import Laser, Surroundings
 from costate.continuum.heat.stable import stable_step
+from costate.continuum.memory import segment_steps
 
 PART = small_wall()
 

@@ -71,9 +71,11 @@ def sand(f, state, L, p):
 def liquid(f, J, L, p):
     dim = L.shape[1]
     div = np.trace(L, axis1=1, axis2=2)
-    J = J * (1 + np.trace(f, axis1=1, axis2=2) - dim)
+    J = np.minimum(J * np.exp(np.trace(f, axis1=1, axis2=2) - dim), 1.25)
     shear = p["viscosity"] * (L + L.swapaxes(1, 2) - 2 / dim * div[:, None, None] * np.eye(dim))
     pressure = p["bulk"] / p["gamma"] * (J ** -p["gamma"] - 1)
+    line = p["bulk"] / p["gamma"] * (0.85 ** -p["gamma"] - 1) + p["bulk"] * 0.85 ** (-p["gamma"] - 1) * (0.85 - J)
+    pressure = np.where(J < 0.85, line, pressure)
     return J, J[:, None, None] * (shear - pressure[:, None, None] * np.eye(dim))
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
 import pytest
 import torch
 from tests.continuum.mpm.scenes import block, moving
@@ -10,6 +13,8 @@ from torch import Tensor
 
 from costate.continuum.mpm.model import MpmModel
 from costate.continuum.mpm.state import MpmState
+from costate.tasks.soft.actuation import WAVES
+from costate.tasks.soft.walkers import WalkerTask
 
 MATERIALS = ["corotated", "neo_hookean", "plasticine", "liquid"]
 
@@ -88,3 +93,38 @@ def test_many_steps_through_an_impact(material: str, steps: int) -> None:
     assert height.argmin() not in (0, len(height) - 1)  # the impact is within
     exact, differences = slope(model, steps, start, 1e-6)
     assert abs(exact - differences) < 1e-6 * abs(exact)
+
+
+def walker(floor: str | float) -> tuple[Callable[[Tensor], Tensor], Tensor, Tensor]:
+    """Return the way of DiffTaichi's walker in 1,024 steps by the weights of its actuation, weights, and a direction of them."""
+    task = WalkerTask()
+    model = replace(task.model(), sides={"-y": floor})
+    g = torch.Generator().manual_seed(0)
+    weights, direction = (torch.randn(4, WAVES, generator=g, dtype=torch.float64) for _ in range(2))
+
+    def way(w: Tensor) -> Tensor:
+        return model.run(task.steps, act=task.actuation(w, w.new_zeros(4))).x[-1, :, 0].mean()
+
+    return way, 0.1 * weights, direction
+
+
+def differences(way: Callable[[Tensor], Tensor], w: Tensor, d: Tensor, eps: float) -> float:
+    """Return the slope along a direction by two runs."""
+    with torch.no_grad():
+        return float(way(w + eps * d) - way(w - eps * d)) / (2 * eps)
+
+
+@pytest.mark.study
+def test_a_thousand_steps_of_a_walker() -> None:
+    """With friction, feet begin and cease to slide: runs that are 1e-6 apart have kinks between them, runs that are 1e-8 apart have
+    not, and there the gradient is that of differences. On a sticky floor the distance does not matter."""
+    for floor, near, far in ((0.5, 1e-6, None), ("sticky", 1e-5, 1e-7)):
+        way, w, d = walker(floor)
+        w.requires_grad_()
+        exact = float((torch.autograd.grad(way(w), w)[0] * d).sum())
+        w = w.detach()
+        forward = float(torch.func.jvp(way, (w,), (d,))[1])
+        assert abs(forward / exact - 1) < 1e-12
+        assert abs(differences(way, w, d, 1e-8) / exact - 1) < near
+        off = abs(differences(way, w, d, 1e-6) / exact - 1)
+        assert off < far if far else off > 1e-5

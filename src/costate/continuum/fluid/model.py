@@ -23,7 +23,7 @@ from torch import Tensor
 from costate.continuum.checks import positive
 from costate.continuum.fluid.grid import Grid
 from costate.continuum.fluid.step import SCHEMES, TOLD, FluidStep
-from costate.continuum.heat.memory import segment_steps
+from costate.continuum.memory import segment_steps
 from costate.core.names import unknown
 from costate.kernel import Kernel
 from costate.kernel.fields import FieldBuilder

@@ -28,13 +28,20 @@ class Projection:
     levels: list[Level]
     tolerance: float
     limit: int
+    closed: bool
+    """True if there is no open cell, so that the pressure is known up to a constant."""
 
     def solve(
-        self, f: FieldBuilder, u: Sequence[Field], free: Field, levels: Sequence[Field]
+        self,
+        f: FieldBuilder,
+        u: Sequence[Field],
+        free: Field,
+        levels: Sequence[Field],
+        source: Field | None = None,
     ) -> tuple[list[Field], Field, Var, Var]:
         """Return the velocity without divergence, the pressure, the status of the solve, and the sum of what flows into the fluid
         and the sum of squares of the divergence (2). free: 1 for faces that are no walls (d), else 0. levels: numbers of the levels
-        of the V-cycle."""
+        of the V-cycle. source: what should flow out of each cell; None: nothing."""
         grid, d = self.grid, self.grid.d
         (neighbours,) = f.for_each(self.cells, lambda a: a[0], [levels[0]])
         above = [u[a][f.table(self.cells, self.cells, grid.table([grid.unit(a)]))] for a in range(d)]
@@ -44,12 +51,12 @@ class Projection:
             return b, ca.vertcat(b, b**2)
 
         b, sums = f.for_each(self.cells, divergence, [neighbours, *u, *above], [OWN, TOTAL])
-        if (
-            not grid.open.any()
-        ):  # the pressure is known up to a constant: rounding must not ask for what no pressure gives
+        if source is not None:
+            (b,) = f.for_each(self.cells, lambda b, s, n: b + (n > 0) * s, [b, source, neighbours])
+        if self.closed:  # rounding must not ask for what no pressure gives
             inside = int(grid.fluid.sum())
             (b,) = f.for_each(self.cells, lambda b, n, s: b - (n > 0) * s[0] / inside, [b, neighbours, sums])
-        cycle = VCycle(self.levels, not grid.open.any())
+        cycle = VCycle(self.levels, self.closed)
         found = f.cg(self._apply, b, [neighbours], None, self.tolerance, self.limit, (cycle, levels))
         (p,) = f.for_each(self.cells, lambda p, n: (n > 0) * p, [found.value, neighbours])
         below = p[f.table(self.cells, self.cells, grid.table([grid.unit(a, -1) for a in range(d)]))]

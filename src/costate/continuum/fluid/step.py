@@ -117,7 +117,7 @@ class FluidStep:
             [k["free"], k["given"], *u],
             [OWN] * d,
         )
-        way = Projection(self.grid, cells, self.levels, self.tolerance, self.limit)
+        way = Projection(self.grid, cells, self.levels, self.tolerance, self.limit, not self.grid.open.any())
         levels = [k[f"level{i}"] for i in range(len(self.levels))]
         new, pressure, status, sums = way.solve(f, walled, k["free"], levels)
         return new, pressure, f.trace(lambda a, b: ca.vertcat(a, b), status, sums)

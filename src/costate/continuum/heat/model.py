@@ -24,13 +24,13 @@ from torch import Tensor
 from costate.continuum.checks import positive
 from costate.continuum.heat.bodies import PAIRS
 from costate.continuum.heat.laws import Curve
-from costate.continuum.heat.memory import segment_steps
 from costate.continuum.heat.process import Laser, Surroundings
 from costate.continuum.heat.stable import stable_step
 from costate.continuum.heat.step import PARAMETERS, HeatStep, Observer
 from costate.continuum.heat.timeline import Timeline
 from costate.continuum.locate import locate
 from costate.continuum.materials import Material
+from costate.continuum.memory import segment_steps
 from costate.continuum.mesh import HexMesh
 from costate.continuum.toolpath import ToolPath
 from costate.kernel import Kernel

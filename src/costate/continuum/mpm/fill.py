@@ -8,8 +8,9 @@ import casadi as ca
 import numpy as np
 
 from costate.collision.kinds import solid_of
-from costate.collision.shapes import Solid
+from costate.collision.shapes import Field, Solid, sizes
 from costate.continuum.checks import positive
+from costate.kernel import ProgramBuilder
 from costate.model.shape import Shape
 
 
@@ -23,13 +24,26 @@ def distance_of(shape: Shape | Solid, p: ca.SX) -> ca.SX:
 
 def distances(shape: Shape | Solid, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return signed distances (n) [m] and their gradients (n, 3) at points (n, dim); in 2D of the section z = 0."""
+    points = np.zeros((len(x), 3))
+    points[:, : x.shape[1]] = x
+    solid = solid_of(shape)
+    if isinstance(solid, Field):
+        return _looked_up(solid, shape, points)
     p = ca.SX.sym("p", 3)
     distance = distance_of(shape, p)
     f = ca.Function("distance", [p], [distance, ca.gradient(distance, p)])
-    points = np.zeros((3, len(x)))
-    points[: x.shape[1]] = x.T
-    d, n = f.map(len(x))(points)
+    d, n = f.map(len(x))(points.T)
     return np.array(d).ravel(), np.array(n).T
+
+
+def _looked_up(field: Field, shape: Shape | Solid, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return distances and normals of a solid that is known by samples, at its pose."""
+    R, t = (np.eye(3), np.zeros(3)) if isinstance(shape, Solid) else (shape.pose.rotation, shape.pose.translation)
+    b = ProgramBuilder("distances")
+    p = b.input("p", 3)
+    b.output("found", b.call(field.lookup(), p, b.constant(np.array(ca.DM(sizes(field))).ravel()))[0])
+    found = b.kernel().numpy(p=(points - t) @ R).found
+    return found[:, 0], found[:, 1:] @ R.T
 
 
 def box(lower: Sequence[float], upper: Sequence[float], spacing: float) -> np.ndarray:

@@ -208,12 +208,21 @@ def hencky_energy(state: ca.SX, dim: int, p: Numbers) -> ca.SX:
     return mu * (ca.sumsqr(dev) + trace**2 / dim) + lam / 2 * trace**2
 
 
+DENSEST = 0.85
+"""Volume of a liquid over that at rest, below which its pressure rises in a straight line: an impact does not make it stiffer than
+its substeps allow."""
+LOOSEST = 1.25
+"""Greatest volume of a liquid over that at rest: drops that were torn off resist again soon after they fell back."""
+
+
 def liquid(point: Point) -> tuple[ca.SX, ca.SX]:
     """Return the step of a weakly compressible liquid: pressure K / gamma (J^-gamma - 1), viscous shear. It resists pull as it does
     pressure; with `pull` 0 it does not, but then what rests is at a kink."""
     p, L = point.p, point.L
-    J = point.state[0] * (1 + ca.trace(point.f) - point.dim)
-    pressure = p["bulk"] / p["gamma"] * (ca.exp(-p["gamma"] * ca.log(J)) - 1)
+    J = ca.fmin(point.state[0] * ca.exp(ca.trace(point.f) - point.dim), LOOSEST)
+    least = ca.fmax(J, DENSEST)
+    power = ca.exp(-p["gamma"] * ca.log(least))
+    pressure = p["bulk"] * ((power - 1) / p["gamma"] - power / least * (J - least))
     pressure = ca.fmax(pressure, 0) + p["pull"] * ca.fmin(pressure, 0)
     shear = p["viscosity"] * (L + L.T - 2 / point.dim * ca.trace(L) * ca.SX.eye(point.dim))
     return J, J * (shear - pressure * ca.SX.eye(point.dim))
@@ -222,7 +231,10 @@ def liquid(point: Point) -> tuple[ca.SX, ca.SX]:
 def liquid_energy(state: ca.SX, dim: int, p: Numbers) -> ca.SX:
     """Return the energy of compression, of a liquid that also resists pull."""
     J, g = state[0], p["gamma"]
-    return p["bulk"] / g * ((ca.exp((1 - g) * ca.log(J)) - 1) / (g - 1) + J - 1)
+    least = ca.fmax(J, DENSEST)
+    power = ca.exp(-g * ca.log(least))
+    smooth = ((power * least - 1) / (g - 1) + least - 1) / g
+    return p["bulk"] * (smooth - (power - 1) / g * (J - least) + power / least * (J - least) ** 2 / 2)
 
 
 SOLID = {"E": 1e4, "nu": 0.3}

@@ -22,7 +22,7 @@ from costate.continuum.checks import positive
 from costate.continuum.mpm.body import SoftBody
 from costate.continuum.mpm.grid import MpmGrid, parse_sides
 from costate.continuum.mpm.rollout import RollOut
-from costate.continuum.mpm.stable import SHARE, longest_substep, segment_steps
+from costate.continuum.mpm.stable import SHARE, longest_substep, scan_bytes, segment_steps
 from costate.continuum.mpm.state import MpmHistory, MpmState
 from costate.continuum.mpm.step import MpmStep
 from costate.continuum.mpm.walls import Contact, Obstacle, walls_of
@@ -56,7 +56,7 @@ class MpmModel:
     segment: int | None = None
     """Steps per segment, whose ends are the frames of the history; None: as few as memory allows, but 16 at least."""
     memory: str | float = "1 GB"
-    """Memory that a gradient may take, such as "500 MB"; it decides on the segment."""
+    """Memory that a gradient may take, such as "500 MB"; it decides on the segment, and on what of a segment is computed again."""
     limits: tuple[float, ...] = field(init=False, default=())
     """Longest stable substep of every body [s]."""
 
@@ -121,7 +121,8 @@ class MpmModel:
     @cached_property
     def rollout(self) -> RollOut:
         """Kernels of segments."""
-        return RollOut(self.step, self.substeps)
+        limit = None if self.segment else scan_bytes(self.substeps, *self._sizes(), self.memory)
+        return RollOut(self.step, self.substeps, limit)
 
     @property
     def n_muscles(self) -> int:
@@ -189,9 +190,12 @@ class MpmModel:
 
     def segment_of(self, steps: int) -> int:
         """Return the number of steps of a segment in a roll-out."""
+        return segment_steps(steps, self.substeps, *self._sizes(), self.memory)
+
+    def _sizes(self) -> tuple[int, int]:
+        """Return how many numbers a state and the grid are."""
         state = sum(b.count * sum(self.step.carried(k)) for k, b in enumerate(self.bodies))
-        grid = self.grid.count * (self.grid.dim + 1) * len(self.bodies)
-        return segment_steps(steps, self.substeps, state, grid, self.memory)
+        return state, self.grid.count * (self.grid.dim + 1) * len(self.bodies)
 
     def fixed(self, state: MpmState, parameters: Numbers | None, gravity: Tensor | None) -> dict[str, Tensor]:
         """Return the inputs of a roll-out on the whole grid that do not change."""

@@ -27,6 +27,8 @@ class RollOut:
 
     step: MpmStep
     substeps: int
+    memory: float | None = None
+    """Bytes that the states of a segment may take while it is differentiated; where they do not fit, some are computed again."""
     kernels: dict[tuple[int, tuple[int, ...]], Kernel] = field(default_factory=dict)
     """Kernels by the number of steps and the window."""
 
@@ -43,7 +45,8 @@ class RollOut:
         names = [(b, name, k) for b in every for name, k in self.names(b)]
         states = [f.field(name, step.particles(b), k) for b, name, k in names]
         act = f.field("act", step.muscles, None, frames=steps)
-        final, lost, _ = f.scan(self._body(step), steps, [s.var for s in states], [act.var], self.shared(f, step))
+        carry, shared = [s.var for s in states], self.shared(f, step)
+        final, lost, _ = f.scan(self._body(step), steps, carry, [act.var], shared, memory=self.memory)
         for var, like, (_, name, _) in zip(final, states, names, strict=True):
             f.field_output(name, f.as_field(var, like.of, like.n), flat=False)
         f.output("lost", lost[0], (steps, 1))

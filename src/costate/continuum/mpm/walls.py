@@ -5,7 +5,8 @@
     open       nothing happens; a particle that leaves the grid is an error
     number     as slip, with this coefficient of friction; inf stops what touches, and lets it leave
 
-Walls are the sides of the grid, and shapes that do not move. Links that move are in `links.py`.
+Walls are the sides of the grid, and shapes that do not move, height fields (`ground`) among them. Links that move are in
+`robots.py`.
 """
 
 from __future__ import annotations
@@ -16,11 +17,13 @@ from functools import cached_property
 
 import casadi as ca
 import numpy as np
+from numpy.typing import ArrayLike
 
 from costate.collision.shapes import Solid
 from costate.continuum.mpm.fill import distances
 from costate.continuum.mpm.grid import MpmGrid
 from costate.model.shape import Shape
+from costate.model.transform import Transform
 
 Contact = str | float
 """`sticky`, `slip`, `open`, or a coefficient of friction."""
@@ -56,6 +59,30 @@ def touched(v: ca.SX, normal: ca.SX, contact: Contact | ca.SX) -> ca.SX:
     along = free - ca.dot(free, normal) * normal
     speed = ca.sqrt(ca.sumsqr(along) + TINY**2)
     return free - ca.fmin(-contact * into / speed, 1) * along
+
+
+def ground(heights: ArrayLike, lower: Sequence[float], upper: Sequence[float]) -> Shape:
+    """Return a height field: a smooth surface through heights [m], solid below.
+
+    Args:
+        heights: Heights (n) along x for a grid in 2D, (nx, ny) in 3D, evenly spread, both edges included [m].
+        lower, upper: Edges of the interval (1) or rectangle (2) that it covers [m]; beyond it there is nothing.
+    """
+    h, low, high = np.asarray(heights, float), np.atleast_1d(lower).astype(float), np.atleast_1d(upper).astype(float)
+    if h.ndim not in (1, 2) or min(h.shape) < 2 or not low.shape == high.shape == (h.ndim,) or (high <= low).any():
+        raise ValueError(
+            f"heights have the shape {h.shape}, from {low.tolist()} to {high.tolist()}; expected (n), from one number to a greater "
+            "one, or (nx, ny), from two numbers to greater ones, at least 2 heights along each axis"
+        )
+    if h.ndim == 2:
+        return Shape("heightfield", high - low, Transform(np.eye(3), np.append((low + high) / 2, 0.0)), heights=h)
+    up = np.array([[1.0, 0, 0], [0, 0, 1], [0, -1, 0]])  # the height field's z is the grid's y
+    return Shape(
+        "heightfield",
+        np.append(high - low, 1.0),
+        Transform(up, np.array([(low + high)[0] / 2, 0, 0])),
+        heights=h[:, None].repeat(2, 1),
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,13 +7,36 @@ from typing import Any
 
 from costate.core.names import unknown
 from costate.tasks.soft.identify import MaterialTask
+from costate.tasks.soft.reach import ReachTask
 from costate.tasks.soft.walkers import WalkerTask
 
-SoftTask = WalkerTask | MaterialTask
+SoftTask = WalkerTask | ReachTask | MaterialTask
 SOFT_TASKS: dict[str, SoftTask] = {
     "soft_walker": WalkerTask(),
     "soft_crawler": WalkerTask(
-        "a soft robot in 3D crawls as far as possible", dim=3, cells=32, dt=2e-3, steps=512, iterations=30
+        "a soft robot in 3D crawls as far as possible", "crawler", cells=32, dt=2e-3, steps=512, iterations=30
+    ),
+    "soft_worm": WalkerTask("a soft worm in 2D crawls as far as possible", "worm", cells=64, dt=2e-3, steps=512),
+    "soft_rolling": WalkerTask(
+        "a soft wheel in 2D rolls as far as possible", "wheel", cells=64, dt=2e-3, steps=768, knots=32
+    ),
+    "soft_finger": ReachTask(),
+    "soft_arm": ReachTask(
+        "a soft arm in 2D, hanging from the ceiling, brings its tip to a place and holds it there",
+        hangs=True,
+        pieces=4,
+        length=0.48,
+    ),
+    "soft_arm_3d": ReachTask(
+        "a soft arm in 3D, hanging from the ceiling, brings its tip to a place and holds it there",
+        dim=3,
+        hangs=True,
+        length=0.4,
+        width=0.125,
+        cells=32,
+        dt=4e-3,
+        steps=320,
+        iterations=50,
     ),
     "soft_codesign": WalkerTask(
         "stiffness and actuation of a walking soft robot, found together", cells=64, dt=2e-3, steps=512, codesign=True

@@ -9,7 +9,7 @@ from costate.kernel.ops.checkpoints import bytes_of
 SHORTEST = 32
 """Steps of a segment at least: beginning one costs about as much as a step."""
 KEPT = 4
-"""Copies of the state that a frame costs: state and temperature, and the gradients of both."""
+"""Copies of the state that a frame costs: state and what the history shows of it, and the gradients of both."""
 
 
 def segment_steps(steps: int, numbers: int, memory: str | int | float, size: int = 8, shortest: int = SHORTEST) -> int:
