@@ -43,7 +43,9 @@ SOFT_TASKS: dict[str, SoftTask] = {
     "plasticine_pinch": PlasticineTask("a finger presses two pits into a cube", "pinch"),
     "plasticine_rolling_pin": PlasticineTask("a rolling pin flattens a block", "rolling_pin"),
     "plasticine_chopsticks": PlasticineTask("chopsticks pick up a rope, lift it and turn it", "chopsticks"),
-    "plasticine_assembly": PlasticineTask("two fingers put a ball onto a stand", "assembly"),
+    "plasticine_assembly": PlasticineTask(
+        "two fingers put a ball onto a stand", "assembly", shape=0.1, transport=100.0
+    ),
     "plasticine_table": PlasticineTask("a finger pushes a leg of a table outwards", "table"),
 }
 """Name -> task with its defaults."""

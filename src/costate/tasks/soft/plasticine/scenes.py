@@ -160,10 +160,10 @@ def pinch(random: Random, spacing: float) -> Scene:
 def rolling_pin(random: Random, spacing: float) -> Scene:
     """Flatten a block with a rolling pin."""
     scale = (0.667, 0.0667, 0.004)
-    turn = random.uniform(-0.4, 0.4) / 10 / scale[1]
-    press = -random.uniform(0.045, 0.06) / 10 / scale[2]
+    turn = random.uniform(-0.4, 0.4) / 15 / scale[1]
+    press = -random.uniform(0.045, 0.06) / 15 / scale[2]
     hand = RollingPin(0.03, 0.3, (0.5, 0.5, 0.14), scale, low=0.06)
-    actions = stages((10, (0, turn, press)), (8, (0.7, 0, 0)), (16, (-0.7, 0, 0)), (16, (0.7, 0, 0)))
+    actions = stages((15, (0, turn, press)), (7, (0.8, 0, 0)), (14, (-0.8, 0, 0)), (14, (0.8, 0, 0)))
     return Scene(block(spacing, (0.3, 0.3, 0.1)), hand, actions)
 
 

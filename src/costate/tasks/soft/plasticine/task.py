@@ -109,6 +109,8 @@ class PlasticineTask:
     rate: float = 0.1
     decay: float = 0.99
     """Factor of the rate from episode to episode."""
+    shape: float = 1.0
+    """Factor of PlasticineLab's losses: density, distance and contact."""
     transport: float = 0.0
     """Weight of the mean squared distance [m^2] of particles at the end to those points of the target that they reach with the
     least work together."""
@@ -137,7 +139,7 @@ class PlasticineTask:
         def loss() -> tuple[Tensor, float]:
             history, rows = episode.play(actions)
             value, score = episode.judge(history, rows)
-            return value + self._transport(episode, history.x[-1], random), float(score)
+            return self.shape * value + self._transport(episode, history.x[-1], random), float(score)
 
         losses, scores = search(self, loss, actions, tell)
         with torch.no_grad():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import casadi as ca
 import numpy as np
 import torch
 from torch import Tensor
@@ -13,6 +14,7 @@ import costate as cs
 from costate.collision.shapes import Solid
 from costate.continuum.mpm import fill
 from costate.continuum.mpm.body import SoftBody
+from costate.continuum.mpm.fill import distance_of
 from costate.continuum.mpm.grid import MpmGrid
 from costate.continuum.mpm.model import MpmModel
 from costate.continuum.mpm.robots import Pusher, SoftMotion, SoftWorld
@@ -26,18 +28,33 @@ CUP = np.array([0.5, 0.0])
 CUP_RADIUS, CUP_HEIGHT = 0.055, 0.08
 JUG_RADIUS, JUG_HEIGHT, FULL = 0.035, 0.1, 0.06
 """Inside of the jug, and how high the liquid stands in it [m]."""
-WALL = 0.02
+WALL = 0.03
+"""Thickness of walls and floors [m]: two cells and more."""
 HANG = 0.18
 """Distance of the jug's floor from the flange [m]."""
 NEAR = (0.0, -1.2, 1.6, -2.0, -1.57, -1.57)
 
 
-def vessel(radius: float, height: float, base: tuple[float, float, float] = (0, 0, 0), up: float = 1.0) -> Solid:
-    """Return an open vessel by its inside, with its floor at a point; up: whether it opens along z, or against it."""
-    x, y, z = base
-    outer = cs.shapes.cylinder(radius + WALL, height + WALL, (x, y, z + up * (height - WALL) / 2))
-    inner = cs.shapes.cylinder(radius, height + WALL, (x, y, z + up * (height + WALL) / 2))
-    return cs.shapes.difference(outer, inner)
+@dataclass(frozen=True, eq=False)
+class Vessel(Solid):
+    """An open vessel, whose walls push everything in them to the inside: those of a difference of two cylinders push what is beyond
+    their middle outwards, and a liquid seeps through."""
+
+    radius: float
+    height: float
+    """Inside [m]."""
+    base: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    """Middle of the floor inside [m]."""
+    up: float = 1.0
+    """1 if it opens along z, -1 if against it."""
+
+    def distance(self, p: ca.SX) -> ca.SX:
+        x, y, z = self.base
+        middle = (x, y, z + self.up * (self.height - WALL) / 2)
+        outer = distance_of(cs.shapes.cylinder(self.radius + WALL, self.height + WALL, middle), p)
+        above = (x, y, z + self.up * (self.height + WALL) / 2)
+        inner = distance_of(cs.shapes.cylinder(self.radius, self.height + WALL, above), p)
+        return ca.if_else(outer < 0, -inner, ca.fmax(outer, -inner))
 
 
 @dataclass(frozen=True)
@@ -64,11 +81,11 @@ class PourTask(RobotTask):
         lower = np.array([CUP[0] - 0.24, -0.13, -2 * dx])
         upper = np.array([CUP[0] + 0.14, 0.13, 0.36])
         grid = MpmGrid(tuple(int(n) + 1 for n in np.ceil((upper - lower) / dx)), dx, tuple(lower))
-        cup = Obstacle(vessel(CUP_RADIUS, CUP_HEIGHT, (*CUP, 0.0)), "slip")
+        cup = Obstacle(Vessel(CUP_RADIUS, CUP_HEIGHT, (float(CUP[0]), float(CUP[1]), 0.0)), "slip")
         model = MpmModel(grid, [liquid], DT, obstacles=[cup], segment=SEGMENT)
         robot = arm_with([cs.shapes.cylinder(JUG_RADIUS + WALL, JUG_HEIGHT, (0, 0, HANG - JUG_HEIGHT / 2))])
         world = cs.World(robots={"arm": robot}, actuators=cs.PositionServo(), contact=None, dt=DT)
-        shape = vessel(JUG_RADIUS, JUG_HEIGHT, (0.0, 0.0, HANG), -1.0)
+        shape = Vessel(JUG_RADIUS, JUG_HEIGHT, (0.0, 0.0, HANG), -1.0)
         soft = SoftWorld(model, world, [Pusher(f"arm/{TOOL}", shape, "slip")])
         q = self._guess(robot, jug)
         start = world.initial_state(dtype=torch.float64).clone()
@@ -76,8 +93,8 @@ class PourTask(RobotTask):
         return Setting(soft, start, q, torch.ones(world.nu, dtype=torch.float64))
 
     def _guess(self, robot: cs.Robot, jug: np.ndarray) -> Tensor:
-        """Return a jug that is held where it is and tilted slowly, too little to be emptied."""
-        tilt = np.array([0.0, 0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.2, 1.2])
+        """Return a jug that is held where it is and tilted: some of the liquid misses the cup."""
+        tilt = np.array([0.0, 0.3, 0.6, 0.9, 1.2, 1.5, 1.7, 1.8, 1.8])
         turns = np.stack([about_y(t) @ DOWN for t in tilt])
         places = jug + np.stack([0 * tilt, 0 * tilt, 0.04 * tilt], -1) - HANG * turns[:, :, 2]
         return through(robot, TOOL, places, turns, NEAR)
