@@ -69,7 +69,7 @@ def test_gradients_by_the_motion() -> None:
 
 def test_what_cannot_be_is_refused() -> None:
     ball = [Tool(cs.shapes.sphere(0.03))]
-    with pytest.raises(ValueError, match="expected \\(..., steps, 1, 18\\)"):
+    with pytest.raises(ValueError, match="steps, 1, 18"):
         SoftTools(model(), ball).run(torch.zeros(3, 18))
     with pytest.raises(ValueError, match="no tool is given"):
         SoftTools(model(), [])

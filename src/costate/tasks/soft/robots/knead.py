@@ -21,14 +21,13 @@ from costate.tasks.soft.robots.task import SEGMENT, RobotTask, Setting
 DT = 0.01
 MIDDLE = np.array([0.5, 0.0])
 """Where the dough lies, in front of the arm [m]."""
-SIZE = np.array([0.16, 0.16, 0.06])
 HANG = 0.05
 """Distance of the pin's axis from the flange [m]."""
 RADIUS = 0.03
 NEAR = (0.0, -1.2, 2.0, -2.3, -1.57, -1.57)
 
 
-def flour_board(size: np.ndarray, spacing: float, room: float = 0.08, height: float = 0.16) -> MpmModel:
+def flour_board(size: np.ndarray, spacing: float, room: float = 0.08, height: float = 0.2) -> MpmModel:
     """Return a block of dough on a board."""
     dx = 2 * spacing
     low = np.append(MIDDLE - size[:2] / 2, 0.0)
@@ -49,9 +48,10 @@ class KneadTask(RobotTask):
     iterations: int = 25
     rate: float = 0.02
     spacing: float = 0.01
-    size: tuple[float, float, float] = tuple(SIZE)
+    size: tuple[float, float, float] = (0.16, 0.16, 0.06)
+    """Edges of the dough [m]."""
     knots: int = 8
-    goal: float = 0.7
+    goal: float = 0.6
     """Mean height of the dough at the end, over that at the beginning, from which on it counts as flat."""
 
     def setting(self, seed: int) -> Setting:

@@ -56,9 +56,9 @@ class ScoopTask(RobotTask):
     def setting(self, seed: int) -> Setting:
         random = np.random.default_rng(seed)
         dx, h = 2 * self.spacing, self.spacing
-        size = np.array([0.24, 0.18, 0.06])
+        size = np.array([0.225, 0.165, 0.06])
         low = np.append(MIDDLE - size[:2] / 2, 0.0)
-        numbers = {"E": 3e4, "nu": 0.3, "angle": float(random.uniform(30, 40)), "density": 1500.0}
+        numbers = {"E": 1.5e4, "nu": 0.3, "angle": float(random.uniform(30, 40)), "density": 1500.0}
         sand = SoftBody(fill.box(tuple(low), tuple(low + size), h), h, "sand", numbers, name="sand")
         lower = low - 2 * dx
         upper = np.append(low[:2] + size[:2], 0.3) + 2 * dx
