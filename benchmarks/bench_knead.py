@@ -15,9 +15,9 @@ from benchmarks.measure.harness import Options, Report, Table, machine, options,
 from costate.tasks.soft.robots.knead import KneadTask
 
 NOTE = (
-    "A UR5 with servos presses a pin into dough, float64. Gradient: of the loss of `costate solve soft_knead` by the targets of the joints in "
-    "all steps, forward and back. One thread, least processor time; both are what a user calls: torch, checks, frames. Memory: the "
-    "greatest of the process."
+    "A UR5 with servos presses a pin into dough, float64. Gradient: of the loss of `costate solve soft_knead` by the targets of "
+    "the joints in all steps, forward and back. One thread, least processor time; both are what a user calls: torch, checks, "
+    "frames. Memory: the greatest of the process."
 )
 
 

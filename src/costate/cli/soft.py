@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from costate.cli.solve import WATCHED
 from costate.core.display import number
 from costate.report import Report
 from costate.tasks.soft.names import soft_task
@@ -42,11 +43,17 @@ def solve_soft(options: Options, starts: int, tell: Callable[[str], None]) -> tu
 
 def show(page: Report, found: SoftFound) -> None:
     """Add what was found: the moving particles, curves, the loss over iterations, tables."""
+    from costate.report.particles import SPEEDS
+
     x, kinds = found.x, None
+    slow = float(found.times[-1]) / WATCHED
+    speed = max((s for s in SPEEDS if s <= slow), default=SPEEDS[0]) if slow < 1 else None
     if found.tools is not None:
         x = torch.cat([found.x, found.tools], -2)
         kinds = torch.cat([torch.ones(found.x.shape[-2]), torch.zeros(found.tools.shape[-2])])
-    page.particles(found.times, x, kinds, "1: matter, 0: what pushes it" if kinds is not None else "", play=True)
+    page.particles(
+        found.times, x, kinds, "1: matter, 0: what pushes it" if kinds is not None else "", speed=speed, play=True
+    )
     if found.robot is not None:
         page.replay(*found.robot)
     with page.row():

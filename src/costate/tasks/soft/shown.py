@@ -33,6 +33,8 @@ def moved_surfaces(tools: Sequence[Tool | Pusher], rows: Tensor, fixed: Sequence
         points = torch.as_tensor(surface(tool.shape, spacing), dtype=rows.dtype)
         R = rows[:, k, 3:12].unflatten(-1, (3, 3))
         found.append(rows[:, None, k, :3] + points @ R.mT)
-    walls = [torch.as_tensor(surface(o.shape, spacing), dtype=rows.dtype) for o in fixed]
-    found += [p.expand(len(rows), *p.shape) for p in walls]
+    for wall in fixed:
+        points = torch.as_tensor(surface(wall.shape, spacing), dtype=rows.dtype)
+        points = points[points[:, 2] > -spacing]  # what is below the floor is not seen
+        found.append(points.expand(len(rows), *points.shape))
     return torch.cat(found, -2)

@@ -127,7 +127,7 @@ def rope(random: Random, spacing: float) -> Scene:
         visits(s, scale, (STEPS, (s[0] + side * random.uniform(0, 0.08), s[1] - random.uniform(0.2, 0.3), 0.03)))
         for s, side in zip(starts, (1, -1), strict=True)
     ]
-    pillar = Obstacle(cs.shapes.cylinder(0.12, 0.4, (x, 0.46, 0.0)), 0.9)
+    pillar = Obstacle(cs.shapes.cylinder(0.12, 0.2, (x, 0.46, 0.0)), 0.9)
     points = block(spacing, (0.6, 0.06, 0.06), (0.5, 0.63))
     return Scene(points, hand, np.concatenate(ways, 1), floor=0.3, obstacles=[pillar])
 

@@ -110,6 +110,7 @@ class PourTask(RobotTask):
     def judge(self, setting: Setting, motion: SoftMotion) -> tuple[dict[str, Any], bool]:
         x = motion.x[-1]
         off = (x[:, :2] - torch.as_tensor(CUP)).norm(dim=-1)
-        share = float(((off < CUP_RADIUS) & (x[:, 2] < CUP_HEIGHT)).double().mean())
-        spilt = float(((off >= CUP_RADIUS) & (x[:, 2] < CUP_HEIGHT / 2)).double().mean())
+        inside = off < CUP_RADIUS + setting.soft.model.grid.dx  # a wall holds what is up to a cell in it
+        share = float((inside & (x[:, 2] < CUP_HEIGHT)).double().mean())
+        spilt = float((~inside & (x[:, 2] < CUP_HEIGHT)).double().mean())
         return {"share in the cup": share, "spilt": spilt}, share >= self.goal

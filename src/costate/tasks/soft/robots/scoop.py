@@ -44,13 +44,13 @@ class ScoopTask(RobotTask):
 
     summary: str = "a UR5 scoops sand out of a box"
     steps: int = 160
-    iterations: int = 25
-    rate: float = 0.02
+    iterations: int = 16
+    rate: float = 0.014
     spacing: float = 0.0075
     knots: int = 8
     lifted: float = 0.12
     """Height above which sand counts as carried [m]."""
-    goal: float = 0.15
+    goal: float = 0.3
     """Carried sand from which on it counts as solved [kg]."""
 
     def setting(self, seed: int) -> Setting:
