@@ -1,4 +1,4 @@
-"""What pushes soft bodies: links of a world, which are pushed back, and tools that move as they are told."""
+"""Links of a world, which push soft bodies and are pushed back, and tools that move as they are told."""
 
 from costate.continuum.mpm.robots.pusher import Pusher, Tool
 from costate.continuum.mpm.robots.tools import SoftTools, tool_rows

@@ -1,4 +1,4 @@
-"""What moves the tools of a task: an action of numbers from -1 to 1 in every control step becomes poses and velocities of tools."""
+"""Hands of a task: an action of numbers from -1 to 1 in every control step becomes poses and velocities of tools."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class Fingers(Hand):
     forms: Sequence[Form]
     starts: Sequence[Sequence[float]]
     scale: Sequence[float]
-    """What a finger moves in a control step, at most [m] (3)."""
+    """Longest way of a finger in a control step, along x, y and z [m] (3)."""
     friction: float = 0.9
     low: float = 0.0
     """Least height of their middles [m]."""
@@ -131,7 +131,7 @@ class RollingPin(Hand):
     length: float
     start: Sequence[float]
     scale: Sequence[float]
-    """What it rolls [rad], turns [rad] and rises [m] in a control step, at most."""
+    """Largest roll [rad], turn [rad] and rise [m] of a control step."""
     friction: float = 0.9
     low: float = 0.0
 
@@ -168,7 +168,7 @@ class Chopsticks(Hand):
     gap: float
     """Distance of the sticks' axes at the beginning [m]."""
     scale: Sequence[float]
-    """What they move along x, y and z [m], turn [rad] and open [m] in a control step, at most."""
+    """Largest ways along x, y and z [m], turn [rad] and opening [m] of a control step."""
     friction: float = 10.0
     low: float = 0.0
 

@@ -38,7 +38,7 @@ class Scene:
 
     @property
     def is_demonstrated(self) -> bool:
-        """Whether the target is given by actions."""
+        """True if the target is given by actions."""
         return self.target.shape == (STEPS, self.hand.count)
 
 
@@ -118,7 +118,7 @@ def torus(random: Random, spacing: float) -> Scene:
 
 
 def rope(random: Random, spacing: float) -> Scene:
-    """Bend a rope around a pillar with two fingers that push its ends."""
+    """Push the ends of a rope with two fingers until it lies around a pillar."""
     x = 0.5 + random.uniform(-0.06, 0.06)
     scale = (0.01,) * 3
     starts = [(0.24, 0.72, 0.03), (0.76, 0.72, 0.03)]

@@ -1,4 +1,4 @@
-"""How near plasticine is to a wanted shape: PlasticineLab's losses and score, from the mass at the nodes of a grid.
+"""PlasticineLab's losses and score: how near plasticine is to a wanted shape, from the mass at the nodes of a grid.
 
     score    how much of the way the overlap has gone, from that at the beginning (0) to that of the target with itself (1)
     density  sum of |mass - wanted mass| over the nodes

@@ -72,7 +72,7 @@ class Episode:
 
     @cached_property
     def target(self) -> Target:
-        """What is wanted."""
+        """The wanted shape."""
         begin, end = (torch.as_tensor(p, dtype=self.dtype) for p in (self.scene.points, self.target_points))
         return Target(self.model.grid, begin, end)
 

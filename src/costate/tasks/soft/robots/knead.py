@@ -20,7 +20,7 @@ from costate.tasks.soft.robots.task import SEGMENT, RobotTask, Setting
 
 DT = 0.01
 MIDDLE = np.array([0.5, 0.0])
-"""Where the dough lies, in front of the arm [m]."""
+"""Place of the dough, in front of the arm [m]."""
 HANG = 0.05
 """Distance of the pin's axis from the flange [m]."""
 RADIUS = 0.03

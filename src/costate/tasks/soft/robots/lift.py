@@ -21,7 +21,7 @@ from costate.tasks.soft.robots.task import SEGMENT, RobotTask, Setting
 DT = 5e-3
 RADIUS = 0.03
 X, Y = 0.45, 0.0
-"""Where the ball lies [m]."""
+"""Place of the ball [m]."""
 PAD = 0.0584 + 0.045
 """Distance of the middle of the fingers' pads from the hand [m]."""
 SERVOS = {
@@ -30,7 +30,7 @@ SERVOS = {
 }
 """The fingers weigh little, so that gains which suit their inertia would hold nothing."""
 HIGH = 0.1
-"""How far it is to be lifted [m]."""
+"""Height by which it is to be lifted [m]."""
 
 
 @dataclass(frozen=True)

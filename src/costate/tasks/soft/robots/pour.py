@@ -24,7 +24,7 @@ from costate.tasks.soft.robots.task import SEGMENT, RobotTask, Setting
 
 DT = 5e-3
 CUP = np.array([0.5, 0.0])
-"""Where the cup stands [m]."""
+"""Place of the cup [m]."""
 CUP_RADIUS, CUP_HEIGHT = 0.055, 0.08
 JUG_RADIUS, JUG_HEIGHT, FULL = 0.035, 0.1, 0.06
 """Inside of the jug, and how high the liquid stands in it [m]."""

@@ -29,7 +29,7 @@ class Setting:
     knots: Tensor
     """Targets of the joints (k, nu) at equal distances in time: the first guess."""
     scale: Tensor
-    """How much each joint's target may change in an iteration, by that of the task's rate (nu); 0: it is not changed."""
+    """Factor of the rate of each joint's target (nu); 0: it is not changed."""
 
 
 @dataclass(frozen=True)
