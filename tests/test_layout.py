@@ -36,6 +36,8 @@ TESTED_ELSEWHERE = {
     "robot/params": "robot/test_learnable.py",
     "tasks/additive": "tasks/test_additive.py",
     "tasks/soft": "tasks/test_soft.py",
+    "tasks/soft/plasticine": "tasks/test_soft_plasticine.py",
+    "tasks/soft/robots": "tasks/test_soft_robots.py",
     "tasks/insertion": "tasks/test_insertion.py",
     "tasks/smoke": "tasks/test_smoke.py",
     "tasks/insertion/least_time": "tasks/test_insertion_least_time.py",

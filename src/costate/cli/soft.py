@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from costate.cli.solve import WATCHED
 from costate.core.display import number
 from costate.report import Report
 from costate.tasks.soft.names import soft_task
@@ -21,7 +22,7 @@ def solve_soft(options: Options, starts: int, tell: Callable[[str], None]) -> tu
     """Solve some problems; return the page, and what to say of it."""
     if options.method is not None:
         raise ValueError(f"--method is {options.method!r}; a task of soft bodies has one of its own: leave it out")
-    task = soft_task(options.task, iterations=options.iterations)
+    task = soft_task(options.task, iterations=options.iterations, policy=options.policy or None)
     dtype = torch.float32 if options.single else torch.float64
     begun = time.perf_counter()
     numbers = range(options.first, options.first + starts)
@@ -42,7 +43,19 @@ def solve_soft(options: Options, starts: int, tell: Callable[[str], None]) -> tu
 
 def show(page: Report, found: SoftFound) -> None:
     """Add what was found: the moving particles, curves, the loss over iterations, tables."""
-    page.particles(found.times, found.x, play=True)
+    from costate.report.particles import SPEEDS
+
+    x, kinds = found.x, None
+    slow = float(found.times[-1]) / WATCHED
+    speed = max((s for s in SPEEDS if s <= slow), default=SPEEDS[0]) if slow < 1 else None
+    if found.tools is not None:
+        x = torch.cat([found.x, found.tools], -2)
+        kinds = torch.cat([torch.ones(found.x.shape[-2]), torch.zeros(found.tools.shape[-2])])
+    page.particles(
+        found.times, x, kinds, "1: matter, 0: what pushes it" if kinds is not None else "", speed=speed, play=True
+    )
+    if found.robot is not None:
+        page.replay(*found.robot)
     with page.row():
         for title, (x, series, label_x, label_y) in found.curves.items():
             page.plot(series, x, title=title, x_label=label_x, y_label=label_y)

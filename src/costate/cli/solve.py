@@ -29,7 +29,7 @@ class Options:
     """Task to solve: throw, golf, racecar, pendulum1 to pendulum7, push, identify_contact, reach, am_history,
     smoke_target, ...; "list" shows all."""
     starts: Annotated[int | None, tyro.conf.arg(aliases=["--episodes"])] = None
-    """Number of random problems; default: 20, or 1 for am_, smoke_ and soft_ tasks."""
+    """Number of random problems; default: 20, or 1 for am_, smoke_, soft_ and plasticine_ tasks."""
     first: int = 0
     """Number of the first one."""
     method: str | None = None
@@ -44,7 +44,9 @@ class Options:
     """Part of the am_ tasks: small, fine, medium or published; grid of the smoke_ tasks: small, medium or published; default: as
     the task says."""
     single: bool = False
-    """Compute am_, smoke_ and soft_ tasks in float32: half the memory and time."""
+    """Compute am_, smoke_, soft_ and plasticine_ tasks in float32: half the memory and time."""
+    policy: bool = False
+    """Train a network that acts on what it sees, instead of a sequence of actions; plasticine_ tasks only."""
 
 
 LISTED: dict[str, tuple[str, str]] = {
@@ -100,6 +102,20 @@ SOFT: dict[str, tuple[str, str]] = {
         "gauss_newton",
     ),
     "soft_identify_liquid": ("stiffness and viscosity of a liquid from its fall, with intervals", "gauss_newton"),
+    "soft_knead": ("a UR5 flattens dough with a pin, by targets of its joints", "adam"),
+    "soft_lift": ("a Panda lifts a soft ball, and neither drops nor crushes it", "adam"),
+    "soft_scoop": ("a UR5 scoops sand out of a box", "adam"),
+    "soft_pour": ("a UR5 pours a liquid from a jug into a cup", "adam"),
+    "plasticine_move": ("two fingers move a ball of plasticine to another place", "adam"),
+    "plasticine_triple_move": ("six fingers move three blocks to other places", "adam"),
+    "plasticine_torus": ("a ring is pressed into a block at another place", "adam"),
+    "plasticine_rope": ("two fingers bend a rope around a pillar", "adam"),
+    "plasticine_writer": ("a pen writes two strokes into a block", "adam"),
+    "plasticine_pinch": ("a finger presses two pits into a cube", "adam"),
+    "plasticine_rolling_pin": ("a rolling pin flattens a block", "adam"),
+    "plasticine_chopsticks": ("chopsticks pick up a rope, lift it and turn it", "adam"),
+    "plasticine_assembly": ("two fingers put a ball onto a stand", "adam"),
+    "plasticine_table": ("a finger pushes a leg of a table outwards", "adam"),
 }
 """The same for tasks of soft bodies (`costate.tasks.soft`)."""
 
@@ -117,6 +133,10 @@ def run(options: Options) -> None:
     starts = options.starts if options.starts is not None else 1 if options.task in own else 20
     if starts < 1:
         raise ValueError(f"--starts is {starts}; at least one problem is needed")
+    if options.policy and not options.task.startswith("plasticine_"):
+        raise ValueError(
+            f"--policy is given, but '{options.task}' has no network; plasticine_ tasks have one: leave it out"
+        )
     if options.task in own:
         from costate.cli.additive import solve_printed
         from costate.cli.soft import solve_soft

@@ -181,9 +181,7 @@ class MpmModel:
         if steps < 1:
             raise ValueError(f"steps is {steps}; expected 1 or more")
         state = state or self.start()
-        if not in_transform():
-            self._check_inside(state.x)
-        fixed = self.rollout.fixed(self._values(parameters or {}, state.x.dtype), self._gravity(gravity, state.x.dtype))
+        fixed = self.given(state, parameters, gravity)
         rows = self._actuation(act, steps, state.x.dtype)
         n = self.segment or self.segment_of(steps)
         return self.rollout.run(state, rows, fixed, min(n, steps), told)
@@ -199,10 +197,14 @@ class MpmModel:
 
     def fixed(self, state: MpmState, parameters: Numbers | None, gravity: Tensor | None) -> dict[str, Tensor]:
         """Return the inputs of a roll-out on the whole grid that do not change."""
+        return self.given(state, parameters, gravity) | self.rollout.walls(whole(self.grid), state.x.dtype)
+
+    def given(self, state: MpmState, parameters: Numbers | None, gravity: Tensor | None) -> dict[str, Tensor]:
+        """Return gravity and the numbers of the materials, after a look at where the particles are."""
+        if not in_transform():
+            self._check_inside(state.x)
         dtype = state.x.dtype
-        self._check_inside(state.x)
-        fixed = self.rollout.fixed(self._values(parameters or {}, dtype), self._gravity(gravity, dtype))
-        return fixed | self.rollout.walls(whole(self.grid), dtype)
+        return self.rollout.fixed(self._values(parameters or {}, dtype), self._gravity(gravity, dtype))
 
     # --- what is given ----------------------------------------------------------------------------------------------
 

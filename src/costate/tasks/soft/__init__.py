@@ -1,1 +1,1 @@
-"""Soft robots and materials: walkers, co-design, identification."""
+"""Soft robots and materials: walkers, co-design, identification, plasticine, and robots among soft matter."""

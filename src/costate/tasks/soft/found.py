@@ -12,6 +12,7 @@ from torch import Tensor
 
 from costate.continuum.mpm.model import MpmModel
 from costate.core.display import number
+from costate.sim.world import World
 
 Tell = Callable[[str], object]
 """Function that shows what is being done."""
@@ -34,6 +35,10 @@ class SoftFound:
     """Plots: title -> (x, name -> y, label of x, label of y)."""
     rows: list[dict[str, Any]] = field(default_factory=list)
     """Table of what was found."""
+    tools: Tensor | None = None
+    """Points (frames, n, 3) [m] on what pushes the particles, which are shown with them."""
+    robot: tuple[World, Tensor] | None = None
+    """World and its states (steps + 1, nx), if robots take part."""
 
 
 def descend(

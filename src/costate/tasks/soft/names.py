@@ -7,10 +7,16 @@ from typing import Any
 
 from costate.core.names import unknown
 from costate.tasks.soft.identify import MaterialTask
+from costate.tasks.soft.plasticine.task import PlasticineTask
 from costate.tasks.soft.reach import ReachTask
+from costate.tasks.soft.robots.knead import KneadTask
+from costate.tasks.soft.robots.lift import LiftTask
+from costate.tasks.soft.robots.pour import PourTask
+from costate.tasks.soft.robots.scoop import ScoopTask
+from costate.tasks.soft.robots.task import RobotTask
 from costate.tasks.soft.walkers import WalkerTask
 
-SoftTask = WalkerTask | ReachTask | MaterialTask
+SoftTask = WalkerTask | ReachTask | MaterialTask | PlasticineTask | RobotTask
 SOFT_TASKS: dict[str, SoftTask] = {
     "soft_walker": WalkerTask(),
     "soft_crawler": WalkerTask(
@@ -48,6 +54,22 @@ SOFT_TASKS: dict[str, SoftTask] = {
     "soft_identify_liquid": MaterialTask(
         "stiffness and viscosity of a liquid from its fall, with intervals", "liquid", steps=60
     ),
+    "soft_knead": KneadTask(),
+    "soft_lift": LiftTask(),
+    "soft_scoop": ScoopTask(),
+    "soft_pour": PourTask(),
+    "plasticine_move": PlasticineTask("two fingers move a ball of plasticine to another place", "move"),
+    "plasticine_triple_move": PlasticineTask("six fingers move three blocks to other places", "triple_move"),
+    "plasticine_torus": PlasticineTask("a ring is pressed into a block at another place", "torus"),
+    "plasticine_rope": PlasticineTask("two fingers bend a rope around a pillar", "rope"),
+    "plasticine_writer": PlasticineTask("a pen writes two strokes into a block", "writer"),
+    "plasticine_pinch": PlasticineTask("a finger presses two pits into a cube", "pinch"),
+    "plasticine_rolling_pin": PlasticineTask("a rolling pin flattens a block", "rolling_pin"),
+    "plasticine_chopsticks": PlasticineTask("chopsticks pick up a rope, lift it and turn it", "chopsticks"),
+    "plasticine_assembly": PlasticineTask(
+        "two fingers put a ball onto a stand", "assembly", shape=0.1, transport=100.0
+    ),
+    "plasticine_table": PlasticineTask("a finger pushes a leg of a table outwards", "table"),
 }
 """Name -> task with its defaults."""
 

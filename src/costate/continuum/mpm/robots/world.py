@@ -4,8 +4,8 @@
     motion = scene.run(x0, u)                    # x0 (..., nx), u (..., steps, nu)
     motion.robot, motion.x                       # (..., steps + 1, nx), (..., frames, particles, 3)
 
-A link acts on the nodes in it and, less and less, on those within one cell of it; so forces and gradients have no jumps. In the
-substeps of a step it moves on at the velocity that it began with, and the world's own step then feels the mean of the forces.
+In the substeps of a step a link moves on at the velocity that it began with, and the world's own step then feels the mean of the
+forces.
 """
 
 from __future__ import annotations
@@ -19,50 +19,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from costate.collision.shapes import Solid
-from costate.continuum.coupling import WorldLinks, point_velocity, wrench_at
-from costate.continuum.mpm.fill import distance_of
+from costate.continuum.coupling import WorldLinks
 from costate.continuum.mpm.model import MpmModel, Numbers
+from costate.continuum.mpm.robots.pusher import Pusher
 from costate.continuum.mpm.state import MpmState
 from costate.continuum.mpm.step import MpmStep, Touch
-from costate.continuum.mpm.walls import Contact, check_contact, touched
 from costate.kernel import Kernel
 from costate.kernel.fields import FieldBuilder
 from costate.kernel.ir.program import Program, Var
-from costate.model.shape import Shape
 from costate.sim.world import World
-
-
-@dataclass(frozen=True, eq=False)
-class Pusher:
-    """A shape of a link that touches particles."""
-
-    link: str
-    """Name of the link, as the world names it: `robot/link`."""
-    shape: Shape | Solid
-    """Shape in the frame of the link."""
-    contact: Contact = 0.5
-    """`sticky`, `slip`, or a coefficient of friction."""
-
-    def touch(self, dx: float) -> Touch:
-        """Return how a node touches it."""
-        contact = check_contact(self.contact)
-
-        def touch(v: ca.SX, mass: ca.SX, x: ca.SX, pose: ca.SX) -> tuple[ca.SX, ca.SX]:
-            R = ca.reshape(pose[3:12], 3, 3).T
-            p = ca.SX.sym("p", 3)
-            distance = distance_of(self.shape, p)
-            both = ca.Function("distance", [p], [distance, ca.gradient(distance, p)])
-            gap, normal = both(ca.mtimes(R.T, x - pose[:3]))
-            normal = ca.mtimes(R, normal)
-            normal = normal / ca.sqrt(ca.sumsqr(normal) + 1e-12)
-            near = ca.fmin(ca.fmax(1 - gap / dx, 0), 1)
-            near = near * near * (3 - 2 * near)
-            own = point_velocity(pose, x)
-            after = v + near * (own + touched(v - own, normal, contact) - v)
-            return after, wrench_at(pose, x, mass * (v - after))
-
-        return touch
 
 
 @dataclass(frozen=True, eq=False)
