@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import pi
 from typing import ClassVar
@@ -43,6 +43,11 @@ class Episodes(episode.Episodes):
     seen: Tensor
     """Errors of the measured positions [m], (steps, B, 3)."""
 
+    def only(self, k: int) -> Episodes:
+        """Return one of the episodes alone."""
+        one = (x[k : k + 1] for x in (self.state, self.thing, self.size, self.inertia))
+        return Episodes(*one, self.seen[:, k : k + 1])
+
     @property
     def params(self) -> Mapping[str, Tensor]:
         """Parameters of the world."""
@@ -71,6 +76,8 @@ class Manipulation(Trainable):
     options: ManipulationOptions = ManipulationOptions()
 
     transfer: ClassVar[str] = "costate.tasks.manipulation.mujoco:try_elsewhere"
+    report: ClassVar[str] = "costate.tasks.manipulation.show.report:HandReport"
+    play: ClassVar[str] = "costate.tasks.manipulation.show.play:HandPlay"
 
     way: ClassVar[tuple[float, float, float]] = (0.0, 0.0, 0.1)
     """Way that the object has to go [m]."""
@@ -209,6 +216,15 @@ class Manipulation(Trainable):
         turned = torch.rad2deg(2 * torch.acos((before[:, 3:] * after[:, 3:]).sum(-1).abs().clamp(max=1)))
         columns = {"tilt [degrees]": tilt, "turned [degrees]": turned, "aside [mm]": 1e3 * aside}
         return Verdict((error <= 10.0) & (tilt < self.most_tilt), error, columns=columns)
+
+    def marks(self, episodes: Episodes) -> Tensor:
+        """Return where the objects have to be in the end, (B, 1, 3); nothing if they only turn."""
+        return self.goals(episodes)[:, None, :3] if any(self.way) else super().marks(episodes)
+
+    def box(self) -> tuple[Sequence[float], Sequence[float]]:
+        """Return the corners of what a camera sees at first: the object, and the hand over it."""
+        x, y, z = self.middle
+        return (x - 0.12, y - 0.1, z - 0.03), (x + 0.1, y + 0.1, z + 0.14)
 
     def network(self, policy: nn.Module) -> Network:
         raise ValueError("a policy that proposes contacts acts through an executor, which no file can hold")
