@@ -48,6 +48,11 @@ class Episodes(episode.Episodes):
         one = (x[k : k + 1] for x in (self.state, self.thing, self.size, self.inertia))
         return Episodes(*one, self.seen[:, k : k + 1])
 
+    def repeated(self, times: int) -> Episodes:
+        """Return all the episodes, so many times one after the other."""
+        all_of = (x.repeat(times, *[1] * (x.dim() - 1)) for x in (self.state, self.thing, self.size, self.inertia))
+        return Episodes(*all_of, self.seen.repeat(1, times, 1))
+
     @property
     def params(self) -> Mapping[str, Tensor]:
         """Parameters of the world."""
@@ -174,7 +179,7 @@ class Manipulation(Trainable):
         """Return where the objects have to be in the end, (B, 7)."""
         pose = self.pose(episodes.state)
         half = pose.new_tensor([0.0, 0.0, np.sin(self.angle / 2), np.cos(self.angle / 2)])
-        return torch.cat([pose[:, :3] + pose.new_tensor(self.way), _product(half, pose[:, 3:])], -1)
+        return torch.cat([pose[:, :3] + pose.new_tensor(self.way), quaternion_product(half, pose[:, 3:])], -1)
 
     def believed(self, episodes: Episodes) -> Tensor:
         """Return the objects as proposals see them: of the same size, with the usual mass, and friction to be trusted."""
@@ -244,7 +249,7 @@ def about_z(angle: Tensor) -> Tensor:
     return torch.stack([zero, zero, (angle / 2).sin(), (angle / 2).cos()], -1)
 
 
-def _product(a: Tensor, b: Tensor) -> Tensor:
+def quaternion_product(a: Tensor, b: Tensor) -> Tensor:
     """Return the product of quaternions xyzw."""
     a, b = torch.broadcast_tensors(a, b)
     (ax, aw), (bx, bw) = (a[..., :3], a[..., 3:]), (b[..., :3], b[..., 3:])

@@ -46,7 +46,7 @@ class Proposals:
         return Kernel("proposals", {"action": a, "scale": scale, "pose": pose}, {"points": points, "forces": forces})
 
     def __call__(self, action: Tensor, scale: Tensor, pose: Tensor) -> tuple[Array, Array]:
-        """Return points [m] and forces [N] (..., E, 3) of actions (..., na) on an object of a scale (..., 1) and a pose (..., 7)."""
+        """Return points [m] and forces [N] (..., E, 3) of actions (..., na) on objects of a scale (..., 1) and pose (..., 7)."""
         found = self._kernel(action=action.detach(), scale=scale, pose=pose)
         return found.points.unflatten(-1, (-1, 3)).numpy(), found.forces.unflatten(-1, (-1, 3)).numpy()
 

@@ -44,6 +44,7 @@ class HandPlay(play.Play):
         self.phase, self._dragged, self._from = "wait", False, torch.zeros(0)
         o = task.options
         usual = replace(o, scales=(1.0, 1.0), masses=(1.0, 1.0), frictions=(1.0, 1.0))
+        usual = replace(usual, place=0.0) if task.hinge else usual
         self._acting, self._home = controller.begin(), torch.tensor(task.step.hand.home)
         self._proposals, self._arrows = Proposals(task.step), None
         super().__init__(server, type(task)(usual), controller, seed, dark)

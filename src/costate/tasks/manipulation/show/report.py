@@ -56,6 +56,12 @@ class HandReport(RunReport):
         if isinstance(policy, Proposer):
             vectors |= {PROPOSED: proposed(task, policy, each.states, episode)}
         motion = recording.motion
+        if (
+            place := getattr(episode, "place", None)
+        ) is not None:  # of an object that the drawing knows at its usual place only
+            links = motion.links.copy()
+            links[..., motion.drawing.links.index(f"{OBJECT}/body"), :, 3] += place[0].numpy() - np.array(task.middle)
+            motion = replace(motion, links=links)
         drawing = _sized(motion.drawing, float(episode.thing[0, 0]))
         return replace(recording, motion=replace(motion, drawing=drawing), arrows=arrows(vectors))
 
