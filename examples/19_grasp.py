@@ -9,6 +9,7 @@ import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -32,7 +33,7 @@ def main() -> None:
     shutil.rmtree(OUT, ignore_errors=True)
     # 100 g, friction 0.8, at rest after half a second; the published cube has 10 g and friction 2.
     task = Grasp(honest(Grasp.options))
-    run = Run.create(OUT, task, replace(Grasp.training, iterations=4 if QUICK else 120))
+    run: Any = Run.create(OUT, task, replace(Grasp.training, iterations=4 if QUICK else 120))
     new = task.draw(8, torch.Generator().manual_seed(1), torch.float64)
 
     def untrue() -> float:

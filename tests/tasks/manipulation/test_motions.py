@@ -14,7 +14,7 @@ from costate.tasks.manipulation.hand import hand_on_arm
 from costate.tasks.manipulation.motions import search
 from costate.tasks.manipulation.motions.flip import Flip
 from costate.tasks.manipulation.motions.motion import along, smooth, steady
-from costate.tasks.manipulation.motions.reach import Reach, about_z, palm_down
+from costate.tasks.manipulation.motions.reach import Reach, about_z
 from costate.tasks.manipulation.motions.search import SearchTrainer, SearchTraining
 from costate.tasks.manipulation.motions.wheel import TURNS, Wheel
 from costate.tasks.manipulation.show.arrows import BODY, found, painted

@@ -45,13 +45,14 @@ class Episodes(episode.Episodes):
 
     def only(self, k: int) -> Episodes:
         """Return one of the episodes alone."""
-        one = (x[k : k + 1] for x in (self.state, self.thing, self.size, self.inertia))
-        return Episodes(*one, self.seen[:, k : k + 1])
+        one = {name: getattr(self, name)[k : k + 1] for name in ("state", "thing", "size", "inertia")}
+        return Episodes(**one, seen=self.seen[:, k : k + 1])
 
     def repeated(self, times: int) -> Episodes:
         """Return all the episodes, so many times one after the other."""
-        all_of = (x.repeat(times, *[1] * (x.dim() - 1)) for x in (self.state, self.thing, self.size, self.inertia))
-        return Episodes(*all_of, self.seen.repeat(1, times, 1))
+        rows = {name: getattr(self, name) for name in ("state", "thing", "size", "inertia")}
+        all_of = {name: x.repeat(times, *[1] * (x.dim() - 1)) for name, x in rows.items()}
+        return Episodes(**all_of, seen=self.seen.repeat(1, times, 1))
 
     @property
     def params(self) -> Mapping[str, Tensor]:

@@ -24,7 +24,7 @@ TURN, WAY, SPEED = 10.0, 0.03, 0.05
 READY, TOUCH, AWAY = 0.6, 0.25, 0.3
 """Time to get near, to touch, and to leave [s]."""
 BACK, GAP = (-0.11, 0.0, 0.1), 0.015
-"""Place of the fingertips at home, from the middle of the cube's face below [m]; distance from the face before they touch it [m]."""
+"""Place of the fingertips at home, from the middle of the cube on the floor [m]; distance from its face before they touch it [m]."""
 POINTS = 8
 """Points of the arc."""
 
@@ -120,12 +120,12 @@ class Flip(MotionTask):
         """Return what search minimises."""
         turn, place, _ = self._errors(trajectory)
         failed = (~self.judge(trajectory).success).to(turn.dtype)
-        return {"turn": turn / 90, "place": (place / 0.1).clamp(max=1), "failed": failed}
+        return {"turn": turn / 90, "place": (place / 0.1).clamp(max=1), "failed": 3 * failed}
 
     def story(self) -> str:
         return (
-            "A cube is turned over by a quarter turn about its far lower edge, by fingertips that push its near face along an arc. It "
-            f"has succeeded if the turn is right to {TURN:g} degrees and the place to {1e3 * WAY:g} mm, and the cube lies still."
+            "A cube is turned over by a quarter turn about its far lower edge, by fingertips that push its near face along an arc. "
+            f"It has succeeded if the turn is right to {TURN:g} degrees and the place to {1e3 * WAY:g} mm, and the cube lies still."
         )
 
 

@@ -1,7 +1,7 @@
 """Tasks that are done by a planned motion: a look at the object, joints over time, and a few numbers that training finds.
 
-A motion is planned once, at the start, for the object that is seen: the arm's joints by inverse kinematics, the fingers' between two
-postures. Nobody tells it of contacts; whether it works is found out in the full world.
+A motion is planned once, at the start, for the object that is seen: the arm's joints by inverse kinematics, the fingers' between
+two postures. Nobody tells it of contacts; whether it works is found out in the full world.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import torch
 from torch import Tensor, nn
 
 from costate.core.fork import cached_property
+from costate.robot import Robot
 from costate.sim import Body, Newton, Static, World
 from costate.sim.scene.shapes import plane
 from costate.tasks.manipulation.execute import OBJECT, ROBOT
 from costate.tasks.manipulation.motions.reach import Reach
 from costate.tasks.manipulation.motions.search import SearchTraining
 from costate.tasks.manipulation.task import Manipulation
-from costate.robot import Robot
 from costate.train.episode import Controller
 from costate.train.network import Network
 from costate.train.trainable import Variant

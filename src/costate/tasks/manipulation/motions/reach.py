@@ -93,6 +93,6 @@ def about_z(angle: Tensor) -> Tensor:
 
 
 def palm_down(tilt: Tensor) -> Tensor:
-    """Return the rotations (..., 3, 3) of a palm that looks down, its fingers along x and below the horizontal by an angle [rad]."""
+    """Return the rotations (..., 3, 3) of a palm that looks down, its fingers along x, below the horizontal by an angle [rad]."""
     c, s, zero, one = tilt.cos(), tilt.sin(), torch.zeros_like(tilt), torch.ones_like(tilt)
     return torch.stack([zero, s, c, one, zero, zero, zero, c, -s], -1).unflatten(-1, (3, 3))

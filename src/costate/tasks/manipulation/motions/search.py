@@ -23,11 +23,11 @@ class SearchTraining(Schedule):
     algorithm: ClassVar[str] = "search"
     trainer: ClassVar[Any] = "costate.tasks.manipulation.motions.search:SearchTrainer"
 
-    iterations: int = 10
+    iterations: int = 6
     """Rounds."""
-    batch: int = 6
+    batch: int = 16
     """Episodes that each candidate is tried in, new ones every round."""
-    candidates: int = 20
+    candidates: int = 16
     """Candidates of a round."""
     kept: int = 5
     """Candidates whose mean and spread the next round starts from."""
@@ -49,6 +49,8 @@ class SearchTraining(Schedule):
 
 class SearchTrainer(Training):
     """Candidates around a mean, tried in the same episodes; the best of them give the next mean."""
+
+    policy: Any
 
     def set_up(self, point: Checkpoint) -> None:
         start = torch.ones_like(self.policy.numbers)

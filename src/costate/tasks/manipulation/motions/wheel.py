@@ -78,7 +78,7 @@ class Wheel(MotionTask):
     unit: ClassVar[str] = "degrees"
     tolerance: ClassVar[float | None] = 10.0
     transfer: ClassVar[str | None] = None  # type: ignore[assignment]
-    training: ClassVar[SearchTraining] = SearchTraining(steps=330)
+    training: ClassVar[SearchTraining] = SearchTraining(iterations=10, batch=6, candidates=20, steps=330)
     hinge: ClassVar[bool] = True
     way: ClassVar[tuple[float, float, float]] = (0.0, 0.0, 0.0)
     middle: ClassVar[tuple[float, float, float]] = (-0.15, -0.15, 0.2)
@@ -195,7 +195,7 @@ def _arms(reach: Reach, n: Mapping[str, Tensor], top: Tensor, angles: Tensor) ->
 
 
 def _swept(arms: Tensor, part: Tensor) -> Tensor:
-    """Return joints (T, B, 6) at parts (T, 1) of the way through joints (angles, B, 6), measured by the joint that moves farthest."""
+    """Return joints (T, B, 6) at parts (T, 1) of the way through joints (angles, B, 6), as the fastest joint goes it."""
     length = torch.cat([torch.zeros_like(arms[:1, :, 0]), arms.diff(dim=0).abs().amax(-1).cumsum(0)])
     where = part * length[-1]
     k = torch.searchsorted(length.T.contiguous(), where.T.contiguous()).T.clamp(1, len(arms) - 1)
