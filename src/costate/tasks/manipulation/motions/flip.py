@@ -24,7 +24,7 @@ TURN, WAY, SPEED = 10.0, 0.03, 0.05
 READY, TOUCH, AWAY = 0.6, 0.25, 0.3
 """Time to get near, to touch, and to leave [s]."""
 BACK, GAP = (-0.11, 0.0, 0.1), 0.015
-"""Place of the fingertips at home, from the middle of the cube on the floor [m]; distance from its face before they touch it [m]."""
+"""Place of the fingertips at home, from the cube on the floor [m]; distance from its face before they touch it [m]."""
 POINTS = 8
 """Points of the arc."""
 

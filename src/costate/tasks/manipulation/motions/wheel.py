@@ -78,7 +78,7 @@ class Wheel(MotionTask):
     unit: ClassVar[str] = "degrees"
     tolerance: ClassVar[float | None] = 10.0
     transfer: ClassVar[str | None] = None  # type: ignore[assignment]
-    training: ClassVar[SearchTraining] = SearchTraining(iterations=10, batch=6, candidates=20, steps=330)
+    training: ClassVar[SearchTraining] = SearchTraining(iterations=5, batch=6, candidates=12, kept=4, steps=325)
     hinge: ClassVar[bool] = True
     way: ClassVar[tuple[float, float, float]] = (0.0, 0.0, 0.0)
     middle: ClassVar[tuple[float, float, float]] = (-0.15, -0.15, 0.2)
