@@ -223,6 +223,7 @@ def test_the_report_shows_failures_first(flip, tmp_path):
     assert page.count('class="replay"') >= 3
 
 
+@pytest.mark.slow
 def test_the_page_plans_anew_where_the_cube_is_dragged_to(flip):
     page, play = start_play(HandPlay, flip.task, flip.policy, 8365)
     try:

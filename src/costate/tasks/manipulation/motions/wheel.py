@@ -167,8 +167,8 @@ class Wheel(MotionTask):
         angle = trajectory.states[:, :, self.step.nq]
         turned = torch.rad2deg(angle[-1] - angle[0])
         error = (360 * TURNS - turned).clamp(min=0)
-        cycles = self.steps * self.options.dt / (CLOSE + STROKE + OPEN + RETURN)
-        columns = {"turned [degrees]": turned, "turned per cycle [degrees]": turned / cycles}
+        strokes = 1 + int((self.steps * self.options.dt - CLOSE - STROKE) / (CLOSE + STROKE + OPEN + RETURN))
+        columns = {"turned [degrees]": turned, "turned per grasp [degrees]": turned / strokes}
         return Verdict(error <= 10.0, error, columns=columns)
 
     def loss(self, trajectory: Trajectory, iteration: Iteration) -> dict[str, Tensor]:
