@@ -18,7 +18,7 @@ from costate.tasks.manipulation.hand import COUPLED, FINGERS, Hand
 
 @dataclass(frozen=True, eq=False)
 class Reach:
-    """Where the palm has to be, and the joints that bring it there; the hand's wrist stays as it is at home."""
+    """An arm that brings the palm of its hand to poses around an object; the hand's wrist stays as it is at home."""
 
     hand: Hand
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 
-from costate.report.run_report import run_report
 from costate.robot import Robot
 from costate.tasks.manipulation.hand import hand_on_arm
 from costate.tasks.manipulation.motions import search
@@ -17,13 +16,9 @@ from costate.tasks.manipulation.motions.motion import along, smooth, steady
 from costate.tasks.manipulation.motions.reach import Reach, about_z
 from costate.tasks.manipulation.motions.search import SearchTrainer, SearchTraining
 from costate.tasks.manipulation.motions.wheel import TURNS, Wheel
-from costate.tasks.manipulation.show.arrows import BODY, found, painted
-from costate.tasks.manipulation.show.play import FRICTION, MASS, HandPlay
 from costate.train.episode import Trajectory
 from costate.train.evaluate import tried
 from costate.train.run import Run
-from costate.viewer.live import Grip
-from costate.viewer.play import start_play
 
 DOUBLE = torch.float64
 
@@ -200,49 +195,3 @@ def test_a_cube_is_turned_over(flip):
     lazy = task.policy(task.training)
     lazy.numbers[list(task.numbers).index("angle")] = -8.5  # an arc of 0.1 rad
     assert not task.judge(tried(task, lazy, drawn)).success.any()
-
-
-def test_forces_of_a_resting_cube_are_its_weight(flip):
-    """Nothing but the floor touches it, and each arrow ends where a force acts."""
-    task = flip.task
-    drawn = task.draw(1, random(), DOUBLE)
-    home = torch.tensor(task.step.hand.home)[None]
-    states = [drawn.state]
-    for _ in range(5):
-        states.append(task.world.step(states[-1], home, drawn.params))
-    points, forces = found(task.world, torch.stack(states)[:, 0], home.expand(5, -1), drawn.params)
-    assert np.allclose(forces[-1].sum(0), [0, 0, 9.81 * float(drawn.thing[0, 1])], atol=0.02 * 9.81 * 0.1)
-    drawn_arrows = painted(points[-1], forces[-1], 1.0, (0.0, 0.0, 1.0))
-    assert len(drawn_arrows) and np.allclose(drawn_arrows[:, 2] + drawn_arrows[:, 5], 0.0, atol=1e-3)
-    assert BODY in task.world.link_names
-
-
-def test_the_report_shows_failures_first(flip, tmp_path):
-    page = run_report(flip, 3).save(tmp_path / "report.html").read_text()
-    assert "failures first" in page and "Red arrows are the contact forces" in page
-    assert page.count('class="replay"') >= 3
-
-
-@pytest.mark.slow
-def test_the_page_plans_anew_where_the_cube_is_dragged_to(flip):
-    page, play = start_play(HandPlay, flip.task, flip.policy, 8365)
-    try:
-        assert {MASS, FRICTION} <= set(play.live.options)
-        while play.tried == 0:
-            play.live.step()
-        assert play.succeeded == 1 and "1 of 1" in play.told()
-        while play.phase != "act":
-            play.live.step()
-        link = play.live.hand.links.index(BODY)
-        before = play.task.pose(play.live.state)[:2].clone()
-        play.live.hand.grip = Grip(link, np.zeros(3), np.array([*(before + 0.02).tolist(), 0.03]))
-        play.live.step()
-        assert play.phase == "act"  # while it is held
-        play.live.hand.grip = None
-        play.live.step()
-        assert play.phase == "go back"
-        while play.phase != "wait":
-            play.live.step()
-        assert (play.live.state[: play.task.step.nq] - torch.tensor(play.task.step.hand.home)).abs().max() < 0.1
-    finally:
-        page.close()
