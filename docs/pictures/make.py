@@ -8,6 +8,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -202,6 +203,55 @@ def particles() -> None:
     screenshot("particles", path.as_uri(), (1000, 640), ["costateReplays[0].seek(0.6)"])
 
 
+def hands() -> None:
+    """The report and the live page of example 19, which trains for minutes; and the motions of flip and wheel."""
+    with TemporaryDirectory() as here:
+        example = HERE.parent.parent / "examples" / "19_grasp.py"
+        subprocess.run([sys.executable, example], cwd=here, check=True)
+        hand_pages(Path(here) / "out" / "19_grasp")
+    hand_motions()
+
+
+def hand_pages(run: Path) -> None:
+    """The pages of a run of a hand."""
+    from threading import Thread
+
+    from costate.report.run_report import run_report
+    from costate.tasks.manipulation.show.play import HandPlay
+    from costate.train.run import Run
+    from costate.viewer.play import open_play
+
+    path = run_report(Run.open(run), 64).save(run / "report.html")
+    steps = ["costateReplays.forEach((r) => { r.playing = false; r.seek(0.22); })", "window.scrollTo(0, 330)"]
+    screenshot("hands_report", path.as_uri(), (1200, 620), steps)
+    page, play = open_play(HandPlay, Run.open(run), port=8392)
+    Thread(target=play.live.run, daemon=True).start()
+    close = "document.querySelectorAll('.mantine-Notification-closeButton').forEach((b) => b.click())"
+    screenshot("hands_play", page.url, (1200, 710), [close])
+    page.close()
+
+
+def hand_motions() -> None:
+    """Flip and wheel, as their training begins: four moments each."""
+    from costate.tasks.manipulation.motions.flip import Flip
+    from costate.tasks.manipulation.motions.wheel import Wheel
+    from costate.train.evaluate import tried
+
+    rows = []
+    for kind, steps, moments in ((Flip, 100, (30, 50, 62, 99)), (Wheel, 330, (20, 80, 150, 220))):
+        task = kind(replace(kind.options, steps=steps, scales=(1.0, 1.0), place=0.0))
+        drawn = task.draw(1, torch.Generator().manual_seed(0), torch.float64)
+        states = tried(task, task.policy(task.training), drawn).states[:, 0]
+        eye, at = np.array(task.middle) + np.array([[0.3, -0.5, 0.25], [-0.02, 0.0, 0.04]])
+        with TemporaryDirectory() as here:
+            files = [Path(here) / f"{k}.png" for k in moments]
+            for k, file in zip(moments, files, strict=True):
+                cs.render(task.world, states, file, size=(260, 220), frame=k, camera=Camera(eye, at, 0.7))
+            rows.append(np.concatenate([np.asarray(Image.open(file).convert("RGB")) for file in files], 1))
+    Image.fromarray(np.concatenate(rows)).save(HERE / "hands_motions.png")
+    shrink(HERE / "hands_motions.png")
+
+
 PICTURES = {
     "robots": robots,
     "gradient": gradient,
@@ -212,8 +262,9 @@ PICTURES = {
     "report": report,
     "part": part,
     "particles": particles,
+    "hands": hands,
 }
-"""Name -> what makes it. The last four need Chromium."""
+"""Name -> what makes it. The last five need Chromium."""
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or PICTURES:

@@ -76,7 +76,7 @@
       if (this.arrowsOn && (kind === "mark cylinder" || kind === "mark cone"))
         for (let k = this.arrowStart[this.frame] || 0; k < (this.arrowStart[this.frame + 1] || 0); k++) {
           const v = this.arrows.subarray(9 * k, 9 * k + 9), p = [v[0], v[1], v[2]], d = [v[3], v[4], v[5]];
-          const length = Math.hypot(...d), r = 0.005 * this.size, head = Math.min(6 * r, 0.6 * length), e = unit(d);
+          const length = Math.hypot(...d), r = 0.005 * this.near, head = Math.min(6 * r, 0.6 * length), e = unit(d);
           const color = [v[6], v[7], v[8], 1], shaft = length - head;
           if (length < r) continue;
           found.push(kind === "mark cone" ? instance(along(add(p, e, shaft), d), [2.4 * r, 2.4 * r, head], color)

@@ -57,6 +57,9 @@ class Shown:
 class RunReport:
     """A report in the making: `page` is its table of contents."""
 
+    heading = "Three episodes"
+    """Heading of the replays."""
+
     def __init__(self, source: Run, episodes: int):
         self.source, self.episodes = source, episodes
         self.task: Any = source.task
@@ -70,7 +73,7 @@ class RunReport:
         report.text(task.story())
         self.replays(report)
         self.evaluation(report)
-        training_section(report, self.source)
+        self.training(report)
         self.more(report)
         self.origin(report)
         return report
@@ -123,19 +126,23 @@ class RunReport:
         }
 
     def replays(self, report: Report) -> None:
-        """Show three episodes."""
-        report.section("Three episodes")
+        """Show some episodes."""
+        report.section(self.heading)
         task, world = self.task, self.task.shown()
-        links = [link for link in task.trails if link in world.link_names]
         seconds = task.steps * world.dt
         speed = max((s for s in SPEEDS if s <= min(1.0, seconds / WATCHED)), default=SPEEDS[0])
         with report.row(width=300):
             for name, each in self.shown.items():
-                recording = with_points(record(world, each.states, trails=links), each.marks)
+                recording = with_points(self.recorded(each), each.marks)
                 outcome = "success" if self.found.verdict.success[each.number] else "failure"
                 error = f"{number(self.error[each.number])} {task.unit}"
                 caption = f"{name.capitalize()} of {len(self.error):,} episodes: {error}, {outcome}"
                 report.recording(recording, caption, speed=speed, play=True, box=task.box())
+
+    def recorded(self, each: Shown) -> Recording:
+        """Return an episode as it is replayed."""
+        world = self.task.shown()
+        return record(world, each.states, trails=[link for link in self.task.trails if link in world.link_names])
 
     def evaluation(self, report: Report) -> None:
         """Tell how well it does: a table, and how its errors are spread."""
@@ -174,6 +181,10 @@ class RunReport:
         """Return the text of a metric, marked if the metric is beyond what is allowed."""
         limit = self.bounds().get(metric)
         return text if limit is None else beyond(metrics[metric], limit, text)
+
+    def training(self, report: Report) -> None:
+        """Show the curves of the training."""
+        training_section(report, self.source)
 
     def more(self, report: Report) -> None:
         """Add what only this task has to tell; else, how the joints moved beside their limits."""

@@ -211,6 +211,7 @@ const costateScene = (() => {
       this.seen = box ? [0, 1, 2, 3, 4, 5, 6, 7].map((k) => [0, 1, 2].map((i) => box[(k >> i) & 1][i]))
         : Array.from({ length: outline.length / 3 }, (_, k) => outline.slice(3 * k, 3 * k + 3));
       this.size = Math.hypot(...sub(this.data.high, this.data.low)) || 1;
+      this.near = box ? Math.hypot(...sub(box[1], box[0])) : this.size;
       this.azimuth = -55 * Math.PI / 180; this.elevation = 0.35; this.distance = 0;  // 0: fitted when drawn
     }
 

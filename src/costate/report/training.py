@@ -16,8 +16,8 @@ SHOWN, SMALLEST = 7, 1e-4
 """Number of terms in the plot of the loss, as many as there are colours beside its own; values below SMALLEST are not drawn."""
 
 
-def training_section(report: Report, source: Run) -> None:
-    """Add the curves of a training."""
+def training_section(report: Report, source: Run, gradient: bool = True) -> None:
+    """Add the curves of a training. gradient: it follows one, whose length is shown."""
     rows = source.metrics()
     if len(rows) < 2:
         return
@@ -28,14 +28,17 @@ def training_section(report: Report, source: Run) -> None:
     errors = {f"{name.partition('_')[0]} [{unit}]": [row[name] for row in rows] for name, unit in measured.items()}
     with report.row():
         report.plot(terms, iteration, title="Loss and its terms", x_label="iteration", log_y=True)
-        report.plot(errors, iteration, title="Errors, mean of the batch", x_label="iteration", log_y=True)
+        if errors:
+            report.plot(errors, iteration, title="Errors, mean of the batch", x_label="iteration", log_y=True)
         if len(looked) > 1:
             success = {"success [%]": [100 * row["success"] for row in looked]}
             seconds = [row["seconds"] for row in looked]
             report.plot(success, seconds, title="Success in new episodes", x_label="training time [s]", markers=True)
-        gradient = {"longest gradient": [row["gradient_norm"] for row in rows]}
+        if not gradient:
+            return
+        lengths = {"longest gradient": [row["gradient_norm"] for row in rows]}
         report.plot(
-            gradient,
+            lengths,
             iteration,
             title="Length of the gradient, before clipping",
             x_label="iteration",

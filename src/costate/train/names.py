@@ -18,6 +18,10 @@ TASKS: dict[str, Row] = {
     "ant": Row("costate.tasks.locomotion.ant:Ant", "an ant of 182 kg runs along x"),
     "ant_v5": Row("costate.tasks.locomotion.v5.free:AntV5", "gymnasium's Ant-v5: a four-legged robot runs along x"),
     "cartpole": Row("costate.tasks.cartpole:Cartpole", "a cart swings a pole up and balances it"),
+    "flip": Row(
+        "costate.tasks.manipulation.motions.flip:Flip",
+        "a Shadow hand on a UR5 turns a cube over, about its far edge",
+    ),
     "grasp": Row(
         "costate.tasks.manipulation.kinds:Grasp", "a Shadow hand on a UR5 grasps a cube and lifts it by 0.1 m"
     ),
@@ -44,6 +48,10 @@ TASKS: dict[str, Row] = {
     "walker": Row("costate.tasks.locomotion.planar:Walker", "a two-legged robot walks along x"),
     "walker2d_v5": Row(
         "costate.tasks.locomotion.v5.planar:Walker2dV5", "gymnasium's Walker2d-v5: a two-legged robot walks along x"
+    ),
+    "wheel": Row(
+        "costate.tasks.manipulation.motions.wheel:Wheel",
+        "a Shadow hand on a UR5 turns a valve twice round, by regrasping",
     ),
 }
 """Name -> task. Modules are loaded when they are asked for."""

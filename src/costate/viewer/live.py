@@ -64,6 +64,8 @@ class Live:
         self.running, self.frames_sent = True, 0
         self.speed = 1.0
         """1 is real time, less is slow motion."""
+        self.params: Mapping[str, torch.Tensor] | None = None
+        """Parameters of the world that differ from its own."""
         self._stopped, self._turn = threading.Event(), threading.RLock()
         self._kinematics = Kinematics(world.setup.scene.model)
         motion = motion_of(world, self.start)
@@ -114,7 +116,8 @@ class Live:
             try:
                 control = None if self.policy is None else self.policy(self.state, self.step_number).detach()
                 with torch.no_grad():
-                    self.state = self.world.step(self.state, control, wrenches=self.hand.wrenches(self.links()))
+                    pulled = self.hand.wrenches(self.links())
+                    self.state = self.world.step(self.state, control, self.params, pulled)
                 self.step_number += 1
             except SimulationError as error:
                 print(f"starting again: {error}", flush=True)

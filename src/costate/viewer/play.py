@@ -40,7 +40,7 @@ MARK, MARK_COLOR = 0.02, (50, 180, 75)
 
 def open_play(kind: Any, run: Run, port: int = PORT, dark: bool = False, seed: int = 0) -> tuple[Page, Any]:
     """Open a page on which a run's policy is at work; `page.wait()` runs it until interrupted. kind: the class of the page."""
-    return start_play(kind, run.task, load_policy(run.path), port, dark, seed)
+    return start_play(kind, run.task, kind.controller_of(run), port, dark, seed)
 
 
 def start_play(
@@ -78,6 +78,11 @@ class Play:
         self.episodes = self._drawn()
         self.live = Live(server, task.shown(), self._command, self.episodes.state[0], self.options(), self._after, dark)
         self._warm_up()
+
+    @classmethod
+    def controller_of(cls, run: Run) -> Any:
+        """Return what acts on the page of a run."""
+        return load_policy(run.path)
 
     def options(self) -> dict[str, Any]:
         """Return the options of the page."""
@@ -157,7 +162,7 @@ class Play:
         return {
             "last error": f"**{number(self.last_error)} {self.task.unit}**" if self.tried else "",
             "success": f"**{self.succeeded} of {self.tried}**",
-            "time per action": f"{1e6 * float(np.median(self.action_times)):.0f} µs",
+            "time per action": f"{1e6 * float(np.median(self.action_times)):.0f} µs" if self.action_times else "",
         }
 
     def told(self) -> str:

@@ -175,6 +175,8 @@ class Acting:
     def __init__(self, executor: Executor, policy: Proposer):
         self._executor, self._policy = executor, policy
         self._plan: Tensor | None = None
+        self.action: Tensor | None = None
+        """Latest proposals (B, na)."""
 
     def __call__(self, measured: Tensor) -> Tensor:
         own, step, n = self._executor, self._executor.step, self._executor.step.nq
@@ -185,7 +187,7 @@ class Acting:
             self._plan = torch.cat([home, measured[..., :7], still, measured[..., 8:]], -1)
             self._shift = measured.new_zeros(*measured.shape[:-1], step.hand.arm)
         plan, thing = self._plan, torch.cat([scale, scale**3 * own.mass, torch.ones_like(scale)], -1)
-        action = self._policy(step.observe(state=plan, object=thing).seen)
+        self.action = action = self._policy(step.observe(state=plan, object=thing).seen)
         target = own.kernel(state=plan, action=action, object=thing).target
         if step.hand.arm and own.servos.correct:
             planned, seen = plan[..., n : n + 7], measured[..., :7]

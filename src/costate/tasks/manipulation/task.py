@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import pi
 from typing import ClassVar
@@ -43,6 +43,17 @@ class Episodes(episode.Episodes):
     seen: Tensor
     """Errors of the measured positions [m], (steps, B, 3)."""
 
+    def only(self, k: int) -> Episodes:
+        """Return one of the episodes alone."""
+        one = {name: getattr(self, name)[k : k + 1] for name in ("state", "thing", "size", "inertia")}
+        return Episodes(**one, seen=self.seen[:, k : k + 1])
+
+    def repeated(self, times: int) -> Episodes:
+        """Return all the episodes, so many times one after the other."""
+        rows = {name: getattr(self, name) for name in ("state", "thing", "size", "inertia")}
+        all_of = {name: x.repeat(times, *[1] * (x.dim() - 1)) for name, x in rows.items()}
+        return Episodes(**all_of, seen=self.seen.repeat(1, times, 1))
+
     @property
     def params(self) -> Mapping[str, Tensor]:
         """Parameters of the world."""
@@ -71,6 +82,8 @@ class Manipulation(Trainable):
     options: ManipulationOptions = ManipulationOptions()
 
     transfer: ClassVar[str] = "costate.tasks.manipulation.mujoco:try_elsewhere"
+    report: ClassVar[str] = "costate.tasks.manipulation.show.report:HandReport"
+    play: ClassVar[str] = "costate.tasks.manipulation.show.play:HandPlay"
 
     way: ClassVar[tuple[float, float, float]] = (0.0, 0.0, 0.1)
     """Way that the object has to go [m]."""
@@ -167,7 +180,7 @@ class Manipulation(Trainable):
         """Return where the objects have to be in the end, (B, 7)."""
         pose = self.pose(episodes.state)
         half = pose.new_tensor([0.0, 0.0, np.sin(self.angle / 2), np.cos(self.angle / 2)])
-        return torch.cat([pose[:, :3] + pose.new_tensor(self.way), _product(half, pose[:, 3:])], -1)
+        return torch.cat([pose[:, :3] + pose.new_tensor(self.way), quaternion_product(half, pose[:, 3:])], -1)
 
     def believed(self, episodes: Episodes) -> Tensor:
         """Return the objects as proposals see them: of the same size, with the usual mass, and friction to be trusted."""
@@ -210,6 +223,15 @@ class Manipulation(Trainable):
         columns = {"tilt [degrees]": tilt, "turned [degrees]": turned, "aside [mm]": 1e3 * aside}
         return Verdict((error <= 10.0) & (tilt < self.most_tilt), error, columns=columns)
 
+    def marks(self, episodes: Episodes) -> Tensor:
+        """Return where the objects have to be in the end, (B, 1, 3); nothing if they only turn."""
+        return self.goals(episodes)[:, None, :3] if any(self.way) else super().marks(episodes)
+
+    def box(self) -> tuple[Sequence[float], Sequence[float]]:
+        """Return the corners of what a camera sees at first: the object, and the hand over it."""
+        x, y, z = self.middle
+        return (x - 0.12, y - 0.1, z - 0.03), (x + 0.1, y + 0.1, z + 0.14)
+
     def network(self, policy: nn.Module) -> Network:
         raise ValueError("a policy that proposes contacts acts through an executor, which no file can hold")
 
@@ -228,7 +250,7 @@ def about_z(angle: Tensor) -> Tensor:
     return torch.stack([zero, zero, (angle / 2).sin(), (angle / 2).cos()], -1)
 
 
-def _product(a: Tensor, b: Tensor) -> Tensor:
+def quaternion_product(a: Tensor, b: Tensor) -> Tensor:
     """Return the product of quaternions xyzw."""
     a, b = torch.broadcast_tensors(a, b)
     (ax, aw), (bx, bw) = (a[..., :3], a[..., 3:]), (b[..., :3], b[..., 3:])
