@@ -22,7 +22,7 @@ from costate.optimise.riccati import riccati_kernel
 from costate.physics.algebra import quaternion
 from costate.tasks.inhand.predict import OBJECT, Prediction
 
-TERMS = ("position", "turn", "tips", "gaps", "posture", "command")
+TERMS = ("position", "turn", "tilt", "tips", "gaps", "posture", "command")
 """Blocks of residuals, in the order of their weights."""
 
 
@@ -34,6 +34,8 @@ class Weights:
     """Distance of the object from its place [1/m^2]."""
     turn: float = 0.0
     """Angle between the object and its goal [1/rad^2]."""
+    tilt: float = 0.0
+    """Difference between the third axes of object and goal."""
     tips: float = 0.0
     """Distances of fingertips from the middle of the object [1/m^2]."""
     gaps: float = 0.0
@@ -59,7 +61,7 @@ class PlannerOptions:
     """Gauss-Newton steps of a plan."""
     candidates: int = 4
     """Number of plans that are improved side by side; the best one counts."""
-    reach: float = 0.2
+    reach: float = 0.15
     """Largest command [rad]."""
     spread: float = 0.1
     """Standard deviation of the noise with which further plans start [rad]."""
@@ -67,9 +69,9 @@ class PlannerOptions:
     """Damping of the Gauss-Newton steps."""
     lengths: tuple[float, ...] = (1.0, 0.5, 0.25, 0.1)
     """Lengths of steps that are tried side by side."""
-    stage: Weights = Weights(position=200.0, turn=2.0, tips=4.0, posture=0.01, command=0.2)
+    stage: Weights = Weights(position=1000.0, turn=2.0, tilt=5.0, tips=4.0, posture=0.01, command=0.4)
     """Weights of all steps but the last."""
-    final: Weights = Weights(position=2000.0, turn=25.0)
+    final: Weights = Weights(position=10000.0, turn=25.0, tilt=25.0)
     """Weights of the end of a plan."""
     seed: int = 0
     """Seed of the noise."""
@@ -173,6 +175,7 @@ class Planner:
         blocks = {
             "position": p - goal[:3],
             "turn": turn,
+            "tilt": R[:, 2] - quaternion.to_rotation(goal[3:7])[:, 2],
             "tips": ca.vertcat(*(c - p for c, _ in tips)),
             "gaps": ca.vertcat(*gaps),
             "posture": x[7:] - SX(ca.DM(hand.home)),

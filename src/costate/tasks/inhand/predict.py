@@ -3,14 +3,18 @@
 Joints are springs towards what they are told; the object has its weight, and starts each step at rest. The displacement w of one
 step, of the object (3 of its position, 3 rotation vector, world axes) and of the joints, minimises a convex function:
 
-    E(w) = sum_j s_j (w_j - r u_j)^2 / 2  +  w_o . M w_o / (2 h^2)  -  weight . w_o  +  sum_contacts sum_facets P(gap + (n +- mu t_k) . J w)
+    E(w) = sum_joints s (w_j - r u_j)^2 / 2  +  w_o . M w_o / (2 h^2)  -  weight . w_o  +  potentials of contacts
 
-The friction cone of a contact is a pyramid of four facets, and each of them pushes with a force that is smooth in the distance,
--P'(d) = k e softplus(-d / e): the dual form of Anitescu's relaxation of complementarity, smoothed as by Pang et al. (2023) and Jin
-(2024). Unlike the latter's closed form, the forces of all contacts are solved for together, by Newton's method; so several fingers
-and the palm share what they push. Derivatives of w solve one system with the Hessian found there.
+Balls along the fingers touch the object, a box. The friction cone of such a contact is a pyramid of four facets, and each of them
+pushes with a force that is smooth in its distance d = gap + (n +- mu t_k) . J w:
 
-Balls along the fingers touch the object, a box, and the corners of the object touch the palm.
+    -P'(d) = k e softplus(-d / e)
+
+This is the dual form of Anitescu's relaxation of complementarity, smoothed as by Pang et al. (2023) and Jin (2024). Unlike the
+latter's closed form, the forces of all contacts are solved for together, by Newton's method, so that fingers and palm share what
+they push. Corners of the object touch the palm, a plane, in the same way without friction; there an object that slides would rise
+with its friction, so it has the friction of its own weight instead: mu load |slide|, smoothed. Derivatives of w solve one system
+with the Hessian found there.
 
 State (nx,): position of the object, its quaternion xyzw, joints. Its tangent (n,): position, rotation vector (world axes), joints.
 Command (nu,): how far from where it is each joint is told to go. Object (5,): edges of the box, mass, friction.
@@ -36,11 +40,12 @@ from costate.physics.algebra.spatial import skew
 from costate.physics.kinematics import link_poses
 from costate.physics.params import Parameters
 from costate.tasks.inhand.hand import Hand
+from costate.tasks.inhand.potentials import Potential, Pyramid, Rest
 
 OBJECT = 5
 """Numbers of an object: edges of the box [m], mass [kg], friction."""
-ROUNDED = 0.001
-"""Radius of the edges of the palm [m]."""
+NEAR = 0.001
+"""Distance up to which a corner of the object counts as one that stands on the palm [m]."""
 LENGTHS = (1.0, 0.6, 0.3, 0.1)
 """Lengths tried along a step of Newton's method; the one with the smallest slope is taken."""
 
@@ -57,10 +62,12 @@ class Physics:
     """Stiffness of a facet of a contact with a finger [N/m]."""
     finger_smoothing: float = 0.0015
     """Distance over which such a contact fades [m]: larger ones pull plans towards contacts that are further away."""
-    palm_stiffness: float = 1000.0
-    """Stiffness of a facet of a contact with the palm [N/m]."""
+    palm_stiffness: float = 2000.0
+    """Stiffness of a corner's contact with the palm [N/m]."""
     palm_smoothing: float = 0.0003
     """Distance over which such a contact fades [m]."""
+    slide: float = 0.001
+    """Distance over which the friction of the palm builds up [m]."""
     iterations: int = 20
     """Most iterations of Newton's method."""
     tolerance: float = 1e-7
@@ -69,13 +76,15 @@ class Physics:
 
 @dataclass(frozen=True, eq=False)
 class Contact:
-    """A contact that may be: gap [m], and the Jacobian (3, n) of the motion of the object against the other, along normal and
-    tangents."""
+    """A contact that may be."""
 
     gap: SX
+    """Distance [m]."""
     jacobian: SX
-    stiffness: float
-    smoothing: float
+    """Jacobian (3, n) of the motion of the object against the other, along the normal and two tangents; those of fingers are
+    scaled by the friction."""
+    load: SX | None = None
+    """Friction times load of a corner on the palm [N]; None for fingers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,23 +162,17 @@ class Prediction:
             n = -(R @ box.normal(local))
             gap = box.distance(local) - ball.radius
             arm = center + n * (ball.radius + gap / 2) - p
-            relative = ca.horzcat(SX.eye(3), -skew(arm), -J)
-            found.append(self._contact(gap, n, relative, mu, o.finger_stiffness, o.finger_smoothing))
-        at = self.hand.surface.pose
-        table = Box(SX(self.hand.surface.size - 2 * ROUNDED))
-        for signs in product((-0.5, 0.5), repeat=3):
-            arm = R @ (SX(ca.DM(signs)) * thing[:3])
-            local = SX(at.rotation.T) @ (p + arm - SX(at.translation))
-            n = SX(at.rotation) @ table.normal(local)
-            relative = ca.horzcat(SX.eye(3), -skew(arm), SX(3, self.nu))
-            gap = table.distance(local) - ROUNDED
-            found.append(self._contact(gap, n, relative, mu, o.palm_stiffness, o.palm_smoothing))
+            t1, t2 = tangents(n)
+            rows = ca.vertcat(n.T, mu * t1.T, mu * t2.T)
+            found.append(Contact(gap, rows @ ca.horzcat(SX.eye(3), -skew(arm), -J)))
+        arms = [R @ (SX(ca.DM(signs)) * thing[:3]) for signs in product((-0.5, 0.5), repeat=3)]
+        gaps = [p[2] + arm[2] - self.hand.top for arm in arms]
+        near = [1 / (1 + ca.exp((gap - NEAR) / (NEAR / 2))) for gap in gaps]
+        weight = mu * thing[3] * o.gravity / (sum(near) + 0.1)
+        for arm, gap, part in zip(arms, gaps, near, strict=True):
+            rows = ca.horzcat(SX.eye(3), -skew(arm), SX(3, self.nu))[[2, 0, 1], :]
+            found.append(Contact(gap, rows, weight * part))
         return found
-
-    def _contact(self, gap: SX, n: SX, relative: SX, mu: SX, stiffness: float, smoothing: float) -> Contact:
-        t1, t2 = tangents(n)
-        rows = ca.vertcat(n.T, mu * t1.T, mu * t2.T)
-        return Contact(gap, rows @ relative, stiffness, smoothing)
 
     @cached_property
     def _weights(self) -> tuple[SX, float]:
@@ -189,31 +192,38 @@ class Prediction:
         linear = ca.vertcat(0, 0, -mass * self.physics.gravity, 0, 0, 0, stiffness * reached * u)
         return diagonal, linear
 
-    def _data(self, x: SX, thing: SX) -> tuple[SX, SX]:
-        """Return the gaps of all contacts, and the entries of their Jacobians."""
+    def _data(self, x: SX, thing: SX) -> tuple[SX, SX, SX]:
+        """Return the gaps of all contacts, the entries of their Jacobians, and the loads of corners."""
         found = self.contacts(x, thing)
-        return ca.vertcat(*(c.gap for c in found)), ca.vertcat(*(e for c in found for e in c.jacobian.nonzeros()))
+        loads = [c.load for c in found if c.load is not None]
+        entries = [e for c in found for e in c.jacobian.nonzeros()]
+        return ca.vertcat(*(c.gap for c in found)), ca.vertcat(*entries), ca.vertcat(*loads)
 
     @cached_property
-    def _patterns(self) -> list[tuple[ca.Sparsity, float, float]]:
-        """Pattern of each contact's Jacobian, stiffness and smoothing."""
-        found = self.contacts(SX.sym("x", self.nx), SX.sym("o", OBJECT))
-        return [(c.jacobian.sparsity(), c.stiffness, c.smoothing) for c in found]
+    def _patterns(self) -> list[ca.Sparsity]:
+        """Patterns of the contacts' Jacobians."""
+        return [c.jacobian.sparsity() for c in self.contacts(SX.sym("x", self.nx), SX.sym("o", OBJECT))]
 
-    def _rows(self, entries: SX) -> list[tuple[SX, float, float]]:
-        rows, at = [], 0
-        for pattern, stiffness, smoothing in self._patterns:
-            rows.append((SX(pattern, entries[at : at + pattern.nnz()]), stiffness, smoothing))
+    def _potentials(self, gaps: SX, entries: SX, loads: SX) -> list[tuple[SX, Potential]]:
+        """Return Jacobian and potential of each contact."""
+        found, at, o = [], 0, self.physics
+        fingers = len(self.hand.balls)
+        for k, pattern in enumerate(self._patterns):
+            J = SX(pattern, entries[at : at + pattern.nnz()])
             at += pattern.nnz()
-        return rows
+            if k < fingers:
+                found.append((J, Pyramid(gaps[k], o.finger_stiffness, o.finger_smoothing)))
+            else:
+                found.append((J, Rest(gaps[k], loads[k - fingers], o.palm_stiffness, o.palm_smoothing, o.slide)))
+        return found
 
-    def _newton(self, w: SX, diagonal: SX, linear: SX, gaps: SX, entries: SX) -> tuple[SX, SX]:
+    def _newton(self, w: SX, diagonal: SX, linear: SX, *data: SX) -> tuple[SX, SX]:
         """Return gradient and Hessian of E."""
         gradient, H = diagonal * w - linear, ca.diag(diagonal)
-        for k, (J, stiffness, smoothing) in enumerate(self._rows(entries)):
-            force, slope = facets(facet_gaps(gaps[k], J @ w), stiffness, smoothing)
-            gradient -= J.T @ ca.vertcat(ca.sum1(force), force[0] - force[1], force[2] - force[3])
-            H += J.T @ bent(slope) @ J
+        for J, potential in self._potentials(*data):
+            motion = J @ w
+            gradient -= J.T @ potential.force(motion)
+            H += J.T @ potential.bend(motion) @ J
         return ca.densify(gradient), H
 
     @cached_property
@@ -222,28 +232,26 @@ class Prediction:
         b = ProgramBuilder("solver")
         x, u, thing = b.inputs(self.nx, self.nu, OBJECT)
         diagonal, linear = b.trace(self._smooth, u, thing)
-        gaps, entries = b.trace(self._data, x, thing)
+        data = b.trace(self._data, x, thing)
         start = b.trace(lambda d, f: (ca.vertcat(SX.zeros(6), f[6:] / d[6:]), SX.ones(1)), diagonal, linear)
-        shared = [diagonal, linear, gaps, entries]
+        shared = [diagonal, linear, *data]
         (w, _), _ = b.while_loop(
             lambda w, moved, *_: moved > self.physics.tolerance, self._improved, self.physics.iterations, start, shared
         )
         return b.program(w)
 
-    def _improved(self, w: SX, moved: SX, diagonal: SX, linear: SX, gaps: SX, entries: SX) -> tuple[SX, SX]:
+    def _improved(self, w: SX, moved: SX, diagonal: SX, linear: SX, *data: SX) -> tuple[SX, SX]:
         """Return w after a step of Newton's method, and the size of the step."""
-        gradient, H = self._newton(w, diagonal, linear, gaps, entries)
+        gradient, H = self._newton(w, diagonal, linear, *data)
         step = -factor(H).solve(gradient)
-        rows = self._rows(entries)
-        at = [facet_gaps(gaps[k], J @ w) for k, (J, _, _) in enumerate(rows)]
-        along = [facet_gaps(SX(0), J @ step) for J, _, _ in rows]
+        parts = [(J @ w, J @ step, potential) for J, potential in self._potentials(*data)]
         best, least = SX(LENGTHS[-1]), SX(np.inf)
         for length in LENGTHS:
             slope = ca.dot(step, diagonal * (w + length * step) - linear)
-            for s, d, (_, stiffness, smoothing) in zip(at, along, rows, strict=True):
-                slope -= ca.dot(facets(s + length * d, stiffness, smoothing)[0], d)
-            better = ca.fabs(slope) < least
-            best, least = ca.if_else(better, length, best), ca.fmin(ca.fabs(slope), least)
+            for motion, along, potential in parts:
+                slope -= ca.dot(potential.force(motion + length * along), along)
+            best = ca.if_else(ca.fabs(slope) < least, length, best)
+            least = ca.fmin(ca.fabs(slope), least)
         return w + best * step, best * ca.mmax(ca.fabs(step))
 
     def _residual(self, w: SX, x: SX, u: SX, thing: SX) -> tuple[SX, SX]:
@@ -273,25 +281,3 @@ class Prediction:
         turn = quaternion.left_jacobian(w[3:6])
         carried = ca.diagcat(SX.eye(3), quaternion.to_rotation(quaternion.exp(w[3:6])), SX.eye(self.nu))
         return ca.horzcat(carried, SX(self.n, self.nu)) + ca.diagcat(SX.eye(3), turn, SX.eye(self.nu)) @ dw
-
-
-def facet_gaps(gap: SX, motion: SX) -> SX:
-    """Return the distances (4,) of the facets of a friction pyramid, given the motion along normal and scaled tangents."""
-    normal, a, b = gap + motion[0], motion[1], motion[2]
-    return ca.vertcat(normal + a, normal - a, normal + b, normal - b)
-
-
-def facets(gaps: SX, stiffness: float, smoothing: float) -> tuple[SX, SX]:
-    """Return the forces of facets [N], and how fast they grow as the gaps close [N/m]."""
-    z = -gaps / smoothing
-    small = ca.exp(-ca.fabs(z))
-    force = stiffness * smoothing * (ca.fmax(z, 0) + ca.log(1 + small))
-    return force, stiffness * ca.if_else(z > 0, 1, small) / (1 + small)
-
-
-def bent(slope: SX) -> SX:
-    """Return the second derivative (3, 3) of a contact's potential by the motion."""
-    a, b, c, d = ca.vertsplit(slope)
-    return ca.vertcat(
-        ca.horzcat(a + b + c + d, a - b, c - d), ca.horzcat(a - b, a + b, 0), ca.horzcat(c - d, 0, c + d)
-    )
