@@ -132,9 +132,9 @@ def allegro() -> Hand:
     """Return the Allegro hand: index, middle and ring finger along x, the thumb on the side of positive y."""
     model = load_model("allegro_hand")
     ends = (11, 7, 3, 15)
-    touching = [f"link_{k}.0" for k in (9, 10, 11, 5, 6, 7, 1, 2, 3, 14, 15)] + [f"link_{k}.0_tip" for k in ends]
-    index, middle, ring = (0.3, 1.3, 1.5, 0.95), (0.0, 0.4, 1.65, 1.2), (-0.25, 1.05, 1.6, 1.1)
-    thumb = (0.35, 1.1, 1.15, 1.6)
+    touching = [f"link_{k}.0" for k in (9, 10, 11, 5, 6, 7, 1, 2, 3, 12, 13, 14, 15)] + [f"link_{k}.0_tip" for k in ends]
+    index, middle, ring = (0.3, 1.2, 1.4, 0.9), (0.0, 0.36, 1.5, 1.12), (-0.3, 1.03, 1.53, 1.07)
+    thumb = (0.27, 1.1, 0.6, 1.6)
     return Hand(
         model,
         Transform(PALM_UP),
@@ -142,7 +142,7 @@ def allegro() -> Hand:
         tuple(touching),
         tuple(f"link_{k}.0_tip" for k in ends),
         np.array([*index, *middle, *ring, *thumb]),
-        (-0.03, 0.0),
+        (-0.03, -0.005),
     )
 
 

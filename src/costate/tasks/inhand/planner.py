@@ -25,6 +25,9 @@ from costate.tasks.inhand.predict import OBJECT, Prediction
 TERMS = ("position", "turn", "tilt", "tips", "gaps", "posture", "command")
 """Blocks of residuals, in the order of their weights."""
 
+FAR, PROGRESS = np.radians(20.0), np.radians(3.0)
+"""Angle to the goal from which a lack of progress matters, and the least progress that is one [rad]."""
+
 
 @dataclass(frozen=True)
 class Weights:
@@ -69,10 +72,16 @@ class PlannerOptions:
     """Damping of the Gauss-Newton steps."""
     lengths: tuple[float, ...] = (1.0, 0.5, 0.25, 0.1)
     """Lengths of steps that are tried side by side."""
-    stage: Weights = Weights(position=1000.0, turn=2.0, tilt=5.0, tips=4.0, posture=0.01, command=0.4)
+    stage: Weights = Weights(position=4000.0, turn=2.0, tilt=5.0, tips=4.0, posture=0.01, command=2.0)
     """Weights of all steps but the last."""
-    final: Weights = Weights(position=10000.0, turn=25.0, tilt=25.0)
+    final: Weights = Weights(position=40000.0, turn=25.0, tilt=25.0)
     """Weights of the end of a plan."""
+    patience: int = 12
+    """Steps without progress after which the fingers let go and try anew."""
+    release: int = 5
+    """Steps for which they let go."""
+    let_go: Weights = Weights(position=1000.0, tilt=5.0, posture=2.0, command=0.4)
+    """Weights of all steps while they let go."""
     seed: int = 0
     """Seed of the noise."""
 
@@ -98,6 +107,8 @@ class Planner:
     def reset(self) -> None:
         """Forget the plan of the step before."""
         self._known = np.zeros((self.options.horizon, self.prediction.nu))
+        self._angles: list[float] = []
+        self._free = 0
         self._random = np.random.default_rng(self.options.seed)
 
     def plan(self, state: np.ndarray, goal: np.ndarray, thing: np.ndarray) -> Plan:
@@ -110,7 +121,8 @@ class Planner:
         """
         o = self.options
         u = self._starts()
-        given = [thing, goal, *(w.array for w in (o.stage, o.final))]
+        weights = (o.let_go, o.let_go) if self._stuck(state, goal) else (o.stage, o.final)
+        given = [thing, goal, *(w.array for w in weights)]
         T, nothing = o.horizon, np.zeros((len(u), o.horizon, self.prediction.n * self.prediction.nu))
         still = np.broadcast_to(state, (len(u), T, len(state)))
         x, u, w, cost = self._roll(state, still, u, u * 0, nothing, np.zeros(1), given)
@@ -124,6 +136,18 @@ class Planner:
         best = int(np.argmin(cost))
         self._known = np.concatenate([u[best, 1:], u[best, -1:]])
         return Plan(u[best], x[best], float(cost[best]))
+
+    def _stuck(self, state: np.ndarray, goal: np.ndarray) -> bool:
+        """Return whether the fingers should let go: for some steps after there was no progress for a while, far from the goal."""
+        if self._free:
+            self._free -= 1
+            return True
+        angle = 2 * np.arccos(min(abs(float(state[3:7] @ goal[3:7])), 1.0))
+        self._angles = [*self._angles[-self.options.patience :], angle]
+        waited = len(self._angles) > self.options.patience
+        if waited and angle > FAR and angle > self._angles[0] - PROGRESS:
+            self._angles, self._free = [], self.options.release
+        return self._free > 0
 
     def _starts(self) -> np.ndarray:
         """Return the commands that plans start from: the plan before, none at all, and noisy ones."""
