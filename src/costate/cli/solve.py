@@ -27,7 +27,7 @@ WATCHED = 2.0
 class Options:
     task: Annotated[str, tyro.conf.Positional] = "list"
     """Task to solve: throw, golf, racecar, pendulum1 to pendulum7, push, identify_contact, reach, am_history,
-    smoke_target, ...; "list" shows all."""
+    smoke_target, inhand, ...; "list" shows all."""
     starts: Annotated[int | None, tyro.conf.arg(aliases=["--episodes"])] = None
     """Number of random problems; default: 20, or 1 for am_, smoke_ and soft_ tasks."""
     first: int = 0
@@ -97,11 +97,16 @@ SOFT: dict[str, tuple[str, str]] = {
     "soft_identify_liquid": ("stiffness and viscosity of a liquid from its fall, with intervals", "gauss_newton"),
 }
 """The same for tasks of soft bodies (`costate.tasks.soft`)."""
+HANDS: dict[str, tuple[str, str]] = {
+    "inhand": ("an Allegro hand turns a cube on its palm, replanned at every step, judged by MuJoCo", "gauss_newton"),
+    "inhand_shadow": ("the same with a Shadow hand", "gauss_newton"),
+}
+"""The same for hands that are replanned (`costate.tasks.inhand`)."""
 
 
 def run(options: Options) -> None:
     own = PRINTED | FLOWS | SOFT
-    every = LISTED | own
+    every = LISTED | own | HANDS
     if options.task == "list":
         width = max(map(len, every))
         for name, (summary, methods) in every.items():
@@ -112,12 +117,14 @@ def run(options: Options) -> None:
     starts = options.starts if options.starts is not None else 1 if options.task in own else 20
     if starts < 1:
         raise ValueError(f"--starts is {starts}; at least one problem is needed")
-    if options.task in own:
+    if options.task in own | HANDS:
         from costate.cli.additive import solve_printed
         from costate.cli.soft import solve_soft
+        from costate.tasks.inhand.solve import solve_inhand
 
+        solvers = dict.fromkeys(PRINTED | FLOWS, solve_printed) | dict.fromkeys(SOFT, solve_soft)
         with _shown(options.task) as tell:
-            page, text = (solve_soft if options.task in SOFT else solve_printed)(options, starts, tell)
+            page, text = solvers.get(options.task, solve_inhand)(options, starts, tell)
         print(text)
         print(page.save(options.out / f"{options.task}.html"))
         return

@@ -62,7 +62,7 @@ class Hand:
 
     @cached_property
     def apart(self) -> tuple[tuple[str, str], ...]:
-        """Pairs of links that do not touch each other: those of one finger next to each other or one further, and palm and bases."""
+        """Pairs of links that do not touch each other: those of one finger near each other, and palm and bases."""
         parent = {j.child: j.parent for j in self.model.joints}
         pairs = []
         for link in parent:
@@ -132,7 +132,9 @@ def allegro() -> Hand:
     """Return the Allegro hand: index, middle and ring finger along x, the thumb on the side of positive y."""
     model = load_model("allegro_hand")
     ends = (11, 7, 3, 15)
-    touching = [f"link_{k}.0" for k in (9, 10, 11, 5, 6, 7, 1, 2, 3, 12, 13, 14, 15)] + [f"link_{k}.0_tip" for k in ends]
+    touching = [f"link_{k}.0" for k in (9, 10, 11, 5, 6, 7, 1, 2, 3, 12, 13, 14, 15)] + [
+        f"link_{k}.0_tip" for k in ends
+    ]
     index, middle, ring = (0.3, 1.2, 1.4, 0.9), (0.0, 0.36, 1.5, 1.12), (-0.3, 1.03, 1.53, 1.07)
     thumb = (0.27, 1.1, 0.6, 1.6)
     return Hand(
@@ -146,7 +148,26 @@ def allegro() -> Hand:
     )
 
 
-HANDS = {"allegro": allegro}
+def shadow() -> Hand:
+    """Return the Shadow hand with a stiff wrist; every joint of a finger has a servo of its own here."""
+    model = load_model("shadow_hand")
+    joints = tuple(replace(j, kind="fixed") if j.name.startswith("WR") else j for j in model.joints)
+    fingers = ("ff", "mf", "rf", "lf", "th")
+    bent = {"J2": 0.6, "J1": 1.0, "J0": 0.8}
+    thumb = {"THJ4": 0.6, "THJ3": 1.1, "THJ2": 0.0, "THJ1": -0.2, "THJ0": -0.6}
+    moving = [j.name for j in joints if j.nv]
+    return Hand(
+        replace(model, joints=joints),
+        Transform(np.array([[0.0, 0.0, 1.0], [-1.0, 0.0, 0.0], [0.0, -1.0, 0.0]]), np.array([-0.38, 0.0, 0.0])),
+        "palm",
+        tuple(f"{f}{part}" for f in fingers for part in ("proximal", "middle", "distal")),
+        tuple(f"{f}distal" for f in fingers),
+        np.array([thumb.get(name, bent.get(name[2:], 0.0)) for name in moving]),
+        (-0.04, -0.01),
+    )
+
+
+HANDS = {"allegro": allegro, "shadow": shadow}
 """Name of a hand -> function that makes it."""
 
 

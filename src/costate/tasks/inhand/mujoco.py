@@ -20,6 +20,8 @@ from costate.tasks.inhand.hand import Hand
 
 TIMESTEP = 0.002
 """Length of a step of the simulation [s]."""
+FILMED = 10
+"""Steps of the simulation between the states that are kept."""
 OBJECT = "object"
 FREE = [3, 0, 1, 2]
 """Order of a quaternion wxyz in one xyzw."""
@@ -90,8 +92,12 @@ class Judge:
         q, n = self.data.qpos, self._n
         return np.concatenate([q[n : n + 3], q[n + 4 : n + 7], q[n + 3 : n + 4], q[:n]])
 
-    def step(self, targets: np.ndarray, seconds: float) -> None:
-        """Hold the joints' targets [rad] for some time."""
+    def step(self, targets: np.ndarray, seconds: float) -> list[np.ndarray]:
+        """Hold the joints' targets [rad] for some time. Return the states on the way, FILMED steps apart, the last one included."""
         self.data.ctrl[:] = targets
-        for _ in range(round(seconds / TIMESTEP)):
+        states = []
+        for k in range(1, round(seconds / TIMESTEP) + 1):
             self._mj.mj_step(self.model, self.data)
+            if k % FILMED == 0:
+                states.append(self.state)
+        return states

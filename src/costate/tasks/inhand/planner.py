@@ -58,7 +58,7 @@ class Weights:
 class PlannerOptions:
     """Options of the planner."""
 
-    horizon: int = 4
+    horizon: int = 5
     """Steps of a plan."""
     iterations: int = 3
     """Gauss-Newton steps of a plan."""
@@ -70,7 +70,7 @@ class PlannerOptions:
     """Standard deviation of the noise with which further plans start [rad]."""
     damping: float = 1e-3
     """Damping of the Gauss-Newton steps."""
-    lengths: tuple[float, ...] = (1.0, 0.5, 0.25, 0.1)
+    lengths: tuple[float, ...] = (1.0, 0.3)
     """Lengths of steps that are tried side by side."""
     stage: Weights = Weights(position=4000.0, turn=2.0, tilt=5.0, tips=4.0, posture=0.01, command=2.0)
     """Weights of all steps but the last."""
@@ -211,10 +211,11 @@ class Planner:
         return ca.sumsqr(self.residuals(x, u, thing, goal, weights)) / 2
 
     def _expansion(self, x: SX, u: SX, thing: SX, goal: SX, weights: SX) -> tuple[SX, SX]:
-        """Return gradient and Gauss-Newton Hessian of the cost by the tangent of the state, and the command."""
-        z = SX.sym("z", self.prediction.n + self.prediction.nu)
-        n = self.prediction.n
-        r = self.residuals(self.prediction.moved(x, z[:n]), u + z[n:], thing, goal, weights)
+        """Return gradient and Gauss-Newton Hessian of the cost by the tangent of the state and, if it is a symbol, the command."""
+        n, more = self.prediction.n, 0 if u.is_constant() else self.prediction.nu
+        z = SX.sym("z", n + more)
+        command = u + z[n:] if more else u
+        r = self.residuals(self.prediction.moved(x, z[:n]), command, thing, goal, weights)
         r, J = (ca.substitute(e, z, SX.zeros(z.numel())) for e in (r, ca.jacobian(r, z)))
         return ca.densify(J.T @ r), ca.densify(J.T @ J)
 
@@ -232,10 +233,10 @@ class Planner:
     @cached_property
     def _end(self) -> Kernel:
         p = self.prediction
-        x, n = SX.sym("x", p.nx), p.n
+        x = SX.sym("x", p.nx)
         thing, goal, weights = SX.sym("o", OBJECT), SX.sym("g", 7), SX.sym("s", len(TERMS))
         gradient, hessian = self._expansion(x, SX.zeros(p.nu), thing, goal, weights)
-        outputs = {"gradient": gradient[:n], "hessian": ca.vec(hessian[:n, :n])}
+        outputs = {"gradient": gradient, "hessian": ca.vec(hessian)}
         return Kernel("inhand_end", {"state": x, "object": thing, "goal": goal, "weights": weights}, outputs)
 
     @cached_property

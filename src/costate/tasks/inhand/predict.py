@@ -196,7 +196,7 @@ class Prediction:
         """Return the gaps of all contacts, the entries of their Jacobians, and the loads of corners."""
         found = self.contacts(x, thing)
         loads = [c.load for c in found if c.load is not None]
-        entries = [e for c in found for e in c.jacobian.nonzeros()]
+        entries = [ca.vec(SX(c.jacobian.nz[:])) for c in found]
         return ca.vertcat(*(c.gap for c in found)), ca.vertcat(*entries), ca.vertcat(*loads)
 
     @cached_property
@@ -232,9 +232,9 @@ class Prediction:
         b = ProgramBuilder("solver")
         x, u, thing = b.inputs(self.nx, self.nu, OBJECT)
         diagonal, linear = b.trace(self._smooth, u, thing)
-        data = b.trace(self._data, x, thing)
+        gaps, entries, loads = b.trace(self._data, x, thing)
         start = b.trace(lambda d, f: (ca.vertcat(SX.zeros(6), f[6:] / d[6:]), SX.ones(1)), diagonal, linear)
-        shared = [diagonal, linear, *data]
+        shared = [diagonal, linear, gaps, entries, loads]
         (w, _), _ = b.while_loop(
             lambda w, moved, *_: moved > self.physics.tolerance, self._improved, self.physics.iterations, start, shared
         )
@@ -258,7 +258,7 @@ class Prediction:
         """Return gradient and Hessian of E as functions of everything."""
         return self._newton(w, *self._smooth(u, thing), *self._data(x, thing))
 
-    def _tangent(self, x: SX, u: SX, thing: SX, w: SX, dx: SX, du: SX, dthing: SX) -> SX:  # noqa: PLR0913 -- as `custom` asks
+    def _tangent(self, x: SX, u: SX, thing: SX, w: SX, dx: SX, du: SX, dthing: SX) -> SX:
         gradient, H = self._residual(w, x, u, thing)
         pushed = ca.jtimes(gradient, ca.vertcat(x, u, thing), ca.vertcat(dx, du, dthing))
         return -factor(H).solve(ca.densify(pushed))
