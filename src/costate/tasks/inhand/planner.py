@@ -70,11 +70,11 @@ class PlannerOptions:
     """Standard deviation of the noise with which further plans start [rad]."""
     damping: float = 1e-3
     """Damping of the Gauss-Newton steps."""
-    lengths: tuple[float, ...] = (1.0, 0.3)
-    """Lengths of steps that are tried side by side."""
-    stage: Weights = Weights(position=4000.0, turn=2.0, tilt=5.0, tips=4.0, posture=0.01, command=2.0)
+    lengths: tuple[tuple[float, ...], ...] = ((1.0, 0.4), (0.2, 0.08))
+    """Lengths of steps that are tried side by side; the next ones only if some plan got no better."""
+    stage: Weights = Weights(position=4e3, turn=2.0, tilt=5.0, tips=4.0, posture=0.01, command=2.0)
     """Weights of all steps but the last."""
-    final: Weights = Weights(position=40000.0, turn=25.0, tilt=25.0)
+    final: Weights = Weights(position=4e4, turn=25.0, tilt=25.0)
     """Weights of the end of a plan."""
     patience: int = 12
     """Steps without progress after which the fingers let go and try anew."""
@@ -128,11 +128,14 @@ class Planner:
         x, u, w, cost = self._roll(state, still, u, u * 0, nothing, np.zeros(1), given)
         for _ in range(o.iterations):
             k, K = self._improvement(x, u, w, given)
-            parts = np.array(o.lengths)[:, None, None]
-            tried = self._roll(state, x[:, :-1], u, k, K, parts, given)
-            every = [np.concatenate([old[None], new]) for old, new in zip((x, u, w, cost), tried, strict=True)]
-            best = np.nanargmin(np.where(np.isfinite(every[3]), every[3], np.inf), 0)
-            x, u, w, cost = (a[best, np.arange(len(best))] for a in every)
+            known, before = (x[:, :-1], u, k, K), cost
+            for lengths in o.lengths:
+                tried = self._roll(state, *known, np.array(lengths)[:, None, None], given)
+                every = [np.concatenate([old[None], new]) for old, new in zip((x, u, w, cost), tried, strict=True)]
+                best = np.argmin(np.where(np.isfinite(every[3]), every[3], np.inf), 0)
+                x, u, w, cost = (a[best, np.arange(len(best))] for a in every)
+                if (cost < before).all():
+                    break
         best = int(np.argmin(cost))
         self._known = np.concatenate([u[best, 1:], u[best, -1:]])
         return Plan(u[best], x[best], float(cost[best]))
