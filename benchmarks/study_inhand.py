@@ -1,9 +1,9 @@
 """In-hand manipulation: success, error and time of the planner, judged in MuJoCo, for seeds, sizes, masses and hands.
 
-python -m benchmarks.study_inhand [--trials 20] [--seeds 0 1 2] [--only cube size mass friction shadow] [--picture docs/pictures/inhand.png]
+python -m benchmarks.study_inhand [--trials 20] [--seeds 0 1 2] [--only cube size mass friction shadow] [--picture FILE]
 
-Weights and options were chosen on trials of the seeds 100 and 101, which are not among those here. Sizes are known to the planner; other
-masses and frictions are not: it plans with 100 g and 0.5.
+Weights and options were chosen on trials of the seeds 100 to 102, which are not among those here. Sizes are known to the planner;
+other masses and frictions are not: it plans with 100 g and 0.5.
 """
 
 from __future__ import annotations
@@ -40,19 +40,42 @@ def study(planner: Planner, protocol: Protocol, trials: int, seed: int) -> Summa
     return Summary.of([run_trial(planner, protocol, k, seed, known=known) for k in range(trials)])
 
 
-def run(parts: Sequence[str], trials: int, seeds: Sequence[int]) -> None:
-    """Print a table, row by row."""
-    table = Table("", "seed", "succeeded", "error [deg]", "distance [mm]", "median time [s]", "plan [ms]")
+def run(parts: Sequence[str], trials: int, seeds: Sequence[int]) -> Table:
+    """Return all rows as a table, which is also printed row by row."""
+    columns = ("", "seed", "succeeded", "error [deg]", "distance [mm]", "median time [s]", "plan [ms]")
+    rows: list[tuple[str | float, ...]] = []
     for part in parts:
         planner = Planner(Prediction(hand_named("shadow" if part == "shadow" else "allegro")))
         for name, protocol in CASES[part].items():
             for seed in seeds:
                 s = study(planner, protocol, trials, seed)
                 numbers = (s.error, 1e3 * s.distance, 0.1 * s.steps, 1e3 * s.plan)
-                table.add(name, seed, f"{s.succeeded} of {s.trials}", *(f"{x:.1f}" for x in numbers))
-    table.print()
+                rows.append((name, seed, f"{s.succeeded} of {s.trials}", *(f"{x:.1f}" for x in numbers)))
+                print(*rows[-1], sep="  ", flush=True)
+    return Table("In-hand manipulation", columns, tuple(rows))
 
 
 def picture(path: Path) -> None:
-    """Draw the first trial: start, middle and end."""
-    from costate.draw.render import render
+    """Draw the end of the first trial of seed 0."""
+    from costate.draw.render import render_recording
+
+    planner = Planner(Prediction(hand_named("allegro")))
+    trial = run_trial(planner, USUAL, 0)
+    render_recording(replay(planner.prediction.hand, USUAL, trial), path, frame=len(trial.film) // 3, size=(900, 600))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--trials", type=int, default=20)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--only", nargs="+", choices=list(CASES), default=list(CASES))
+    parser.add_argument("--picture", type=Path)
+    options = parser.parse_args()
+    if options.picture:
+        picture(options.picture)
+    print(*(f"{name}: {fact}" for name, fact in machine().items()), sep="\n")
+    print(run(options.only, options.trials, options.seeds).markdown())
+
+
+if __name__ == "__main__":
+    main()

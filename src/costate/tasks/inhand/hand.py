@@ -53,7 +53,7 @@ class Hand:
     """Joints that the fingers wait at [rad]."""
     place: tuple[float, float]
     """Middle of the place for objects on the palm, in the world [m]."""
-    stiffness: float = 3.0
+    stiffness: float = 1.5
     """Stiffness of the servos [N m/rad]."""
     damping: float = 0.1
     """Damping of the servos [N m s/rad]."""

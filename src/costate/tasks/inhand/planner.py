@@ -9,7 +9,7 @@ counts.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import casadi as ca
 import numpy as np
@@ -27,6 +27,9 @@ TERMS = ("position", "turn", "tilt", "tips", "gaps", "posture", "command")
 
 FAR, PROGRESS = np.radians(20.0), np.radians(3.0)
 """Angle to the goal from which a lack of progress matters, and the least progress that is one [rad]."""
+
+DARING = 10.0
+"""Factor by which the place of the object counts less while the fingers dare."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,7 @@ class PlannerOptions:
 
     horizon: int = 5
     """Steps of a plan."""
-    iterations: int = 3
+    iterations: int = 2
     """Gauss-Newton steps of a plan."""
     candidates: int = 4
     """Number of plans that are improved side by side; the best one counts."""
@@ -76,10 +79,12 @@ class PlannerOptions:
     """Weights of all steps but the last."""
     final: Weights = Weights(position=4e4, turn=25.0, tilt=25.0)
     """Weights of the end of a plan."""
-    patience: int = 12
+    patience: int = 15
     """Steps without progress after which the fingers let go and try anew."""
     release: int = 5
     """Steps for which they let go."""
+    dare: int = 10
+    """Steps thereafter in which the place of the object counts less."""
     let_go: Weights = Weights(position=1000.0, tilt=5.0, posture=2.0, command=0.4)
     """Weights of all steps while they let go."""
     seed: int = 0
@@ -108,7 +113,7 @@ class Planner:
         """Forget the plan of the step before."""
         self._known = np.zeros((self.options.horizon, self.prediction.nu))
         self._angles: list[float] = []
-        self._free = 0
+        self._trying = 0
         self._random = np.random.default_rng(self.options.seed)
 
     def plan(self, state: np.ndarray, goal: np.ndarray, thing: np.ndarray) -> Plan:
@@ -121,8 +126,7 @@ class Planner:
         """
         o = self.options
         u = self._starts()
-        weights = (o.let_go, o.let_go) if self._stuck(state, goal) else (o.stage, o.final)
-        given = [thing, goal, *(w.array for w in weights)]
+        given = [thing, goal, *(w.array for w in self._weights(state, goal))]
         T, nothing = o.horizon, np.zeros((len(u), o.horizon, self.prediction.n * self.prediction.nu))
         still = np.broadcast_to(state, (len(u), T, len(state)))
         x, u, w, cost = self._roll(state, still, u, u * 0, nothing, np.zeros(1), given)
@@ -140,17 +144,23 @@ class Planner:
         self._known = np.concatenate([u[best, 1:], u[best, -1:]])
         return Plan(u[best], x[best], float(cost[best]))
 
-    def _stuck(self, state: np.ndarray, goal: np.ndarray) -> bool:
-        """Return whether the fingers should let go: for some steps after there was no progress for a while, far from the goal."""
-        if self._free:
-            self._free -= 1
-            return True
+    def _weights(self, state: np.ndarray, goal: np.ndarray) -> tuple[Weights, Weights]:
+        """Return the weights of stages and end. After a while without progress, far from the goal, the fingers let go; then the place
+        of the object counts less for some steps, so that they dare to push it."""
+        o = self.options
         angle = 2 * np.arccos(min(abs(float(state[3:7] @ goal[3:7])), 1.0))
-        self._angles = [*self._angles[-self.options.patience :], angle]
-        waited = len(self._angles) > self.options.patience
+        self._angles = [*self._angles[-o.patience :], angle]
+        waited = len(self._angles) > o.patience
         if waited and angle > FAR and angle > self._angles[0] - PROGRESS:
-            self._angles, self._free = [], self.options.release
-        return self._free > 0
+            self._angles, self._trying = [], o.release + o.dare
+        self._trying = max(self._trying - 1, 0)
+        if self._trying >= o.dare:
+            return o.let_go, o.let_go
+        if self._trying:
+            return replace(o.stage, position=o.stage.position / DARING), replace(
+                o.final, position=o.final.position / DARING
+            )
+        return o.stage, o.final
 
     def _starts(self) -> np.ndarray:
         """Return the commands that plans start from: the plan before, none at all, and noisy ones."""

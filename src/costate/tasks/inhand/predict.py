@@ -167,7 +167,7 @@ class Prediction:
             found.append(Contact(gap, rows @ ca.horzcat(SX.eye(3), -skew(arm), -J)))
         arms = [R @ (SX(ca.DM(signs)) * thing[:3]) for signs in product((-0.5, 0.5), repeat=3)]
         gaps = [p[2] + arm[2] - self.hand.top for arm in arms]
-        near = [1 / (1 + ca.exp((gap - NEAR) / (NEAR / 2))) for gap in gaps]
+        near = [(1 - ca.tanh((gap - NEAR) / NEAR)) / 2 for gap in gaps]
         weight = mu * thing[3] * o.gravity / (sum(near) + 0.1)
         for arm, gap, part in zip(arms, gaps, near, strict=True):
             rows = ca.horzcat(SX.eye(3), -skew(arm), SX(3, self.nu))[[2, 0, 1], :]
