@@ -28,7 +28,7 @@ TERMS = ("position", "turn", "tilt", "tips", "gaps", "posture", "command")
 FAR, PROGRESS = np.radians(20.0), np.radians(3.0)
 """Angle to the goal from which a lack of progress matters, and the least progress that is one [rad]."""
 
-DARING = 10.0
+DARING = 2.0
 """Factor by which the place of the object counts less while the fingers dare."""
 
 
@@ -63,9 +63,9 @@ class PlannerOptions:
 
     horizon: int = 5
     """Steps of a plan."""
-    iterations: int = 2
+    iterations: int = 3
     """Gauss-Newton steps of a plan."""
-    candidates: int = 4
+    candidates: int = 3
     """Number of plans that are improved side by side; the best one counts."""
     reach: float = 0.15
     """Largest command [rad]."""
@@ -79,7 +79,7 @@ class PlannerOptions:
     """Weights of all steps but the last."""
     final: Weights = Weights(position=4e4, turn=25.0, tilt=25.0)
     """Weights of the end of a plan."""
-    patience: int = 15
+    patience: int = 12
     """Steps without progress after which the fingers let go and try anew."""
     release: int = 5
     """Steps for which they let go."""
@@ -145,18 +145,18 @@ class Planner:
         return Plan(u[best], x[best], float(cost[best]))
 
     def _weights(self, state: np.ndarray, goal: np.ndarray) -> tuple[Weights, Weights]:
-        """Return the weights of stages and end. After a while without progress, far from the goal, the fingers let go; then the place
-        of the object counts less for some steps, so that they dare to push it."""
+        """Return the weights of stages and end. After a while without progress, far from the goal, the fingers let go; then the
+        place of the object counts less for some steps, so that they dare to push it."""
         o = self.options
         angle = 2 * np.arccos(min(abs(float(state[3:7] @ goal[3:7])), 1.0))
         self._angles = [*self._angles[-o.patience :], angle]
         waited = len(self._angles) > o.patience
         if waited and angle > FAR and angle > self._angles[0] - PROGRESS:
             self._angles, self._trying = [], o.release + o.dare
-        self._trying = max(self._trying - 1, 0)
-        if self._trying >= o.dare:
+        left, self._trying = self._trying, max(self._trying - 1, 0)
+        if left > o.dare:
             return o.let_go, o.let_go
-        if self._trying:
+        if left:
             return replace(o.stage, position=o.stage.position / DARING), replace(
                 o.final, position=o.final.position / DARING
             )
