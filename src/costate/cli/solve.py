@@ -120,11 +120,10 @@ def run(options: Options) -> None:
     if options.task in own | HANDS:
         from costate.cli.additive import solve_printed
         from costate.cli.soft import solve_soft
-        from costate.tasks.inhand.solve import solve_inhand
 
         solvers = dict.fromkeys(PRINTED | FLOWS, solve_printed) | dict.fromkeys(SOFT, solve_soft)
         with _shown(options.task) as tell:
-            page, text = solvers.get(options.task, solve_inhand)(options, starts, tell)
+            page, text = solvers.get(options.task, _solve_in_hand)(options, starts, tell)
         print(text)
         print(page.save(options.out / f"{options.task}.html"))
         return
@@ -140,6 +139,15 @@ def run(options: Options) -> None:
     for name, value in outcome.facts.items():
         print(f"  {name}: {value if isinstance(value, str) else number(value, 6)}")
     print(page.save(options.out / f"{options.task}.html"))
+
+
+def _solve_in_hand(options: Options, starts: int, tell: Callable[[str], None]) -> tuple[Report, str]:
+    from costate.tasks.inhand.solve import solve_inhand
+
+    if options.method is not None:
+        raise ValueError(f"--method is {options.method!r}; in-hand manipulation has one of its own: leave it out")
+    numbers = range(options.first, options.first + starts)
+    return solve_inhand(options.task, numbers, tell, options.show, options.iterations)
 
 
 @contextmanager

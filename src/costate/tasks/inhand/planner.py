@@ -157,9 +157,8 @@ class Planner:
         if left > o.dare:
             return o.let_go, o.let_go
         if left:
-            return replace(o.stage, position=o.stage.position / DARING), replace(
-                o.final, position=o.final.position / DARING
-            )
+            stage, final = (replace(w, position=w.position / DARING) for w in (o.stage, o.final))
+            return stage, final
         return o.stage, o.final
 
     def _starts(self) -> np.ndarray:

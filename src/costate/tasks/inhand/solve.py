@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -20,9 +19,6 @@ from costate.tasks.inhand.mujoco import FILMED, TIMESTEP
 from costate.tasks.inhand.planner import Planner, PlannerOptions
 from costate.tasks.inhand.predict import Prediction
 from costate.tasks.inhand.trial import Protocol, Trial, run_trial
-
-if TYPE_CHECKING:
-    from costate.cli.solve import Options
 
 INHAND_TASKS = {"inhand": "allegro", "inhand_shadow": "shadow"}
 """Name of a task -> name of its hand."""
@@ -65,16 +61,23 @@ class Summary:
         }
 
 
-def solve_inhand(options: Options, starts: int, tell: Callable[[str], None]) -> tuple[Report, str]:
-    """Run trials; return the page, and what to say of them."""
-    if options.method is not None:
-        raise ValueError(f"--method is {options.method!r}; in-hand manipulation has one of its own: leave it out")
-    chosen = PlannerOptions()
-    if options.iterations is not None:
-        chosen = replace(chosen, iterations=options.iterations)
-    planner = Planner(Prediction(hand_named(INHAND_TASKS[options.task])), chosen)
+def solve_inhand(
+    name: str, numbers: Sequence[int], tell: Callable[[str], None], show: int = 3, iterations: int | None = None
+) -> tuple[Report, str]:
+    """Run the trials of these numbers; return the page, and what to say of them.
+
+    Args:
+        name: Task, a key of INHAND_TASKS.
+        tell: Is called with how far it is, in words.
+        show: Number of trials that the page replays.
+        iterations: Gauss-Newton steps of a plan; None: as `PlannerOptions` says.
+    """
+    options = PlannerOptions()
+    if iterations is not None:
+        options = replace(options, iterations=iterations)
+    planner = Planner(Prediction(hand_named(INHAND_TASKS[name])), options)
     protocol, trials = Protocol(), []
-    for k in range(options.first, options.first + starts):
+    for k in numbers:
         done = f"{sum(t.success for t in trials)} of {len(trials)} succeeded; " if trials else ""
 
         def progress(step: int, error: float, k: int = k, done: str = done) -> None:
@@ -82,9 +85,8 @@ def solve_inhand(options: Options, starts: int, tell: Callable[[str], None]) -> 
 
         trials.append(run_trial(planner, protocol, k, tell=progress))
     tell("writing the report")
-    summary = Summary.of(trials)
-    text = f"{options.task}: " + ", ".join(f"{name} {value}" for name, value in summary.facts.items())
-    return report(options.task, planner.prediction.hand, protocol, trials, options.show), text
+    text = f"{name}: " + ", ".join(f"{what} {value}" for what, value in Summary.of(trials).facts.items())
+    return report(name, planner.prediction.hand, protocol, trials, show), text
 
 
 def report(name: str, hand: Hand, protocol: Protocol, trials: Sequence[Trial], show: int = 3) -> Report:
