@@ -27,7 +27,7 @@ WATCHED = 2.0
 class Options:
     task: Annotated[str, tyro.conf.Positional] = "list"
     """Task to solve: throw, golf, racecar, pendulum1 to pendulum7, push, identify_contact, reach, am_history,
-    smoke_target, ...; "list" shows all."""
+    smoke_target, inhand, ...; "list" shows all."""
     starts: Annotated[int | None, tyro.conf.arg(aliases=["--episodes"])] = None
     """Number of random problems; default: 20, or 1 for am_, smoke_, soft_ and plasticine_ tasks."""
     first: int = 0
@@ -118,11 +118,16 @@ SOFT: dict[str, tuple[str, str]] = {
     "plasticine_table": ("a finger pushes a leg of a table outwards", "adam"),
 }
 """The same for tasks of soft bodies (`costate.tasks.soft`)."""
+HANDS: dict[str, tuple[str, str]] = {
+    "inhand": ("an Allegro hand turns a cube on its palm, replanned at every step, judged by MuJoCo", "gauss_newton"),
+    "inhand_shadow": ("the same with a Shadow hand", "gauss_newton"),
+}
+"""The same for hands that are replanned (`costate.tasks.inhand`)."""
 
 
 def run(options: Options) -> None:
     own = PRINTED | FLOWS | SOFT
-    every = LISTED | own
+    every = LISTED | own | HANDS
     if options.task == "list":
         width = max(map(len, every))
         for name, (summary, methods) in every.items():
@@ -137,12 +142,13 @@ def run(options: Options) -> None:
         raise ValueError(
             f"--policy is given, but '{options.task}' has no network; plasticine_ tasks have one: leave it out"
         )
-    if options.task in own:
+    if options.task in own | HANDS:
         from costate.cli.additive import solve_printed
         from costate.cli.soft import solve_soft
 
+        solvers = dict.fromkeys(PRINTED | FLOWS, solve_printed) | dict.fromkeys(SOFT, solve_soft)
         with _shown(options.task) as tell:
-            page, text = (solve_soft if options.task in SOFT else solve_printed)(options, starts, tell)
+            page, text = solvers.get(options.task, _solve_in_hand)(options, starts, tell)
         print(text)
         print(page.save(options.out / f"{options.task}.html"))
         return
@@ -158,6 +164,15 @@ def run(options: Options) -> None:
     for name, value in outcome.facts.items():
         print(f"  {name}: {value if isinstance(value, str) else number(value, 6)}")
     print(page.save(options.out / f"{options.task}.html"))
+
+
+def _solve_in_hand(options: Options, starts: int, tell: Callable[[str], None]) -> tuple[Report, str]:
+    from costate.tasks.inhand.solve import solve_inhand
+
+    if options.method is not None:
+        raise ValueError(f"--method is {options.method!r}; in-hand manipulation has one of its own: leave it out")
+    numbers = range(options.first, options.first + starts)
+    return solve_inhand(options.task, numbers, tell, options.show, options.iterations)
 
 
 @contextmanager

@@ -1,0 +1,1 @@
+"""In-hand manipulation by model-predictive control through smoothed contact, judged in MuJoCo."""
