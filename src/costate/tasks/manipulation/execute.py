@@ -47,11 +47,11 @@ class Servos:
     """Stiffness of the hand's joints [N m/rad]."""
     hand_damping: float = 0.05
     """Damping of the hand's joints [N m s/rad]."""
-    squeeze: float = 6.0
+    squeeze: float = 12.0
     """Factor on the part of the proposed forces that cancels: the fingers press harder against each other, and carry no more."""
-    correct: float = 0.2
+    correct: float = 0.25
     """Part of an error of the object's pose that the arm corrects in a step; 0: it is not looked at after the start."""
-    held: float = 0.5
+    held: float = 0.3
     """Part of an episode after which the object is taken to be in the hand, and corrected."""
     substeps: int = 10
     """Physics steps per control step."""
@@ -190,8 +190,10 @@ class Acting:
         if step.hand.arm and own.servos.correct:
             planned, seen = plan[..., n : n + 7], measured[..., :7]
             held = (measured[..., 8:] >= own.servos.held).to(plan.dtype)
-            self._shift = self._shift + held * own.servos.correct * own.corrected(plan[..., :n], planned, seen)
-            target = target + torch.nn.functional.pad(self._shift, (0, n - step.hand.arm))
+            more = held * own.servos.correct * own.corrected(plan[..., :n], planned, seen)
+            self._shift = self._shift + more
+            ahead = own.servos.arm_damping / own.servos.arm / step.physics.dt * more
+            target = target + torch.nn.functional.pad(self._shift + ahead, (0, n - step.hand.arm))
         self._plan = step.kernel(state=plan, action=action, object=thing).after
         return target
 
