@@ -31,6 +31,8 @@ class ManipulationOptions:
     """Fastest joint of the hand [rad/s]."""
     rest: bool = False
     """True if the object has to come to rest at its goal."""
+    carried: bool = False
+    """True if the hinge of an object carries forces that do not turn it; else proposals have to cancel them."""
     place: float = 0.01
     """Largest distance of objects from their usual place along x and y [m]."""
     scales: Range = (1.0, 1.0)
@@ -58,6 +60,12 @@ def honest(options: ManipulationOptions) -> ManipulationOptions:
     return replace(
         options, steps=25, dt=0.02, mass=0.1, friction=0.8, trusted=0.6, force=1.0, gravity=9.81, hand_speed=6.0, rest=True
     )  # fmt: skip
+
+
+def honest_hinge(options: ManipulationOptions) -> ManipulationOptions:
+    """Return options of an object on a hinge as it is in reality: the hinge carries what does not turn it. It turns freely, so that
+    small forces do, and need not be at rest in the end."""
+    return replace(honest(options), force=0.1, rest=False, carried=True)
 
 
 def varied(options: ManipulationOptions) -> ManipulationOptions:

@@ -57,6 +57,8 @@ class Physics:
     """True if the floor is an end-effector, too."""
     hinge: bool = False
     """True if the object only turns about the vertical."""
+    carried: bool = False
+    """True if the hinge carries whatever does not turn the object; else that is a residual."""
     force: float = 0.1
     """Size of one unit of a proposed force [N]."""
     arm_speed: float = 3.0
@@ -166,7 +168,7 @@ class Step:
         )  # fmt: skip
         blocks = self._consistency(x[: self.nq], dq, (p, R, v, w), contacts, scale, mu, rates)
         blocks |= self._apart(q, after, scale)
-        return after, blocks | ({"lost": lost} if o.hinge else {})
+        return after, blocks | ({"lost": lost} if o.hinge and not o.carried else {})
 
     def _parts(self, x: SX) -> tuple[SX, SX, SX, SX, SX]:
         n = self.nq

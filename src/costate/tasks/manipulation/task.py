@@ -95,8 +95,8 @@ class Manipulation(Trainable):
         """Model that is trained in."""
         o = self.options
         numbers = Physics(
-            dt=o.dt, steps=o.steps, gravity=0.0 if self.hinge else o.gravity, floor=not self.hinge, hinge=self.hinge,
-            force=o.force, hand_speed=o.hand_speed,
+            dt=o.dt, steps=o.steps, gravity=o.gravity if o.carried or not self.hinge else 0.0, floor=not self.hinge,
+            hinge=self.hinge, carried=o.carried, force=o.force, hand_speed=o.hand_speed,
         )  # fmt: skip
         return Step(self.hand(), self.thing(), numbers)
 
