@@ -48,7 +48,8 @@ class Servos:
     hand_damping: float = 0.05
     """Damping of the hand's joints [N m s/rad]."""
     squeeze: float = 12.0
-    """Factor on the part of the proposed forces that cancels: the fingers press harder against each other, and carry no more."""
+    """Factor on the part of the proposed forces that cancels: the fingers press harder against each other, and carry no more.
+    On all of them where a hinge carries the rest."""
     correct: float = 0.25
     """Part of an error of the object's pose that the arm corrects in a step; 0: it is not looked at after the start."""
     held: float = 0.3
@@ -130,7 +131,8 @@ class Executor:
         v = SX.sym("v", s.nq)
         twists, power = body_velocities(tree, bodies, v), SX(0)
         proposals = [s.proposal(a, k, scale) for k in range(len(s.hand.tips))]
-        forces = _squeezed([R @ force for _, _, force, _ in proposals], self.servos.squeeze)
+        forces, factor = [R @ force for _, _, force, _ in proposals], self.servos.squeeze
+        forces = [factor * f for f in forces] if s.physics.carried else _squeezed(forces, factor)
         for tip, (_, under, _, _), force in zip(s.hand.tips, proposals, forces, strict=True):
             index, (_, offset) = tree.links[tip.link]
             linear, omega = twists[index]

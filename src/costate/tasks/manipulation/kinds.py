@@ -9,7 +9,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from costate.tasks.manipulation.hand import Hand, hand_alone
+from costate.tasks.manipulation.hand import ASIDE, Hand, hand_alone
 from costate.tasks.manipulation.objects import Cylinder, Thing
 from costate.tasks.manipulation.options import ManipulationOptions, honest_hinge
 from costate.tasks.manipulation.task import Manipulation, about_z
@@ -50,7 +50,7 @@ class Turn(Manipulation):
     options: ManipulationOptions = ManipulationOptions(mass=0.1, place=0.0025)
 
     def hand(self) -> Hand:
-        return hand_alone()
+        return hand_alone(ASIDE)
 
     def thing(self) -> Thing:
         return Cylinder()
