@@ -3,6 +3,7 @@
 from dataclasses import replace
 from math import pi
 
+import casadi as ca
 import numpy as np
 import pytest
 import torch
@@ -10,9 +11,9 @@ import torch
 from costate.optimise import GaussNewtonOptions, gauss_newton
 from costate.robot import Robot
 from costate.tasks.manipulation.execute import Executor, _squeezed
-from costate.tasks.manipulation.kinds import Grasp, Turn
+from costate.tasks.manipulation.kinds import Grasp, Slide, Turn
 from costate.tasks.manipulation.objects import Cube, Cylinder
-from costate.tasks.manipulation.options import ManipulationOptions, honest, varied
+from costate.tasks.manipulation.options import ManipulationOptions, honest, honest_hinge, varied
 from costate.tasks.manipulation.proposals import first_guess, weights_of
 from costate.tasks.manipulation.step import NUMBERS
 from costate.tasks.manipulation.unroll import unroll
@@ -175,11 +176,64 @@ def test_limits_and_overlap(task):
     assert float(blocks["overlap"][-8:].max()) == pytest.approx((0.01 + 9.81e-4) / 0.01, abs=1e-6)
 
 
+@pytest.mark.parametrize(("kind", "depth"), [(Grasp, 0.004), (Slide, 0.004), (Turn, 0.0)])
+def test_the_open_hand_is_clear_of_the_object(kind, depth):
+    """No link begins within the object, but for corners of a cube at the ends of its range: five points of each."""
+    task = kind()
+    robot, base, thing = Robot(task.step.hand.model).double(), task.step.hand.base, task.step.thing
+    p = ca.SX.sym("p", 3)
+    distance = ca.Function("d", [p], [thing.distance(p, ca.SX(1.0))])
+    pose = task.pose(task.draw(20, torch.Generator().manual_seed(1), DOUBLE).state).numpy()
+    for capsule in (*task.step.hand.tips, *task.step.hand.others):
+        at = robot.forward_kinematics(torch.tensor(task.step.hand.home), capsule.link)
+        for part in np.linspace(0, 1, 5):
+            point = (at.position + at.rotation[:, 2] * part * capsule.length).numpy()
+            world = base.translation + base.rotation @ point
+            seen = [rotation(x[3:]).T @ (world - x[:3]) for x in pose]
+            assert min(float(distance(x)) for x in seen) > capsule.radius - depth, capsule.link
+
+
+def test_drag_is_the_sliding_of_links_near_the_object():
+    """Of a turning cylinder beside moving fingers: the difference of two positions of two points, without its normal part."""
+    reach, rate, dt = 1.0, 3.0, 1e-6
+    task = Turn(replace(honest_hinge(Turn.options), steps=4, drag=reach))
+    step, n, robot = task.step, task.step.nq, Robot(task.step.hand.model).double()
+    action = first_guess(step, np.array(task.middle), 0.0)
+    action[step.hand.driven.index("FFJ2")] = 0.3
+    action[step.hand.driven.index("THJ4")] = -0.2
+
+    def turning(x):
+        x = x.clone()
+        x[:, n + 12] = rate
+        return x
+
+    before, after, blocks = one_step(task, action, (1.0, 1e6, 0.8), turning)
+    rates = (after[:n] - before[:n]) / task.options.dt
+    middles = [c for c in step.hand.others if c.link.endswith("middle")]
+    points = [(c, part) for c in (*step.hand.tips, *middles) for part in (0.0, 0.5, 1.0)]
+    base, checked = step.hand.base, 0
+    for (capsule, part), found in zip(points, blocks["drag"].view(-1, 3), strict=True):
+        poses = [robot.forward_kinematics(before[:n] + k * dt * rates, capsule.link) for k in (0, 1)]
+        axis = torch.tensor([0.0, 0.0, part * capsule.length], dtype=DOUBLE)
+        at = base.translation + base.rotation @ (poses[0].position + poses[0].rotation @ axis).numpy() - task.middle
+        if abs(at[2]) > 0.02:
+            continue  # near an edge of the cylinder, where normals are blended
+        normal = np.array([at[0], at[1], 0.0]) / np.hypot(at[0], at[1])
+        own = torch.tensor(base.rotation.T @ (-capsule.radius * normal))
+        under = axis + poses[0].rotation.T @ own
+        moved = [base.rotation @ (p.position + p.rotation @ under).numpy() for p in poses]
+        sliding = np.cross([0, 0, rate], 0.04 * normal) - (moved[1] - moved[0]) / dt
+        gap = np.hypot(at[0], at[1]) - 0.04 - capsule.radius
+        expected = min(1 - gap / reach, 1) * (sliding - normal * (normal @ sliding)) / 0.1
+        turned = rotation(before[n + 3 : n + 7].numpy()) @ found.numpy()
+        np.testing.assert_allclose(turned, expected, atol=1e-3 * np.abs(expected).max())
+        checked += 1
+    assert checked > 2
+
+
 @pytest.mark.parametrize("thing", [Cube(), Cylinder()])
 def test_objects(thing):
     """Points on a surface have no distance, normals are slopes of the distance, inertias those of the shape."""
-    import casadi as ca
-
     from costate.sim.scene.parts import solid_inertia
 
     p, one = ca.SX.sym("p", 3), ca.SX(1.0)
@@ -220,8 +274,6 @@ def test_the_executor_presses_with_the_proposed_force(task):
 
 def test_squeezing_keeps_the_sum():
     """Opposite forces grow by the factor; what they carry together stays."""
-    import casadi as ca
-
     found = _squeezed([ca.SX([1.0, 0.0, 0.5]), ca.SX([-1.0, 0.0, 0.5])], 3.0)
     np.testing.assert_allclose(np.array([ca.DM(f) for f in found])[..., 0], [[3, 0, 0.5], [-3, 0, 0.5]], atol=1e-12)
 

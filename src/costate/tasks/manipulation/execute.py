@@ -47,11 +47,12 @@ class Servos:
     """Stiffness of the hand's joints [N m/rad]."""
     hand_damping: float = 0.05
     """Damping of the hand's joints [N m s/rad]."""
-    squeeze: float = 6.0
-    """Factor on the part of the proposed forces that cancels: the fingers press harder against each other, and carry no more."""
-    correct: float = 0.2
+    squeeze: float = 12.0
+    """Factor on the part of the proposed forces that cancels: the fingers press harder against each other, and carry no more.
+    On all of them where a hinge carries the rest."""
+    correct: float = 0.25
     """Part of an error of the object's pose that the arm corrects in a step; 0: it is not looked at after the start."""
-    held: float = 0.5
+    held: float = 0.3
     """Part of an episode after which the object is taken to be in the hand, and corrected."""
     substeps: int = 10
     """Physics steps per control step."""
@@ -130,7 +131,8 @@ class Executor:
         v = SX.sym("v", s.nq)
         twists, power = body_velocities(tree, bodies, v), SX(0)
         proposals = [s.proposal(a, k, scale) for k in range(len(s.hand.tips))]
-        forces = _squeezed([R @ force for _, _, force, _ in proposals], self.servos.squeeze)
+        forces, factor = [R @ force for _, _, force, _ in proposals], self.servos.squeeze
+        forces = [factor * f for f in forces] if s.physics.carried else _squeezed(forces, factor)
         for tip, (_, under, _, _), force in zip(s.hand.tips, proposals, forces, strict=True):
             index, (_, offset) = tree.links[tip.link]
             linear, omega = twists[index]
@@ -192,8 +194,10 @@ class Acting:
         if step.hand.arm and own.servos.correct:
             planned, seen = plan[..., n : n + 7], measured[..., :7]
             held = (measured[..., 8:] >= own.servos.held).to(plan.dtype)
-            self._shift = self._shift + held * own.servos.correct * own.corrected(plan[..., :n], planned, seen)
-            target = target + torch.nn.functional.pad(self._shift, (0, n - step.hand.arm))
+            more = held * own.servos.correct * own.corrected(plan[..., :n], planned, seen)
+            self._shift = self._shift + more
+            ahead = own.servos.arm_damping / own.servos.arm / step.physics.dt * more
+            target = target + torch.nn.functional.pad(self._shift + ahead, (0, n - step.hand.arm))
         self._plan = step.kernel(state=plan, action=action, object=thing).after
         return target
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,6 +21,8 @@ ARM_HOME = (0.083, -1.551, 1.882, 0.118, 1.646, 0.036)
 OPEN = {"J2": 0.1, "J1": 0.3, "J0": 0.3}
 THUMB = {"THJ4": 0.2, "THJ3": 1.2, "THJ2": 0.2, "THJ1": 0.1, "THJ0": -0.3}
 """Joints of the open hand [rad]."""
+ASIDE = {"THJ4": -0.5, "THJ3": 1.08, "THJ2": 0.0, "THJ1": -0.22, "THJ0": -0.77}
+"""Joints of a thumb beside a cylinder of 40 mm radius under the palm; that of the open hand would be within it [rad]."""
 STRONG = {"WRJ": 10.0, "TH": 3.0, "": 2.0}
 """Start of a joint's name -> torque that its motor can give [N m]; the first row that fits counts."""
 
@@ -111,10 +114,14 @@ def hand_on_arm() -> Hand:
     return Hand(whole, Transform(translation=np.array([-0.75, -0.15, 0.0])), len(ARM_HOME))
 
 
-def hand_alone() -> Hand:
-    """Return the Shadow hand on a forearm that does not move, over the origin, fingers along -y."""
-    turn = about_axis((1, 0, 0), float(np.pi / 2 + TILT))
-    return Hand(shadow_hand(), Transform(turn, np.array([-0.01, 0.30, 0.24])), 0)
+def hand_alone(joints: Mapping[str, float] | None = None) -> Hand:
+    """Return the Shadow hand on a forearm that does not move, over the origin, fingers along -y.
+
+    joints: name -> angle at the start [rad], where it is not that of the open hand.
+    """
+    turn, model = about_axis((1, 0, 0), float(np.pi / 2 + TILT)), shadow_hand()
+    home = np.array([(joints or {}).get(j.name, _opened(j.name)) for j in model.joints if j.nv])
+    return Hand(replace(model, home=home), Transform(turn, np.array([-0.01, 0.30, 0.24])), 0)
 
 
 def _strength(name: str) -> float:

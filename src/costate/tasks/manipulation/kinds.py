@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import pi
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from costate.tasks.manipulation.hand import Hand, hand_alone
+from costate.tasks.manipulation.hand import ASIDE, Hand, hand_alone
 from costate.tasks.manipulation.objects import Cylinder, Thing
-from costate.tasks.manipulation.options import ManipulationOptions
+from costate.tasks.manipulation.options import ManipulationOptions, honest_hinge
 from costate.tasks.manipulation.task import Manipulation, about_z
 from costate.train.episode import Trajectory, Verdict
+from costate.train.trainable import Variant
 
 
 class Grasp(Manipulation):
@@ -41,10 +43,14 @@ class Turn(Manipulation):
     angle: ClassVar[float] = pi
     hinge: ClassVar[bool] = True
     middle: ClassVar[tuple[float, float, float]] = (0.0, 0.0, 0.025)
+    variants: ClassVar[Mapping[str, Variant]] = {
+        **Manipulation.variants,
+        "honest": Variant("A cylinder of 100 g on a hinge without friction, friction 0.8, 0.5 s.", honest_hinge),
+    }
     options: ManipulationOptions = ManipulationOptions(mass=0.1, place=0.0025)
 
     def hand(self) -> Hand:
-        return hand_alone()
+        return hand_alone(ASIDE)
 
     def thing(self) -> Thing:
         return Cylinder()

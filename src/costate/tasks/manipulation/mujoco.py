@@ -1,7 +1,7 @@
 """The same scene in MuJoCo: the second judge, with its own kinematics, dynamics, collision detection and solver.
 
-Same are links, inertias, joints and their limits, servos, friction, the shapes that may touch, and the length of steps. Needs
-mujoco (extra "mjcf").
+Same are links, inertias, joints and their limits, the law of the servos, friction and the shapes that may touch. Needs mujoco
+(extra "mjcf").
 """
 
 # pyright: reportAttributeAccessIssue=false
@@ -32,15 +32,14 @@ FINGER, OTHER = 1, 2
 """Bits of contype and conaffinity: last and middle links touch the object, only last ones the floor."""
 
 
-def mjcf(task: Manipulation) -> str:
-    """Return the scene as MJCF."""
+def mjcf(task: Manipulation, substeps: int | None = None) -> str:
+    """Return the scene as MJCF. substeps: physics steps per control step; None: as many as our world has."""
     o, step = task.options, task.step
     root = ET.Element("mujoco", model=task.name)
     ET.SubElement(root, "compiler", angle="radian", autolimits="true", inertiafromgeom="false")
     gravity = numbers((0.0, 0.0, -step.physics.gravity))
-    ET.SubElement(
-        root, "option", timestep=repr(o.dt / o.servos.substeps), cone="elliptic", impratio="10", gravity=gravity
-    )
+    dt = repr(o.dt / (substeps or o.servos.substeps))
+    ET.SubElement(root, "option", timestep=dt, cone="elliptic", impratio="10", gravity=gravity)
     world = ET.SubElement(root, "worldbody")
     base = step.hand.base
     own = ET.SubElement(
@@ -77,26 +76,24 @@ def _add_object(world: ET.Element, task: Manipulation, friction: str) -> None:
 class MujocoHand:
     """The task in MuJoCo, with the face of a world: `rollout(task, ..., world)` takes it in place of one."""
 
-    def __init__(self, task: Manipulation):
+    def __init__(self, task: Manipulation, substeps: int | None = None):
         try:
             import mujoco
         except ImportError as error:
             raise ImportError(needs("a hand in MuJoCo", "mujoco", "mjcf")) from error
         self._mj: Any = mujoco
         self.setup = task.world.setup
-        self._task, self._n = task, task.step.nq
-        self.model = mujoco.MjModel.from_xml_string(mjcf(task))
+        self.substeps = substeps or task.options.servos.substeps
+        self._n, self._is_free = task.step.nq, not task.step.physics.hinge
+        self.model = mujoco.MjModel.from_xml_string(mjcf(task, self.substeps))
         self.data = mujoco.MjData(self.model)
-        self._stiffness, _ = task.executor._gains
-        arm = np.arange(self._n) < task.step.hand.arm
-        damping = np.where(arm, task.options.servos.arm_damping, task.options.servos.hand_damping)
-        # Servos follow from the velocity that they bring about, as in our world: MuJoCo is implicit in the damping of joints.
-        self._damping = damping + self.model.opt.timestep * self._stiffness
-        self._own = self.model.dof_damping[: self._n].copy()
-        self._limit = np.array([d.limit for d in self.setup.drives])
-        self._body = self.model.body(OBJECT).id
+        drives = self.setup.drives
+        self._stiffness, self._damping, self._limit = (
+            np.array([getattr(d, k) for d in drives]) for k in ("stiffness", "damping", "limit")
+        )
+        self._body, self._root = self.model.body(OBJECT).id, self.model.body("root").id
         self._geom = self.model.geom(OBJECT).id
-        self._root = self.model.body("root").id
+        self._M, self._J = np.zeros((self.model.nv,) * 2), np.zeros((3, self.model.nv))
 
     def step(self, state: Tensor, control: Tensor, params: Mapping[str, Tensor] | None = None) -> Tensor:
         """Return the states (B, nx) of our world after a control step, one episode after the other."""
@@ -111,35 +108,50 @@ class MujocoHand:
         mj, m, d, n = self._mj, self.model, self.data, self._n
         self._set(params)
         mj.mj_resetData(m, d)
-        free = not self._task.step.physics.hinge
-        q, v = x[: n + (7 if free else 1)].copy(), x[n + (7 if free else 1) :].copy()
-        if free:  # ours: quaternion xyzw, velocities in the axes of the body; MuJoCo: wxyz, the linear one in those of the world
+        split = n + (7 if self._is_free else 1)
+        q, v = x[:split].copy(), x[split:].copy()
+        if (
+            self._is_free
+        ):  # ours: quaternion xyzw, velocities in body axes; MuJoCo: wxyz, the linear velocity in world axes
             q[n + 3 : n + 7] = q[[n + 6, n + 3, n + 4, n + 5]]
             v[n : n + 3] = _rotation(q[n + 3 : n + 7]) @ v[n : n + 3]
         d.qpos[:], d.qvel[:] = q, v
-        for _ in range(self._task.options.servos.substeps):
-            mj.mj_fwdPosition(m, d)
-            spring = self._stiffness * (u - d.qpos[:n]) + self._weight()
-            torque = spring - self._damping * d.qvel[:n]
-            over = np.abs(torque) > self._limit  # these give what they can, whatever the velocity
-            m.dof_damping[:n] = self._own + np.where(over, 0.0, self._damping)
-            d.qfrc_applied[:n] = np.where(over, np.clip(torque, -self._limit, self._limit), spring)
-            mj.mj_step(m, d)
+        for _ in range(self.substeps):
+            mj.mj_step1(m, d)
+            d.qfrc_applied[:n] = self._torques(u)
+            mj.mj_step2(m, d)
         q, v = d.qpos.copy(), d.qvel.copy()
-        if free:
+        if self._is_free:
             v[n : n + 3] = _rotation(q[n + 3 : n + 7]).T @ v[n : n + 3]
             q[n + 3 : n + 7] = q[[n + 4, n + 5, n + 6, n + 3]]
         return np.concatenate([q, v])
 
+    def _torques(self, u: np.ndarray) -> np.ndarray:
+        """Return the torques of `PositionServo`: stiffness (u - q') - damping v' + weight, clamped; q', v' are what they lead to.
+
+        They must not be left to the damping of MuJoCo's joints: its contact forces are those for an explicit step, in which stiff
+        damping throws the fingers off the object.
+        """
+        d, n, dt = self.data, self._n, self.model.opt.timestep
+        gain = self._damping + dt * self._stiffness
+        pull = self._stiffness * (u - d.qpos[:n]) + self._weight()
+        force = pull - gain * d.qvel[:n] + d.qfrc_passive[:n] - d.qfrc_bias[:n]
+        ahead = d.qvel[:n] + dt * np.linalg.solve(self._mass_matrix() + dt * np.diag(gain), force)
+        return np.clip(pull - gain * ahead, -self._limit, self._limit)
+
     def _weight(self) -> np.ndarray:
-        """Return the torques that carry the robot's weight: minus those of gravity on its bodies."""
-        m, d, total = self.model, self.data, np.zeros(self.model.nv)
-        jacobian = np.zeros((3, m.nv))
-        for body in range(1, m.nbody):
-            if body != self._body and m.body_mass[body] > 0:
-                self._mj.mj_jacBodyCom(m, d, jacobian, None, body)
-                total -= jacobian.T @ (m.body_mass[body] * m.opt.gravity)
-        return total[: self._n]
+        """Return the torques that carry the robot's weight."""
+        m, d = self.model, self.data
+        self._mj.mj_jacSubtreeCom(m, d, self._J, self._root)
+        return -m.body_subtreemass[self._root] * (m.opt.gravity @ self._J)[: self._n]
+
+    def _mass_matrix(self) -> np.ndarray:
+        """Return the robot's mass matrix."""
+        try:
+            self._mj.mj_fullM(self.model, self.data, self._M)
+        except TypeError:  # before MuJoCo 4
+            self._mj.mj_fullM(self.model, self._M, self.data.qM)
+        return self._M[: self._n, : self._n]
 
     def _set(self, params: Mapping[str, np.ndarray]) -> None:
         m, body, geom = self.model, self._body, self._geom

@@ -31,6 +31,12 @@ class ManipulationOptions:
     """Fastest joint of the hand [rad/s]."""
     rest: bool = False
     """True if the object has to come to rest at its goal."""
+    carried: bool = False
+    """True if the hinge of an object carries forces that do not turn it; else proposals have to cancel them."""
+    drag: float = 0.0
+    """Distance at which links of the fingers must not slide along the object any more, in the model [m]; 0: they may."""
+    further: float = 1.0
+    """Angle that proposals aim for, as a factor on the angle asked for."""
     place: float = 0.01
     """Largest distance of objects from their usual place along x and y [m]."""
     scales: Range = (1.0, 1.0)
@@ -58,6 +64,20 @@ def honest(options: ManipulationOptions) -> ManipulationOptions:
     return replace(
         options, steps=25, dt=0.02, mass=0.1, friction=0.8, trusted=0.6, force=1.0, gravity=9.81, hand_speed=6.0, rest=True
     )  # fmt: skip
+
+
+def honest_hinge(options: ManipulationOptions) -> ManipulationOptions:
+    """Return options of an object on a hinge as it is in reality: the hinge carries what does not turn it. It turns freely, so that
+    small forces do, and need not be at rest in the end."""
+    return replace(
+        honest(options),
+        force=0.1,
+        rest=False,
+        carried=True,
+        drag=0.004,
+        further=1.25,
+        servos=replace(options.servos, squeeze=80.0),
+    )
 
 
 def varied(options: ManipulationOptions) -> ManipulationOptions:

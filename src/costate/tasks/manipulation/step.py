@@ -10,6 +10,7 @@ force on the object; whatever of it is not physically possible is a residual:
     limits     joints beyond their limits
     overlap    depth of fingers in the object or the floor, and of the object in the floor
     near       depth within a small margin around all of these that bear no force
+    drag       (if asked for) sliding of links along the object next to them, whether they bear a force or not
 
 Each block is scaled so that one unit of it is a lot (1 N, 1 cm, 1 rad). State (nx,): joints, position and quaternion xyzw of the
 object, its linear and angular velocity in world axes, time as a part of the whole. Action (na,): joint rates before tanh, then
@@ -57,6 +58,10 @@ class Physics:
     """True if the floor is an end-effector, too."""
     hinge: bool = False
     """True if the object only turns about the vertical."""
+    carried: bool = False
+    """True if the hinge carries whatever does not turn the object; else that is a residual."""
+    drag: float = 0.0
+    """Distance at which links of the fingers must not slide along the object any more [m]; 0: they may."""
     force: float = 0.1
     """Size of one unit of a proposed force [N]."""
     arm_speed: float = 3.0
@@ -166,7 +171,9 @@ class Step:
         )  # fmt: skip
         blocks = self._consistency(x[: self.nq], dq, (p, R, v, w), contacts, scale, mu, rates)
         blocks |= self._apart(q, after, scale)
-        return after, blocks | ({"lost": lost} if o.hinge else {})
+        if o.drag:
+            blocks["drag"] = self._drag(x[: self.nq], dq, (p, R, v, w), scale)
+        return after, blocks | ({"lost": lost} if o.hinge and not o.carried else {})
 
     def _parts(self, x: SX) -> tuple[SX, SX, SX, SX, SX]:
         n = self.nq
@@ -227,6 +234,27 @@ class Step:
             rows["surface"].append(off / CENTIMETRE)
             rows["forces"].append(f / unit)
         return {name: ca.vertcat(*parts) for name, parts in rows.items()} | {"rates": rates / ca.SX(self.speeds)}
+
+    def _drag(self, q: SX, dq: SX, body: tuple[SX, SX, SX, SX], scale: SX) -> SX:
+        """Return the sliding velocities of links near the object at the start of the step, three for each point looked at."""
+        p, R, v, w = body
+        (tree, bodies), poses = self.poses(q)
+        twists, B, rows = body_velocities(tree, bodies, dq), ca.SX(self.hand.base.rotation), []
+        for capsule in (*self.hand.tips, *(c for c in self.hand.others if c.link.endswith("middle"))):
+            R_link, at = poses[capsule.link]
+            index, (_, offset) = tree.links[capsule.link]
+            linear, omega = twists[index]
+            for part in (0.0, 0.5, 1.0):
+                along = R_link[:, 2] * part * capsule.length
+                here = R.T @ (at + along - p)
+                n = self.thing.normal(here, scale)
+                gap = self.thing.distance(here, scale) - capsule.radius
+                touching = here - (gap + capsule.radius) * n
+                arm = bodies[index][0] @ offset + B.T @ (along - capsule.radius * R @ n)
+                sliding = R.T @ (v + cross(w, R @ touching) - B @ (linear + cross(omega, arm)))
+                near = ca.fmin(ca.fmax(1 - gap / self.physics.drag, 0), 1)
+                rows.append(near * (sliding - ca.dot(n, sliding) * n) / SLOW)
+        return ca.vertcat(*rows)
 
     def _apart(self, q: SX, after: SX, scale: SX) -> dict[str, SX]:
         """Return the residuals of limits and overlaps at the end of the step."""

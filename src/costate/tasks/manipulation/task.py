@@ -108,8 +108,8 @@ class Manipulation(Trainable):
         """Model that is trained in."""
         o = self.options
         numbers = Physics(
-            dt=o.dt, steps=o.steps, gravity=0.0 if self.hinge else o.gravity, floor=not self.hinge, hinge=self.hinge,
-            force=o.force, hand_speed=o.hand_speed,
+            dt=o.dt, steps=o.steps, gravity=o.gravity if o.carried or not self.hinge else 0.0, floor=not self.hinge,
+            hinge=self.hinge, carried=o.carried, drag=o.drag, force=o.force, hand_speed=o.hand_speed,
         )  # fmt: skip
         return Step(self.hand(), self.thing(), numbers)
 
@@ -179,7 +179,8 @@ class Manipulation(Trainable):
     def goals(self, episodes: Episodes) -> Tensor:
         """Return where the objects have to be in the end, (B, 7)."""
         pose = self.pose(episodes.state)
-        half = pose.new_tensor([0.0, 0.0, np.sin(self.angle / 2), np.cos(self.angle / 2)])
+        half = self.options.further * self.angle / 2
+        half = pose.new_tensor([0.0, 0.0, np.sin(half), np.cos(half)])
         return torch.cat([pose[:, :3] + pose.new_tensor(self.way), quaternion_product(half, pose[:, 3:])], -1)
 
     def believed(self, episodes: Episodes) -> Tensor:
