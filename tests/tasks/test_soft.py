@@ -77,7 +77,14 @@ def test_lines_between_knots() -> None:
     assert np.abs(between_knots(knots, 33).numpy() - np.stack(want, -1)).max() < 1e-14
 
 
-@pytest.mark.parametrize("name", ["soft_finger", "soft_arm", pytest.param("soft_arm_3d", marks=pytest.mark.study)])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "soft_finger",
+        pytest.param("soft_arm", marks=pytest.mark.study),
+        pytest.param("soft_arm_3d", marks=pytest.mark.study),
+    ],
+)
 def test_the_base_is_held_and_the_tip_comes_nearer(name: str) -> None:
     task = soft_task(name)
     assert isinstance(task, ReachTask)

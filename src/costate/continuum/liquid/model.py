@@ -117,32 +117,39 @@ class LiquidModel:
             gravity: Gravity (..., d) [m/s^2], in every step the same; None: that of the model.
             told: Function (steps done, all steps) that shows progress.
         """
-        d = self.grid.d
-        x = torch.as_tensor(x)
-        x = x if x.is_floating_point() else x.double()
-        if steps < 1 or x.shape[-1] != d or x.dim() < 2:
-            raise ValueError(
-                f"steps is {steps} and x has the shape {tuple(x.shape)}; expected 1 or more, and (..., particles, {d})"
-            )
-        n, dtype = x.shape[-2], x.dtype
-        v = torch.zeros(n, d, dtype=dtype) if v is None else torch.as_tensor(v, dtype=dtype)
-        v = v.expand(n, d) if v.dim() == 1 else v
-        C = torch.zeros(n, d * d, dtype=dtype) if C is None else C
+        if steps < 1:
+            raise ValueError(f"steps is {steps}; expected 1 or more")
+        at, speed, bent = self._start(x, v, C)
+        n, dtype = at.shape[-2], at.dtype
         fixed = {name: torch.as_tensor(a, dtype=dtype) for name, a in self._constants.items()}
         fixed["gravity"] = torch.as_tensor(self.gravity if gravity is None else gravity, dtype=dtype)
         if n not in self.kernels:
             self.kernels[n] = self.step(n).kernel()
-        frames, pressures, iterations = [(x, v)], [], []
+        frames, pressures, iterations = [(at, speed)], [], []
         for k in range(steps):
-            out = self.kernels[n](x=x, v=v, C=C, **fixed)
-            self._check(k, steps, x, v, out.told.detach())
-            x, v, C = out.x, out.v, out.C
-            frames.append((x, v))
+            out = self.kernels[n](x=at, v=speed, C=bent, **fixed)
+            self._check(k, steps, at, speed, out.told.detach())
+            at, speed, bent = out.x, out.v, out.C
+            frames.append((at, speed))
             pressures.append(out.pressure * (self.cell / self.dt))
             iterations.append(out.told[..., 3].detach())
             if told is not None:
                 told(k + 1, steps)
-        return self._history(frames, C, pressures, iterations)
+        return self._history(frames, bent, pressures, iterations)
+
+    def _start(self, x: Any, v: Any, C: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+        """Return positions, velocities and their gradients as tensors."""
+        d = self.grid.d
+        at = torch.as_tensor(x)
+        at = at if at.is_floating_point() else at.double()
+        if at.dim() < 2 or at.shape[-1] != d:
+            raise ValueError(f"x has the shape {tuple(at.shape)}; expected (..., particles, {d})")
+        n, dtype = at.shape[-2], at.dtype
+        speed = torch.zeros(d, dtype=dtype) if v is None else torch.as_tensor(v, dtype=dtype)
+        speed = speed.expand(n, d) if speed.dim() == 1 else speed
+        if speed.shape[-2:] != (n, d):
+            raise ValueError(f"v has the shape {tuple(speed.shape)}; expected ({d}) or (..., {n}, {d})")
+        return at, speed, torch.zeros(n, d * d, dtype=dtype) if C is None else C
 
     def _history(self, frames: list[tuple[Tensor, Tensor]], C: Tensor, pressures, iterations) -> LiquidHistory:
         lead = frames[-1][0].shape[:-2]
