@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from costate.tasks.manipulation.execute import Servos
 from costate.tasks.manipulation.hand import Hand, hand_on_arm
 from costate.tasks.manipulation.motions.motion import MotionTask, Numbers, along
 from costate.tasks.manipulation.motions.reach import Reach, about_z, palm_down
@@ -38,7 +39,7 @@ class Flip(MotionTask):
     tolerance: ClassVar[float | None] = TURN
     options: ManipulationOptions = ManipulationOptions(
         steps=100, dt=0.02, mass=0.1, friction=0.8, force=1.0, place=0.03, scales=(0.8, 1.2), masses=(0.5, 2.0),
-        frictions=(0.75, 1.25),
+        frictions=(0.75, 1.25), servos=Servos(arm=2000.0, arm_damping=60.0),
     )  # fmt: skip
     way: ClassVar[tuple[float, float, float]] = (0.06, 0.0, 0.0)
     numbers: ClassVar[Numbers] = {
