@@ -93,7 +93,7 @@ class PlannerOptions:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What a planner found: commands (T, nu) [rad], states (T + 1, nx), and the cost."""
+    """A plan: commands (T, nu) [rad], states (T + 1, nx), and its cost."""
 
     commands: np.ndarray
     states: np.ndarray
