@@ -2,7 +2,7 @@
 
 python -m benchmarks.study_inhand [--trials 20] [--seeds 0 1 2] [--only cube size mass friction shadow] [--picture FILE]
 
-Weights and options were chosen on trials of the seeds 100 to 102, which are not among those here. Sizes are known to the planner;
+Weights and options were chosen on trials of the seeds 100 to 103, which are not among those here. Sizes are known to the planner;
 other masses and frictions are not: it plans with 100 g and 0.5.
 """
 

@@ -144,7 +144,7 @@ def allegro() -> Hand:
         tuple(touching),
         tuple(f"link_{k}.0_tip" for k in ends),
         np.array([*index, *middle, *ring, *thumb]),
-        (-0.03, -0.005),
+        (-0.02, -0.005),
     )
 
 

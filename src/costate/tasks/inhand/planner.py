@@ -9,7 +9,7 @@ counts.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import casadi as ca
 import numpy as np
@@ -27,9 +27,6 @@ TERMS = ("position", "turn", "tilt", "tips", "gaps", "posture", "command")
 
 FAR, PROGRESS = np.radians(20.0), np.radians(3.0)
 """Angle to the goal from which a lack of progress matters, and the least progress that is one [rad]."""
-
-DARING = 2.0
-"""Factor by which the place of the object counts less while the fingers dare."""
 
 
 @dataclass(frozen=True)
@@ -83,8 +80,6 @@ class PlannerOptions:
     """Steps without progress after which the fingers let go and try anew."""
     release: int = 5
     """Steps for which they let go."""
-    dare: int = 10
-    """Steps thereafter in which the place of the object counts less."""
     let_go: Weights = Weights(position=1000.0, tilt=5.0, posture=2.0, command=0.4)
     """Weights of all steps while they let go."""
     seed: int = 0
@@ -93,7 +88,7 @@ class PlannerOptions:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What a planner found: commands (T, nu) [rad], states (T + 1, nx), and the cost."""
+    """A plan: commands (T, nu) [rad], states (T + 1, nx), and its cost."""
 
     commands: np.ndarray
     states: np.ndarray
@@ -113,7 +108,7 @@ class Planner:
         """Forget the plan of the step before."""
         self._known = np.zeros((self.options.horizon, self.prediction.nu))
         self._angles: list[float] = []
-        self._trying = 0
+        self._free = 0
         self._random = np.random.default_rng(self.options.seed)
 
     def plan(self, state: np.ndarray, goal: np.ndarray, thing: np.ndarray) -> Plan:
@@ -145,21 +140,16 @@ class Planner:
         return Plan(u[best], x[best], float(cost[best]))
 
     def _weights(self, state: np.ndarray, goal: np.ndarray) -> tuple[Weights, Weights]:
-        """Return the weights of stages and end. After a while without progress, far from the goal, the fingers let go; then the
-        place of the object counts less for some steps, so that they dare to push it."""
+        """Return the weights of stages and end. After a while without progress, far from the goal, the fingers let go for some
+        steps."""
         o = self.options
         angle = 2 * np.arccos(min(abs(float(state[3:7] @ goal[3:7])), 1.0))
         self._angles = [*self._angles[-o.patience :], angle]
         waited = len(self._angles) > o.patience
         if waited and angle > FAR and angle > self._angles[0] - PROGRESS:
-            self._angles, self._trying = [], o.release + o.dare
-        left, self._trying = self._trying, max(self._trying - 1, 0)
-        if left > o.dare:
-            return o.let_go, o.let_go
-        if left:
-            stage, final = (replace(w, position=w.position / DARING) for w in (o.stage, o.final))
-            return stage, final
-        return o.stage, o.final
+            self._angles, self._free = [], o.release
+        left, self._free = self._free, max(self._free - 1, 0)
+        return (o.let_go, o.let_go) if left else (o.stage, o.final)
 
     def _starts(self) -> np.ndarray:
         """Return the commands that plans start from: the plan before, none at all, and noisy ones."""

@@ -1,4 +1,4 @@
-"""What a hand and an object do within one step of a plan: quasi-dynamics with smoothed contact, compiled.
+"""One step of a plan for a hand and an object: quasi-dynamics with smoothed contact, compiled.
 
 Joints are springs towards what they are told; the object has its weight, and starts each step at rest. The displacement w of one
 step, of the object (3 of its position, 3 rotation vector, world axes) and of the joints, minimises a convex function:

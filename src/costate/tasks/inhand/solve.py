@@ -27,7 +27,7 @@ ORANGE, MARK, GHOST = (0.95, 0.55, 0.2, 1.0), (0.1, 0.3, 0.7, 1.0), (0.3, 0.8, 0
 
 @dataclass(frozen=True)
 class Summary:
-    """What came of several trials."""
+    """Results of several trials."""
 
     trials: int
     succeeded: int

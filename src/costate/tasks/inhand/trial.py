@@ -47,7 +47,7 @@ class Protocol:
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """What came of a trial."""
+    """Result of a trial."""
 
     number: int
     success: bool
