@@ -31,6 +31,8 @@ from costate.tasks.manipulation.step import Step
 ROBOT, OBJECT = "hand", "object"
 SMALL = 1e-3
 """Size of a force that hardly counts [N]."""
+RELEASED = 0.5
+"""Part of the largest forces below which the hand lets go."""
 LEVER, DAMPING = 0.05, 0.01
 """One radian counts as this many metres; correction of errors that the arm can hardly correct is damped [m]."""
 
@@ -103,7 +105,7 @@ class Executor:
     @cached_property
     def kernel(self) -> Kernel:
         """Function of a state of the model (its joints are those commanded so far), an action and the object that returns the next
-        commanded joints, and the targets of the servos."""
+        commanded joints, the targets of the servos, and the sum of the sizes of proposed forces [N]."""
         s = self.step
         x, a, thing = SX.sym("state", s.nx), SX.sym("action", s.na), SX.sym("object", 3)
         q, quat = x[: s.nq], x[s.nq + 3 : s.nq + 7]
@@ -112,7 +114,8 @@ class Executor:
         lead = ca.SX(damping / stiffness) * rates
         push = self._torque(q, quat, a, thing[0]) / ca.SX(stiffness)
         following = q + s.physics.dt * rates
-        out = {"following": following, "target": following + lead + push}
+        sizes = [ca.sqrt(ca.sumsqr(s.proposal(a, k, thing[0])[2])) for k in range(len(s.hand.tips))]
+        out = {"following": following, "target": following + lead + push, "pressing": sum(sizes, SX(0))}
         return Kernel("execute", {"state": x, "action": a, "object": thing}, out)
 
     @cached_property
@@ -179,6 +182,7 @@ class Acting:
         self._plan: Tensor | None = None
         self.action: Tensor | None = None
         """Latest proposals (B, na)."""
+        self._still: Tensor | None = None
 
     def __call__(self, measured: Tensor) -> Tensor:
         own, step, n = self._executor, self._executor.step, self._executor.step.nq
@@ -190,7 +194,8 @@ class Acting:
             self._shift = measured.new_zeros(*measured.shape[:-1], step.hand.arm)
         plan, thing = self._plan, torch.cat([scale, scale**3 * own.mass, torch.ones_like(scale)], -1)
         self.action = action = self._policy(step.observe(state=plan, object=thing).seen)
-        target = own.kernel(state=plan, action=action, object=thing).target
+        out = own.kernel(state=plan, action=action, object=thing)
+        target = self._let_go(out, plan[..., :n]) if step.physics.carried else out.target
         if step.hand.arm and own.servos.correct:
             planned, seen = plan[..., n : n + 7], measured[..., :7]
             held = (measured[..., 8:] >= own.servos.held).to(plan.dtype)
@@ -200,6 +205,20 @@ class Acting:
             target = target + torch.nn.functional.pad(self._shift + ahead, (0, n - step.hand.arm))
         self._plan = step.kernel(state=plan, action=action, object=thing).after
         return target
+
+    def _let_go(self, out: Any, q: Tensor) -> Tensor:
+        """Return the targets with an object that turns on by itself: once forces have come and gone, the hand stands still."""
+        if self._still is None:
+            self._most, self._gone, self._still = (
+                torch.zeros_like(q[..., :1]),
+                torch.zeros_like(q[..., :1], dtype=torch.bool),
+                q,
+            )
+        self._most = torch.maximum(self._most, out.pressing)
+        over = (out.pressing < RELEASED * self._most) & (self._most > self._executor.step.physics.force)
+        self._gone = self._gone | over
+        self._still = torch.where(self._gone, self._still, q)
+        return torch.where(self._gone, self._still, out.target)
 
 
 def between(a: Tensor, b: Tensor) -> Tensor:

@@ -76,7 +76,6 @@ def honest_hinge(options: ManipulationOptions) -> ManipulationOptions:
         carried=True,
         drag=0.004,
         further=1.25,
-        servos=replace(options.servos, squeeze=80.0),
     )
 
 
