@@ -79,7 +79,7 @@ class LiftTask(RobotTask):
         below = torch.tensor([0.0, 0.0, PAD], dtype=torch.float64)
         slipped = (motion.x.mean(-2) - (hand - below)).square().sum(-1).mean() / self.missed**2
         goal = motion.x[0].mean(0) + torch.tensor([0.0, 0.0, HIGH], dtype=torch.float64)
-        off = (motion.x[-1].mean(0) - goal).square().sum() / self.missed**2
+        off = (hand[-1] - below - goal).square().sum() / self.missed**2
         force = motion.wrenches[..., :3].norm(dim=-1)
         return slipped + off + (force - 0.7 * self.crushed).clamp(min=0).square().mean()
 
