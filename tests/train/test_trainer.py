@@ -31,6 +31,7 @@ from costate.tasks.insertion import (
 from costate.tasks.insertion.least_time.minimum_time import fastest, minimum_time
 from costate.train.evaluate import evaluate, evaluate_policy
 from costate.train.plan import TrainOptions, iteration
+from costate.train.remembering import MemoryOptions
 from costate.train.run import Run
 from costate.train.streams import STREAMS, generator
 from costate.train.trainer import DivergedError, train
@@ -139,6 +140,7 @@ def test_contact_and_payload_are_simulated_when_asked_for(tmp_path: Path) -> Non
     errors = {}
     for name, payload in (("same", 0.0), ("heavier or lighter", 0.2)):
         options = replace(SMALL, iterations=2, interval=1, watch_interval=0, contact_fraction=0.5, contact_batch=3)
+        options = replace(options, memory=MemoryOptions("none"))
         folder = Run.create(tmp_path / name, Insertion, replace(options, disturbances=Disturbances(payload=payload)))
         train(folder)
         rows = folder.metrics()

@@ -69,14 +69,7 @@ def honest(options: ManipulationOptions) -> ManipulationOptions:
 def honest_hinge(options: ManipulationOptions) -> ManipulationOptions:
     """Return options of an object on a hinge as it is in reality: the hinge carries what does not turn it. It turns freely, so that
     small forces do, and need not be at rest in the end."""
-    return replace(
-        honest(options),
-        force=0.1,
-        rest=False,
-        carried=True,
-        drag=0.004,
-        further=1.25,
-    )
+    return replace(honest(options), force=0.1, rest=False, carried=True, drag=0.004, further=1.25)
 
 
 def varied(options: ManipulationOptions) -> ManipulationOptions:

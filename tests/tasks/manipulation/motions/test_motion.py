@@ -18,6 +18,7 @@ from costate.tasks.manipulation.motions.search import SearchTrainer, SearchTrain
 from costate.tasks.manipulation.motions.wheel import TURNS, Wheel
 from costate.train.episode import Trajectory
 from costate.train.evaluate import tried
+from costate.train.plan import Iteration
 from costate.train.run import Run
 
 DOUBLE = torch.float64
@@ -168,7 +169,7 @@ def test_search_finds_the_minimum_of_a_bowl(monkeypatch):
     trainer.options, trainer.task, trainer.control_steps = SearchTraining(candidates=30, kept=8), Bowl(), 0
     trainer.tried, trainer.policy = trainer.task, trainer.task.policy(None)
     trainer.spread = torch.ones(3, dtype=DOUBLE)
-    losses = [trainer.iterate(SimpleNamespace(number=k, batch=2)).terms["loss"] for k in range(15)]
+    losses = [trainer.iterate(Iteration(k, None, 0.0, 2)).terms["loss"] for k in range(15)]
     assert (trainer.policy.numbers.data - bottom).abs().max() < 0.02 and losses[-1] < 0.01 * losses[0]
     assert trainer.control_steps == 15 * 60
 

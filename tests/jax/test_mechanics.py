@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import torch
-from tests.with_jax.test_function import arrays, gradient, numbers, same
+from tests.jax.test_function import arrays, gradient, numbers, same
 
 import costate as cs
 import costate.jax as cj
