@@ -20,7 +20,7 @@ REACH = 0.3
 
 def surface(shape: Shape | Solid, spacing: float) -> np.ndarray:
     """Return the points (n, 3) of a lattice that are near the surface of a shape."""
-    middle = np.asarray(shape.pose.translation) if isinstance(shape, Shape) else np.zeros(3)
+    middle = np.asarray(shape.pose.translation if isinstance(shape, Shape) else getattr(shape, "base", (0.0, 0.0, 0.0)))
     axis = np.arange(-REACH, REACH, spacing)
     points = np.stack(np.meshgrid(axis, axis, axis, indexing="ij"), -1).reshape(-1, 3) + middle
     return points[np.abs(distances(shape, points)[0]) < 0.5 * spacing]
