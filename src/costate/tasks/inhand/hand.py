@@ -154,7 +154,7 @@ def shadow() -> Hand:
     joints = tuple(replace(j, kind="fixed") if j.name.startswith("WR") else j for j in model.joints)
     fingers = ("ff", "mf", "rf", "lf", "th")
     bent = {"J2": 0.6, "J1": 1.0, "J0": 0.8}
-    thumb = {"THJ4": 0.6, "THJ3": 1.1, "THJ2": 0.0, "THJ1": -0.2, "THJ0": -0.6}
+    thumb = {"THJ4": -0.4, "THJ3": 1.1, "THJ2": 0.0, "THJ1": 0.0, "THJ0": -0.3}
     moving = [j.name for j in joints if j.nv]
     return Hand(
         replace(model, joints=joints),
@@ -163,7 +163,7 @@ def shadow() -> Hand:
         tuple(f"{f}{part}" for f in fingers for part in ("proximal", "middle", "distal")),
         tuple(f"{f}distal" for f in fingers),
         np.array([thumb.get(name, bent.get(name[2:], 0.0)) for name in moving]),
-        (-0.04, -0.01),
+        (-0.04, 0.01),
     )
 
 

@@ -60,7 +60,7 @@ class Trial:
     errors: np.ndarray
     """Angle between cube and goal after each step [degrees]."""
     seconds: float
-    """Processor time of one plan, mean [s]."""
+    """Processor time of one plan, mean over all but the first [s]."""
 
     @property
     def steps(self) -> int:
@@ -112,7 +112,7 @@ def run_trial(
     while len(errors) < protocol.steps and running < protocol.running:
         begun = time.process_time()
         plan = planner.plan(states[-1], goal, known)
-        seconds += time.process_time() - begun
+        seconds += time.process_time() - begun if errors else 0.0  # the first plan may compile
         film += judge.step(states[-1][7:] + plan.commands[0], dt)
         states.append(judge.state)
         cosine = min(abs(float(states[-1][3:7] @ goal[3:7])), 1.0)
@@ -122,4 +122,6 @@ def run_trial(
             break  # it fell off the hand
         tell(len(errors), errors[-1])
     success = running >= protocol.running
-    return Trial(number, success, np.array(states), np.array(film), goal, np.array(errors), seconds / len(errors))
+    return Trial(
+        number, success, np.array(states), np.array(film), goal, np.array(errors), seconds / max(len(errors) - 1, 1)
+    )
