@@ -1,4 +1,4 @@
-"""How fast a browser replays particles of a report: frames drawn in a second, by a browser without a graphics card.
+"""Measure how fast a browser replays particles of a report: frames drawn in a second, without a graphics card.
 
     python -m benchmarks.bench_replay [--particles 10000 30000 50000] [--seconds 5]
 
