@@ -18,7 +18,13 @@ from costate.kernel import Kernel
 from costate.kernel.fields import OWN, FieldBuilder
 from costate.physics import FUNCTIONS
 
-TYPES = [torch.float64, torch.float32]
+DOUBLE, SINGLE = torch.float64, torch.float32
+CASES = [("ur5", name, DOUBLE) for name in FUNCTIONS] + [
+    ("laikago", "forward_dynamics", DOUBLE),
+    ("laikago", "integrate", DOUBLE),
+    ("ur5", "forward_dynamics", SINGLE),
+    ("ur5", "mass_matrix", SINGLE),
+]
 LINKED = {name for name, row in FUNCTIONS.items() if "link" in row.options}
 
 
@@ -49,11 +55,10 @@ def inputs_of(robot: cs.Robot, name: str, dtype: torch.dtype, batch: int = 5) ->
     return [known[each] for each in FUNCTIONS[name].inputs]
 
 
-@pytest.mark.parametrize("dtype", TYPES)
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_functions_of_a_robot_have_the_same_bits(name: str, dtype: torch.dtype) -> None:
-    """Values, gradients and tangents, of a robot with a floating base, jitted."""
-    robot = cs.load_robot("laikago")
+@pytest.mark.parametrize(("which", "name", "dtype"), CASES)
+def test_functions_of_a_robot_have_the_same_bits(which: str, name: str, dtype: torch.dtype) -> None:
+    """Values, gradients and tangents, jitted."""
+    robot = cs.load_robot(which)
     options = {"link": robot.link_names[-1]} if name in LINKED else {}
     kernel, tensors = robot.kernel(name, **options), inputs_of(robot, name, dtype)
     f, n = cj.function(kernel), len(tensors)

@@ -18,12 +18,11 @@ CONTACTS = {"pgs": cs.PGS(friction=0.5), "newton": cs.Newton(friction=0.5), "com
 
 
 def falling(contact: Any, **options: Any) -> cs.World:
-    """A ball and a box that fall onto a floor, one over the other, and a pendulum with a motor."""
-    box = cs.Body("box", [cs.shapes.box((0.2, 0.2, 0.1))], mass=0.5, position=(0.02, 0, 0.051))
-    ball = cs.Body("ball", [cs.shapes.sphere(0.05)], mass=0.2, position=(0, 0, 0.16))
+    """A ball that falls onto a floor, and a pendulum with a motor."""
+    ball = cs.Body("ball", [cs.shapes.sphere(0.05)], mass=0.2, position=(0, 0, 0.06))
     return cs.World(
         [cs.load_robot("pendulum")],
-        bodies=[box, ball],
+        bodies=[ball],
         scenery=[cs.Static("floor", cs.shapes.plane())],
         contact=contact,
         dt=0.01,
@@ -34,8 +33,9 @@ def falling(contact: Any, **options: Any) -> cs.World:
     )
 
 
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
-@pytest.mark.parametrize("contact", CONTACTS)
+@pytest.mark.parametrize(
+    ("contact", "dtype"), [("pgs", torch.float64), ("newton", torch.float64), ("compliant", torch.float32)]
+)
 def test_rollouts_have_the_bits_of_torch(contact: str, dtype: torch.dtype) -> None:
     world = falling(CONTACTS[contact])
     w, (name,) = cj.world(world), world.setup.parameters
@@ -68,7 +68,7 @@ def test_rollouts_have_the_bits_of_torch(contact: str, dtype: torch.dtype) -> No
 
 
 def test_batches_and_second_derivatives() -> None:
-    world = falling(cs.Compliant())
+    world = cs.World([cs.load_robot("pendulum2")], contact=None, dt=0.01)
     w = cj.world(world)
     state = world.initial_state(dtype=torch.float64)
     states = state + 0.01 * numbers(6, world.nx)
