@@ -92,7 +92,7 @@ SOFT: dict[str, tuple[str, str]] = {
     "soft_crawler": ("a soft robot in 3D crawls as far as possible", "adam"),
     "soft_worm": ("a soft worm in 2D crawls as far as possible", "adam"),
     "soft_rolling": ("a soft wheel in 2D rolls as far as possible", "adam"),
-    "soft_finger": ("a soft finger in 2D brings its tip to a place and holds it there", "adam"),
+    "soft_finger": ("a soft finger in 2D, standing on the floor, brings its tip to a place and holds it there", "adam"),
     "soft_arm": ("a soft arm in 2D, hanging from the ceiling, brings its tip to a place and holds it there", "adam"),
     "soft_arm_3d": ("a soft arm in 3D, hanging from the ceiling, brings its tip to a place and holds it there", "adam"),
     "soft_codesign": ("stiffness and actuation of a walking soft robot, found together", "adam"),
