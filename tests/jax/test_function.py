@@ -217,6 +217,8 @@ def test_errors_say_what_to_do(spring: Kernel) -> None:
         f(jnp.ones((2, 3)), jnp.ones((3, 1)))
     with pytest.raises(TypeError, match="needs input k"):
         f(x)
+    with pytest.raises(TypeError, match=r"was given 3 arrays; it takes spring\(x"):
+        f(x, k, k)
     with pytest.raises(TypeError, match="has no input 'y'"):
         f(x, y=k)
     with pytest.raises(AttributeError, match="forward_dynamics"):

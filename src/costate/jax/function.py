@@ -22,6 +22,8 @@ def function(kernel: Kernel) -> Callable[..., Any]:
     s = kernel.signature
 
     def run(*arrays: Any, **named: Any) -> Any:
+        if len(arrays) > len(s.inputs):
+            raise TypeError(f"'{s.name}' was given {len(arrays)} arrays; it takes {s}")
         given = s.pick({**{spec.name: a for spec, a in zip(s.inputs, arrays, strict=False)}, **named})
         outs = call(kernel, as_arrays(s, given))
         return outs[0] if len(outs) == 1 else kernel._result(*outs)

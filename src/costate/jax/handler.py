@@ -71,12 +71,13 @@ def _room_key() -> int:
 class _Lines:
     """Instructions of a function in the making."""
 
-    def __init__(self) -> None:
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix
         self.lines: list[str] = []
 
     def new(self, text: str) -> str:
         """Add an instruction; return the name of its value."""
-        name = f"%t{len(self.lines)}"
+        name = f"%{self.prefix}{len(self.lines)}"
         self.lines.append(f"  {name} = {text}")
         return name
 
@@ -93,7 +94,7 @@ def _text(kernel: Kernel, dtype: str, code: NativeCode, checked: str) -> str:
     """Return the IR of `ptr handler(ptr frame)`."""
     s, width = kernel.signature, BYTES[dtype]
     specs = (*s.inputs, *s.outputs)
-    b, n = _Lines(), len(s.inputs)
+    b, n = _Lines("run"), len(s.inputs)
     arrays = b.load("ptr", "%frame", ARGUMENTS), b.load("ptr", "%frame", RESULTS)
     buffers = [b.load("ptr", arrays[k >= n], 8 * (k - n * (k >= n))) for k in range(len(specs))]
     leads = [b.new(f"call i64 @lead(ptr {x}, i64 {len(s.shape)})") for x, s in zip(buffers, specs, strict=True)]
@@ -145,14 +146,12 @@ def _text(kernel: Kernel, dtype: str, code: NativeCode, checked: str) -> str:
 
 def _check(buffers: list[str], outputs: tuple[Spec, ...], batch: str) -> str:
     """Return instructions that look for what is not finite in the outputs."""
-    b = _Lines()
-    b.lines = [""] * 1000  # names beyond those of the body
-    found = "false"
+    b, found = _Lines("check"), "false"
     for x, spec in zip(buffers, outputs, strict=True):
         total = b.new(f"mul i64 {batch}, {spec.size}")
         wrong = b.new(f"call i1 @wrong(ptr {b.load('ptr', x, DATA)}, i64 {total})")
         found = b.new(f"or i1 {found}, {wrong}")
-    return "\n".join(line for line in b.lines if line) + f"\n  br i1 {found}, label %bad, label %good"
+    return "\n".join(b.lines) + f"\n  br i1 {found}, label %bad, label %good"
 
 
 def _string(text: str) -> str:

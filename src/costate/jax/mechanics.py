@@ -52,7 +52,7 @@ class JaxRobot:
         def run(*arrays: Any, link: str | None = None, **named: Any) -> Any:
             options = {} if link is None else {"link": self.robot._known(link)}
             kernel = self.robot.kernel(name, **options)
-            found = function(kernel)(*arrays, **(self._learnt(kernel, len(arrays)) | named))
+            found = function(kernel)(*arrays, **self._learnt(kernel, len(arrays), named))
             return self._shaped(name, link, found)
 
         run.__name__ = run.__qualname__ = name
@@ -70,14 +70,19 @@ class JaxRobot:
             return found[..., 0]
         return found[..., None] if name in MATRICES and self.robot.nv == 1 else found
 
-    def _learnt(self, kernel: Kernel, given: int) -> dict[str, Any]:
-        """Return the present values of learnable parameters that a kernel takes."""
-        wanted = [s for s in kernel.signature.inputs[given:] if ":" in s.name]
+    def _learnt(self, kernel: Kernel, given: int, named: Mapping[str, Any]) -> dict[str, Any]:
+        """Return arguments by name: those given, and the present values of other learnable parameters that a kernel takes."""
+        wanted = [s for s in kernel.signature.inputs[given:] if ":" in s.name and s.name not in named]
         if not wanted:
-            return {}
+            return dict(named)
+        if any(entry.wants for entry in self.robot.learnable()):
+            raise ValueError(
+                f"robot '{self.robot.name}' learns parameters that depend on its state, by modules of torch; give their values: "
+                f"{', '.join(s.name for s in wanted)}"
+            )
         q, v = (torch.zeros(n, dtype=torch.float64) for n in (self.robot.nq, self.robot.nv))
         values = self.robot.learnt.values(wanted, q, v)
-        return {s.name: jnp.asarray(x.detach().numpy()) for s, x in zip(wanted, values, strict=True)}
+        return {s.name: jnp.asarray(x.detach().numpy()) for s, x in zip(wanted, values, strict=True)} | dict(named)
 
 
 class JaxWorld:

@@ -66,6 +66,8 @@ class RememberingPolicy(nn.Module):
         followed: Followed | None = None,
     ):
         super().__init__()
+        if memory.kind not in ("command", "frames", "cell"):
+            raise ValueError(f"memory is {memory.kind!r}; a policy that remembers has one of command, frames, cell")
         self.kind, self.outputs, seen = memory.kind, outputs, inputs + outputs
         kept = {"command": 0, "frames": memory.frames * seen, "cell": memory.units}[memory.kind]
         self.inner = nn.Linear(seen + kept, hidden, dtype=torch.float32)

@@ -47,7 +47,8 @@ class InsertionTraining(TrainOptions):
     disturbances: Disturbances = field(default_factory=Disturbances)
     """Disturbances that the controller is trained against; none: those of the task."""
     memory: MemoryOptions = field(default_factory=MemoryOptions)
-    """Memory of the controller; by itself it has a recurrent cell where the task has disturbances, else its last action."""
+    """Memory of the controller; by itself a recurrent cell against disturbances, its last action under a limit of acceleration, and
+    none otherwise."""
     iterations: int = 3200
     """Steps of Adam."""
     spread: float = 1.1
