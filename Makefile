@@ -13,7 +13,7 @@ READY_TEST := $(VENV)/.ready-test
 DEMO := out/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check unit browser study study-rl study-optimise study-faults study-contact study-mjcf study-motion bench matrix wheel format clean
+.PHONY: help demo test check unit browser study study-rl study-optimise study-faults study-contact study-mjcf study-motion study-cpus study-arm bench matrix docs package format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -66,6 +66,12 @@ study-mjcf: $(READY_TEST) ## every MJCF file of gymnasium, dm_control and gymnas
 study-motion: $(READY_TEST) ## derivatives of roll-outs against those of the true motion: known answers and 500 random scenes
 	$(PY) -m benchmarks.study_motion --markdown docs/motion.md --record docs/motion.json
 
+study-cpus: $(READY_TEST) ## same bits on other CPUs: shorter vectors, older x86 and ARM under emulation (fetches 2 GB into build/cpus)
+	$(PY) -m benchmarks.study_cpus
+
+study-arm: $(READY_TEST) ## the same on ARM alone, with some of the tests
+	$(PY) -m benchmarks.study_cpus --only ARM
+
 study-rl: $(READY_TEST) ## reinforcement learning beside back-propagation; minutes of processor time for each: MINUTES=60
 	$(PIP_INSTALL) -e '.[rl]'
 	$(PY) -m benchmarks.study_rl --minutes $(or $(MINUTES),60) --json docs/plots/insertion_rl.json --plot docs/plots/insertion_rl.png --markdown docs/insertion.md
@@ -78,13 +84,19 @@ bench: $(READY_TEST) ## the benchmarks, one after the other; then Costate beside
 matrix: $(READY_TEST) ## the accuracy of every gradient: functions, joints, shapes, contact models, integrators, parameters
 	$(PY) -m benchmarks.matrix --markdown docs/accuracy_matrix.md
 
-# In an environment of its own, outside of the checkout; PYTHON=python3.13 for another interpreter.
-wheel: ## build the wheel into dist, install it into a new environment and try it
-	rm -rf dist && set -e; folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; \
-	$(PYTHON) -m venv "$$folder/venv"; pip="$$folder/venv/bin/python -m pip --quiet --disable-pip-version-check"; \
-	$$pip wheel --no-deps --wheel-dir dist .; \
-	$$pip install -c constraints.txt torch dist/costate_physics-*.whl; \
-	checkout=$$PWD; cd "$$folder" && COSTATE_CACHE="$$folder/cache" venv/bin/python -P "$$checkout/tests/wheel_smoke.py" "$$checkout"
+docs: $(READY_TEST) ## the documentation site, into build/site: pages, reference, notebooks, gallery
+	$(PY) -m docs.site
+
+# In environments of their own, outside of the checkout; PYTHON=python3.13 for another interpreter.
+package: ## build wheel and sdist into dist, install each into a new environment and try it
+	rm -rf dist && set -e; folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; checkout=$$PWD; \
+	$(PYTHON) -m venv "$$folder/build"; "$$folder/build/bin/pip" install --quiet build; \
+	"$$folder/build/bin/python" -m build --outdir dist . > "$$folder/log" || { cat "$$folder/log"; exit 1; }; \
+	for file in "$$PWD"/dist/*.whl "$$PWD"/dist/*.tar.gz; do \
+	  rm -rf "$$folder/venv"; $(PYTHON) -m venv "$$folder/venv"; \
+	  "$$folder/venv/bin/pip" install --quiet --disable-pip-version-check -c constraints.txt torch "$$file"; \
+	  (cd "$$folder" && COSTATE_CACHE="$$folder/cache" venv/bin/python -P "$$checkout/tests/wheel_smoke.py" "$$checkout"); \
+	done
 
 format: $(READY_TEST) ## put the code into form
 	$(PY) -m ruff check --fix .

@@ -31,17 +31,17 @@ def action(chosen: Options, run: Run) -> Iterator[Table]:
     controller, policy = cs.load_policy(run.path), run.policy
     state = run.task.sample(1, torch.Generator().manual_seed(0), torch.float64)[0].numpy()
     x = np.asarray(run.task.observe(torch.from_numpy(state), 3))
-    tensor, values = torch.from_numpy(x).float(), x.tolist()
+    tensor, values, memory = torch.from_numpy(x).float(), x.tolist(), policy.get_buffer("start")
     with threads(1), torch.inference_mode():
         cases = {
             "`controller(observation)`, NumPy": lambda: controller(x),
             "`controller.action(state, step)`, NumPy": lambda: controller.action(state, 3),
             "`controller(observation)`, list": lambda: controller(values),
-            "the same network in torch, inference mode": lambda: policy(tensor),
+            "the same controller in torch, inference mode": lambda: policy(tensor, memory),
         }
         seconds = interleaved(cases, 3 if chosen.smoke else 25)
     rows = tuple((name, 1e6 * s, GOAL / 1e6 / s) for name, s in seconds.items())
-    note = f"256 hidden units, one observation at a time, one thread. At most {GOAL:g} us are wanted."
+    note = f"The guide and 256 hidden units, one observation at a time, one thread. At most {GOAL:g} us are wanted."
     yield Table("One action", ("call", "us", "times faster than wanted"), rows, note)
 
 

@@ -14,6 +14,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 
 import numpy as np
@@ -22,7 +23,7 @@ import torch
 import costate as cs
 from benchmarks.measure.harness import ROOT, Options, Report, Table, interleaved, machine, options, publish, threads
 from benchmarks.robot.libraries import DifferentiableRobotModel, Pinocchio, bare
-from benchmarks.robot.models import ROBOTS
+from benchmarks.robot.models import ROBOTS, legged
 from costate.model import Model
 
 BATCHES = (1, 64, 1024, 4096)
@@ -134,16 +135,18 @@ def times(
 
 
 def single_sample(chosen: Options) -> Table:
-    """One UR5 sample from NumPy arrays."""
+    """One UR5 sample from NumPy arrays and from torch."""
     robot = cs.Robot(bare(ROBOTS["ur5"]()))
     x = [t[0].numpy() for t in states(robot, 1)]
     peer = Pinocchio(robot.model, *(a[None] for a in x))
-    forward = robot.kernel("forward_dynamics")
+    forward, whole = robot.kernel("forward_dynamics"), robot.kernel("forward_dynamics_jacobians").narrow
     backward = forward.vjp()
     named = dict(zip(("q", "v", "tau"), x, strict=True))
     bound = forward.bind(**named)
     seeded = {**named, "a_bar": np.ones(robot.nv)}
-    bound_back = backward.bind(**seeded)
+    bound_back = bound.vjp()
+    tensors = dict(zip(("q", "v", "tau"), states(robot, 1), strict=True))
+    seed = {"a_bar": torch.ones(1, robot.nv, dtype=torch.float64)}
     cases = {
         "bound": bound,
         "numpy": lambda: forward.numpy(**named),
@@ -151,18 +154,85 @@ def single_sample(chosen: Options) -> Table:
         "pinocchio": peer.from_python("forward_dynamics"),
         "bound_back": lambda: (bound(), bound_back()),
         "numpy_back": lambda: (forward.numpy(**named), backward.numpy(**seeded)),
-        "torch_back": ours(robot, "gradient", states(robot, 1)),
-        "pinocchio_back": peer.from_python("gradient"),
+        "torch_back": lambda: (forward(**tensors), backward(**tensors, **seed)),
+        "autograd": ours(robot, "gradient", states(robot, 1)),
+        "empty": empty_gradient(states(robot, 1)),
+        "bound_whole": whole.bind(**named),
+        "numpy_whole": lambda: whole.numpy(**named),
+        "torch_whole": lambda: robot.forward_dynamics_jacobians(tensors["q"], tensors["v"], tensors["tau"]),
+        "pinocchio_whole": peer.from_python("gradient"),
     }
+    rounds = (3 if chosen.smoke else 60, 0.01)
     with threads(1):
-        found = {name: 1e6 * s for name, s in interleaved(cases, 3 if chosen.smoke else 25).items()}
+        found = {name: 1e6 * s for name, s in interleaved(cases, *rounds, time.process_time).items()}
     ways = ("bound", "numpy", "torch", "pinocchio")
     rows = (
         ("forward dynamics", *(found[w] for w in ways)),
-        ("value and gradient", *(found[f"{w}_back"] for w in ways)),
+        ("value and gradient", *(found[f"{w}_back"] for w in ways[:3]), "-"),
+        ("value and gradient by autograd", "-", "-", found["autograd"], "-"),
+        ("of that, torch itself", "-", "-", found["empty"], "-"),
+        ("value and whole Jacobians", *(found[f"{w}_whole"] for w in ways)),
     )
     columns = ("", "bound arrays", "NumPy call", "torch call", "Pinocchio")
-    return Table("One sample of the UR5", columns, rows, "Microseconds per call from Python, one thread.")
+    note = (
+        "Microseconds of processor time per call from Python, one thread. Torch itself: `torch.autograd.grad` of a function of the "
+        "same three tensors whose forward and backward pass compute nothing. A gradient without autograd is a call of the kernel "
+        "and one of its `vjp`. Pinocchio has no gradients but those of whole Jacobians."
+    )
+    return Table("One sample of the UR5", columns, rows, note)
+
+
+def empty_gradient(x: State) -> Callable[[], object]:
+    """A gradient by autograd in which nothing is computed."""
+
+    class Empty(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, *tensors):  # pyright: ignore
+            ctx.save_for_backward(*tensors)
+            return tensors[1].detach()
+
+        @staticmethod
+        def backward(ctx, bar):  # pyright: ignore
+            return tuple(bar for _ in ctx.saved_tensors)
+
+    leaves = [t[:, :6].clone().requires_grad_() for t in x]
+    seed = torch.ones_like(leaves[1])
+    return lambda: torch.autograd.grad(Empty.apply(*leaves), leaves, seed)
+
+
+def whole_jacobians(chosen: Options) -> Table:
+    """All derivatives of forward dynamics at once, against Pinocchio's."""
+    rows = []
+    batches = (1, 64) if chosen.smoke else (1, 64, 1024, 4096)
+    names = ["ur5", "laikago", "humanoid, 35 joints"][: 1 if chosen.smoke else 3]
+    robots = {name: ROBOTS[name] for name in names} | ({} if chosen.smoke else legged())
+    for name, make in robots.items():
+        robot = cs.Robot(bare(make()))
+        x = states(robot, PEER_SAMPLES)
+        peer = Pinocchio(robot.model, *(t.numpy() for t in x))
+        error = max(
+            float(np.abs(mine.numpy() - theirs).max() / np.abs(theirs).max())
+            for mine, theirs in zip(robot.forward_dynamics_jacobians(*x)[1:], peer.jacobians(), strict=True)
+        )
+        cases: dict[str, Callable[[], object]] = {"python": peer.from_python("gradient")}
+        for batch in batches:
+            y = states(robot, batch)
+            cases[str(batch)] = lambda r=robot, y=y: r.forward_dynamics_jacobians(*y)
+            cases[str(batch)]()
+        with threads(1):
+            found = interleaved(cases, 3 if chosen.smoke else 15, clock=time.process_time)
+        theirs = 1e6 * found["python"] / PEER_SAMPLES
+        each = [1e6 * found[str(b)] / b for b in batches]
+        ratios = [f"{us:.3g} ({theirs / us:.2g}x)" for us in each]
+        rows.append((f"{name}, {robot.nv} velocities", *ratios, theirs, f"{error:.0e}"))
+    note = (
+        "Microseconds of processor time per sample for accelerations and their derivatives in q (tangent space), v and tau "
+        "(`robot.forward_dynamics_jacobians`), from torch, one thread; in brackets: times Pinocchio's speed, whose "
+        "`computeABADerivatives` is called from Python for each sample. Talos and ANYmal are those of the package "
+        "example-robot-data. Last column: largest difference from Pinocchio, relative to the largest entry."
+    )
+    columns = ("", *(f"batch {b}" for b in batches), "Pinocchio", "difference")
+    return Table("Whole Jacobians of forward dynamics", columns, tuple(rows), note)
 
 
 def against_drm(chosen: Options) -> Table:
@@ -251,7 +321,7 @@ def fresh_process(name: str, cache: str) -> list[float]:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-TABLES = ("robots", "single", "drm", "start")
+TABLES = ("robots", "single", "jacobians", "drm", "start")
 
 
 def main() -> None:
@@ -261,6 +331,8 @@ def main() -> None:
         tables += [robot_table(name, make(), chosen) for name, make in ROBOTS.items()]
     if "single" in chosen.only:
         tables.append(single_sample(chosen))
+    if "jacobians" in chosen.only:
+        tables.append(whole_jacobians(chosen))
     if "drm" in chosen.only:
         tables.append(against_drm(chosen))
     if "start" in chosen.only:

@@ -5,7 +5,8 @@
 
 Minutes are processor minutes of one thread, without the looks at the policy. A look is 20 episodes without exploration; policies of
 v5 tasks are judged in gymnasium's own environment, wherever they were trained. Settings are those of stable-baselines3, but for 16
-environments of 128 steps each where PPO has one of 2,048. Results: --folder/baselines.json; what is there already is kept.
+environments of 128 steps each where PPO has one of 2,048. Results: --folder/baselines.json, written at every look; trainings that
+are complete there are not repeated, and those that were stopped count up to their last look.
 """
 
 from __future__ import annotations
@@ -140,6 +141,7 @@ def table(curves: list[Curve]) -> Table:
             same = [c for c in of_task if (c.source, c.method) == (source, method)]
             ends = [c.points[-1] for c in same]
             early = [x for c in same if (x := c.at(steps)) is not None]
+            spent = statistics.fmean(p["minutes"] for p in ends)
             made = statistics.fmean(p["steps"] for p in ends)
             final = statistics.fmean(p["return"] for p in ends)
             equal = f"{statistics.fmean(early):.0f}" if early else "-"
@@ -149,7 +151,7 @@ def table(curves: list[Curve]) -> Table:
                     source,
                     method.upper(),
                     len(same),
-                    f"{minutes:g}",
+                    f"{spent:.0f}",
                     f"{made:,.0f}",
                     f"{final:.0f}",
                     f"{steps:,.0f}",
@@ -173,7 +175,12 @@ def main() -> None:
     given.folder.mkdir(parents=True, exist_ok=True)
     file = given.folder / "baselines.json"
     curves = [Curve(**c) for c in json.loads(file.read_text())] if file.exists() else []
-    known = {c.key for c in curves}
+    known = {c.key for c in curves if len(c.points) == LOOKS}
+
+    def told(line: str) -> None:
+        print(line, flush=True)
+        write_json(file, [asdict(c) for c in curves])
+
     for task in given.tasks:
         sources = given.sources if hasattr(find_task(task), "gym") else ["costate"]
         for method in given.methods:
@@ -181,9 +188,8 @@ def main() -> None:
                 for seed in range(given.seeds):
                     curve = Curve(task, source, method, seed, given.minutes)
                     if curve.key not in known:
-                        run(curve, lambda line: print(line, flush=True))
-                        curves.append(curve)
-                        write_json(file, [asdict(c) for c in curves])
+                        curves[:] = [*(c for c in curves if c.key != curve.key), curve]
+                        run(curve, told)
     print(table(curves).markdown())
 
 

@@ -258,7 +258,9 @@ def main() -> int:
     parser.add_argument(
         "--compare", type=Path, help="compare with the results in this file; exit code 1 where one differs"
     )
-    parser.add_argument("--only", default="", help="cases whose name holds this text")
+    parser.add_argument(
+        "--only", nargs="+", default=[""], metavar="TEXT", help="cases whose name holds one of these texts"
+    )
     options = parser.parse_args()
     torch.set_num_threads(1)
     found: dict[str, dict] = {}
@@ -266,7 +268,7 @@ def main() -> int:
     different = 0
     with tempfile.TemporaryDirectory() as folder:
         for name, case in cases(Path(folder)):
-            if options.only not in name:
+            if not any(text in name for text in options.only):
                 continue
             begun = time.perf_counter()
             try:

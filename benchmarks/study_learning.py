@@ -2,6 +2,9 @@
 
 python -m benchmarks.study_learning [--tasks ant hopper cartpole] [--algorithms shac] [--seeds 5] [--at-once 2] [--folder FOLDER]
 python -m benchmarks.study_learning --markdown docs/learning_curves.md --plots docs/plots      # what the docs show
+python -m benchmarks.study_learning --tasks ant_v5 --algorithms sac sac+sample --seeds 2 --episodes 64 --over steps \
+    --name enhancement --more "--iterations 100 --batch 16 --horizon 8 --updates 128 --actor 64 64 --critic 64 64" \
+    --markdown docs/learning_curves.md --plots docs/plots      # SAC with and without sample enhancement, at equal steps
 
 Every training is `costate train TASK --algorithm ALGORITHM --seed SEED` with the defaults of the task, on one thread; a run that
 is in the folder goes on, or is not repeated. Time is that of the processor, since the machine may have other work; at the end the
@@ -35,27 +38,33 @@ GOALS: dict[str, tuple[tuple[float, float], ...]] = {
 MARK = "<!-- curves: {} -->"
 
 
-def trained(folder: Path, task: str, algorithm: str, seed: int, iterations: int | None) -> Run:
+def trained(folder: Path, task: str, algorithm: str, seed: int, more: str, episodes: int) -> Run:
     """Return a finished run; train it, or let it go on, if it is not."""
     path = folder / f"{task}-{algorithm}-{seed}"
+    name, _, enhancement = algorithm.partition("+")
     if not (path.exists() and Run.open(path).finished):
         command = [sys.executable, "-m", "costate.cli", "train", task, "--no-tensorboard"]
-        begin = ["--algorithm", algorithm, "--seed", str(seed), "--out", str(path)]
-        begin += ["--iterations", str(iterations)] if iterations else []
+        begin = ["--algorithm", name, "--seed", str(seed), "--out", str(path)]
+        begin += ["--enhancement", enhancement] if enhancement else []
+        begin += more.split()
         with open(folder / f"{path.name}.log", "a") as log:
             going = ["--resume", str(path)] if path.exists() else begin
             subprocess.run([*command, *going], check=True, stdout=log, stderr=log)
     run = Run.open(path)
     if run.evaluation is None:
-        evaluate(run, episodes=1000)
+        evaluate(run, episodes)
     last = run.metrics()[-1]
     print(f"{path.name}: {last['return']:.5g} after {last['processor_seconds']:.0f} s", flush=True)
     return run
 
 
-def curve(run: Run) -> list[tuple[float, float]]:
-    """Return processor seconds and mean return of the last 100 episodes, row by row."""
-    return [(row["processor_seconds"], row["return"]) for row in run.metrics()]
+AXES = {"time": ("processor_seconds", "processor time [s]"), "steps": ("control_steps", "control steps")}
+"""Name of a horizontal axis -> column of the metrics, and what is written there."""
+
+
+def curve(run: Run, over: str = "time") -> list[tuple[float, float]]:
+    """Return processor seconds or control steps, and the mean return of the last 100 episodes, row by row."""
+    return [(row[AXES[over][0]], row["return"]) for row in run.metrics()]
 
 
 def at(run: Run, seconds: float) -> float | None:
@@ -83,7 +92,7 @@ def table(task: str, algorithm: str, runs: list[Run]) -> Table:
     return Table(f"{task}, {algorithm}", tuple(columns), tuple(rows), note)
 
 
-def draw(task: str, runs: dict[str, list[Run]], path: Path) -> None:
+def draw(task: str, runs: dict[str, list[Run]], path: Path, over: str) -> None:
     """Draw the curves of a task: all seeds, and their mean where all have one."""
     from matplotlib.figure import Figure
 
@@ -91,7 +100,7 @@ def draw(task: str, runs: dict[str, list[Run]], path: Path) -> None:
     axes = figure.subplots()
     for k, (algorithm, each) in enumerate(runs.items()):
         for number, run in enumerate(each):
-            time, value = zip(*curve(run), strict=True)
+            time, value = zip(*curve(run, over), strict=True)
             count = f"{len(each)} seed{'s' if len(each) > 1 else ''}"
             label = f"{algorithm}, {count}" if number == 0 else None
             axes.plot(time, value, color=f"C{k}", linewidth=1, alpha=0.8, label=label)
@@ -99,9 +108,9 @@ def draw(task: str, runs: dict[str, list[Run]], path: Path) -> None:
     low, high = np.percentile(values, 10), max(values + [goal for _, goal in GOALS.get(task, ())])
     room = high - low
     axes.set_ylim(max(min(values), low - 0.2 * room), high + 0.05 * room)  # one stumble does not set the scale
-    for seconds, goal in GOALS.get(task, ()):
+    for seconds, goal in GOALS.get(task, ()) if over == "time" else ():
         axes.plot(seconds, goal, "k+", markersize=9)
-    axes.set(xlabel="processor time [s]", ylabel="return of the last 100 episodes", title=task)
+    axes.set(xlabel=AXES[over][1], ylabel="return of the last 100 episodes", title=task)
     axes.grid(alpha=0.3)
     axes.legend()
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -120,10 +129,13 @@ def publish(page: Path, task: str, text: str) -> None:
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tasks", nargs="+", default=["cartpole", "hopper", "ant"])
-    parser.add_argument("--algorithms", nargs="+", default=["shac"])
+    parser.add_argument("--algorithms", nargs="+", default=["shac"], help="also sac+policy, sac+sample")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--at-once", type=int, default=2, help="trainings side by side, one thread each")
-    parser.add_argument("--iterations", type=int, help="shorter trainings, to try it")
+    parser.add_argument("--more", default="", help='options of all trainings, such as "--iterations 20" to try it')
+    parser.add_argument("--episodes", type=int, default=1000, help="episodes without noise at the end")
+    parser.add_argument("--over", choices=list(AXES), default="time", help="horizontal axis of the pictures")
+    parser.add_argument("--name", help="name of the part of the page and of the picture; default: that of the task")
     parser.add_argument("--folder", type=Path, default=Path("out/learning"), help="run folders")
     parser.add_argument("--markdown", type=Path, help="page whose tables are replaced")
     parser.add_argument("--plots", type=Path, help="folder of the pictures")
@@ -138,7 +150,7 @@ def main() -> None:
         (task, algorithm, seed) for task in asked.tasks for seed in range(asked.seeds) for algorithm in asked.algorithms
     ]
     with ThreadPoolExecutor(asked.at_once) as pool:
-        runs = list(pool.map(lambda c: trained(asked.folder, c[0], c[1], c[2], asked.iterations), cases))
+        runs = list(pool.map(lambda c: trained(asked.folder, *c, more=asked.more, episodes=asked.episodes), cases))
     found: dict[str, dict[str, list[Run]]] = {}
     for (task, algorithm, _), run in zip(cases, runs, strict=True):
         found.setdefault(task, {}).setdefault(algorithm, []).append(run)
@@ -148,11 +160,12 @@ def main() -> None:
         told[task] = {t.title: {"columns": t.columns, "rows": t.rows} for t in tables}
         text = "\n\n".join(t.markdown() for t in tables)
         print(text)
+        name = asked.name or task
         if asked.plots:
-            draw(task, ways, asked.plots / f"learning_{task}.png")
-            text += f"\n\n![Learning curves of {task}](plots/learning_{task}.png)"
+            draw(task, ways, asked.plots / f"learning_{name}.png", asked.over)
+            text += f"\n\n![Learning curves of {task}](plots/learning_{name}.png)"
         if asked.markdown:
-            publish(asked.markdown, task, text)
+            publish(asked.markdown, name, text)
     if asked.json:
         write_json(asked.json, told)
 

@@ -22,8 +22,9 @@ import torch
 from benchmarks.measure import harness
 from costate.core.files import write_json
 from costate.core.tensors import read_tensors, write_tensors
-from costate.tasks.insertion import Insertion, InsertionTraining, InsertionWeights, draw, judge, run, summarise
+from costate.tasks.insertion import Insertion, InsertionOptions, draw, judge, run, summarise
 from costate.tasks.insertion.reward import RewardOptions
+from costate.tasks.insertion.training import ALONE
 from costate.train.episode import Controller
 from costate.train.run import Run
 from costate.train.streams import generator
@@ -31,9 +32,9 @@ from costate.train.trainer import train
 
 LEVELS = (0.5, 0.9, 0.95, 0.99)
 """Success rates; reported is when a method reached them for good."""
-FUNNEL_RAMP = InsertionTraining.funnel_ramp
+FUNNEL_RAMP = ALONE.funnel_ramp
 """Part of the budget over which the funnel term fades in, as it does for back-propagation."""
-REWARDS = RewardOptions(InsertionWeights(far=0.2, funnel=0.5, floor=0.1))
+REWARDS = RewardOptions(replace(ALONE.weights, far=0.2, funnel=0.5, floor=0.1))
 """The terms of the loss, with weights that suit a search by trial: a pull from afar, and no fear of the socket's mouth."""
 LEARNING_RATE = 1e-3
 """Learning rate of PPO and SAC; it falls linearly over the budget, to a twentieth."""
@@ -92,9 +93,9 @@ class OutOfTime(Exception):  # noqa: N818  (not an error)
 
 
 def back_propagation(task: Insertion, curve: Curve, seconds: float, smoke: bool) -> None:
-    """`costate train insertion`."""
+    """`costate train insertion --unlimited`, without a guide: reinforcement learning has none, either."""
     folder = curve.file.with_suffix(".run")
-    options = InsertionTraining(watch_interval=50, threads=1)
+    options = replace(ALONE, watch_interval=50, threads=1)
     options = replace(options, iterations=100) if smoke else options
     training = Run.open(folder) if folder.exists() else Run.create(folder, task, options)
     spent, begun = curve.seconds, time.process_time()
@@ -298,7 +299,7 @@ def main() -> None:
     folder, minutes = chosen.rest.folder, chosen.rest.minutes
     folder.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(1)
-    task = Insertion()
+    task = Insertion(InsertionOptions().unlimited())
     for name in chosen.only:
         curve = Curve.open(folder / f"{name}.json")
         METHODS[name](task, curve, 60 * minutes, chosen.smoke)

@@ -2,7 +2,7 @@
 
     python examples/09_insertion.py [--out FOLDER] [--iterations N]
 
-The training is half as long here as that of `costate train insertion`, a few minutes on two cores.
+The training is that of `costate train insertion`, about a minute on two cores.
 Then try `costate report FOLDER` and `costate play FOLDER`.
 """
 
@@ -31,7 +31,7 @@ QUICK = bool(os.environ.get("COSTATE_QUICK"))
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("out") / "09_insertion")
-    parser.add_argument("--iterations", type=int, default=100 if QUICK else 1600)
+    parser.add_argument("--iterations", type=int, default=20 if QUICK else 200)
     arguments = parser.parse_args()
     shutil.rmtree(arguments.out, ignore_errors=True)
 
@@ -40,11 +40,9 @@ def main() -> None:
         iterations=arguments.iterations,
         batch=64 if QUICK else 256,
         hidden=64 if QUICK else 256,
-        warm_up=10 if QUICK else 50,
-        learning_rate=2e-2 if QUICK else 6e-3,
-        funnel_ramp=1.0 if QUICK else 0.3,
+        warm_up=5 if QUICK else 50,
         watch_interval=0,
-        interval=10 if QUICK else 25,
+        interval=5 if QUICK else 25,
     )
     run = Run.create(arguments.out, Insertion, options)
     with Screen(run) as screen:  # a table on a terminal, else a line now and then
@@ -60,7 +58,7 @@ def main() -> None:
     policy = cs.load_policy(run.path)
     state = np.zeros(18)  # q of the six joints and of the socket (x, y, angle), then the velocities of the same
     state[:6], state[6:8] = run.task.start.numpy(), run.task.options.center
-    command = policy.action(state, step=0)
+    command = policy.action(state, step=0)  # it remembers what it did until `policy.begin()`
     begun = time.perf_counter()
     for step in range(1000):
         policy.action(state, step % 30)
@@ -74,13 +72,13 @@ def main() -> None:
     # 5. Look at it: a page with replays, and the end of an episode as a picture.
     print("wrote", run_report(run, episodes=20 if QUICK else 500).save(run.path / "report.html"))
     at = run.task.sample(1, torch.Generator().manual_seed(4), torch.float64)[0]
+    policy.begin()
     for step in range(run.task.steps):
         at = run.task.shown().step(at, torch.as_tensor(policy.action(at, step)))
     cs.render(run.task.shown(), at, arguments.out.with_suffix(".png"), size=(640, 400))
 
-    first, last = run.metrics()[0], run.metrics()[-1]
-    assert last["error_mm"] < (0.5 if QUICK else 0.05) * first["error_mm"], "training should bring the bottle nearer"
-    assert QUICK or found["success"] > 0.5, "most episodes should succeed"
+    assert found["error_mean"] < 0.5, "bottles should be within half a millimetre of their seats"
+    assert found["success"] > 0.9, "most episodes should succeed"
     measured = raw_observation(torch.from_numpy(state), 0).numpy()
     assert np.allclose(network(measured), command, atol=1e-6), "what is exported does the same"
 

@@ -33,7 +33,8 @@ def main() -> None:
     shutil.rmtree(OUT, ignore_errors=True)
     # 100 g, friction 0.8, at rest after half a second; the published cube has 10 g and friction 2.
     task = Grasp(honest(Grasp.options))
-    run: Any = Run.create(OUT, task, replace(Grasp.training, iterations=4 if QUICK else 120))
+    training = replace(Grasp.training, **Grasp.variants["honest"].training)
+    run: Any = Run.create(OUT, task, replace(training, iterations=4) if QUICK else training)
     new = task.draw(8, torch.Generator().manual_seed(1), torch.float64)
 
     def untrue() -> float:
@@ -62,8 +63,8 @@ def main() -> None:
     print(run_report(run, episodes=16 if QUICK else 200).save(OUT.with_suffix(".html")))
     print(f"see it live: costate play grasp {OUT}")
 
-    assert after < (0.5 if QUICK else 0.1) * before
-    assert QUICK or verdict.success.double().mean() >= 0.5
+    assert after < 0.5 * before
+    assert QUICK or int(verdict.success.sum()) >= 6  # of 8: so many succeed in 99 of 100 such draws if 95 % do
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The wheel holds the whole package, and works outside of the checkout. `make wheel` tries it in a new environment."""
+"""The wheel holds the whole package, and works outside of the checkout. `make package` tries it in a new environment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an installed Costate must do, outside of any checkout, with nothing but its own dependencies: `make wheel` runs this file.
+"""What an installed Costate must do, outside of any checkout, with nothing but its own dependencies: `make package` runs this file.
 
 python -P tests/wheel_smoke.py CHECKOUT
 """

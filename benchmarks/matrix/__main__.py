@@ -1,6 +1,6 @@
 """The accuracy matrix of all gradients, printed and written as a page.
 
-    python -m benchmarks.matrix [--sample 10] [--minutes 30] [--markdown docs/accuracy_matrix.md]      (`make matrix`)
+    python -m benchmarks.matrix [--sample 10] [--minutes 30] [--workers 8] [--markdown docs/accuracy_matrix.md]      (`make matrix`)
 
 The exit code is 1 if a cell is beyond its bound.
 """
@@ -16,10 +16,11 @@ import tyro
 
 from benchmarks.matrix.matrix import make_matrix
 from costate.cli.gradcheck import watch
+from costate.scale.choose import Cluster
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(Cluster):
     """Options of `python -m benchmarks.matrix`."""
 
     sample: int | None = None
@@ -33,7 +34,7 @@ class Options:
 def main(argv: Sequence[str] | None = None) -> int:
     """Compute the matrix, print it, and return 1 if a cell is beyond its bound."""
     options = tyro.cli(Options, prog="python -m benchmarks.matrix", args=argv)
-    matrix = make_matrix(options.sample, options.markdown, options.minutes, watch)
+    matrix = make_matrix(options.sample, options.markdown, options.minutes, watch, options)
     matrix.print()
     if options.markdown:
         print(matrix.save(options.markdown))

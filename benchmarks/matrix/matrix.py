@@ -19,6 +19,11 @@ from benchmarks.matrix.cell import Cell, Part
 from benchmarks.matrix.robots import robot_parts
 from benchmarks.matrix.worlds import world_parts
 from costate.audit.audit import Watch, silent
+from costate.scale.choose import Cluster, executor
+from costate.scale.executor import Work
+from costate.scale.message import Message
+
+ALONE = Cluster()
 
 
 @dataclass(frozen=True)
@@ -85,14 +90,29 @@ def all_parts() -> dict[str, Part]:
     return {**robot_parts(), **world_parts()}
 
 
+class Parts(Work):
+    """The parts of the matrix, for workers."""
+
+    def __init__(self, given: Message):
+        self.parts = all_parts()
+
+    def shard(self, shard: Message) -> Message:
+        return Message({"cells": [asdict(c) for c in self.parts[shard.note["part"]]()]})
+
+
 def make_matrix(
-    sample: int | None = None, path: Path | None = None, minutes: float = math.inf, watch: Watch = silent
+    sample: int | None = None,
+    path: Path | None = None,
+    minutes: float = math.inf,
+    watch: Watch = silent,
+    where: Cluster = ALONE,
 ) -> Matrix:
     """Compute all parts, or so many evenly picked ones.
 
     Args:
         path: Of the page. Finished parts are kept beside it until all are done, so that an interrupted run goes on.
         minutes: Begin no more parts after this time.
+        where: Who computes them.
     """
     from costate import __version__
 
@@ -100,16 +120,27 @@ def make_matrix(
     names = list(parts) if sample is None else [list(parts)[k * len(parts) // sample] for k in range(sample)]
     journal = None if path is None else path.with_suffix(".partial.jsonl")
     done, end = _read(journal), time.monotonic() + 60 * minutes
-    for name in watch([n for n in names if n not in done], "checking"):
-        if time.monotonic() > end:
-            break
-        done[name] = parts[name]()
-        _append(journal, name, done[name])
+    todo = [n for n in names if n not in done]
+    for name, cells in zip(watch(todo, "checking"), _computed(todo, end, where), strict=False):
+        done[name] = cells
+        _append(journal, name, cells)
     found = [name for name in names if name in done]
     if journal is not None and found == names:
         journal.unlink(missing_ok=True)
     cells = merge(cell for name in found for cell in done[name])
     return Matrix(cells, __version__, datetime.date.today().isoformat(), len(found), len(parts))
+
+
+def _computed(names: Sequence[str], end: float, where: Cluster) -> Iterator[list[Cell]]:
+    """Yield the cells of parts; none is begun after a time."""
+    together = max(4 * where.workers, 1)
+    with executor(Message({"work": "benchmarks.matrix.matrix:Parts"}), where) as workers:
+        for start in range(0, len(names), together):
+            if time.monotonic() > end:
+                return
+            shards = [Message({"part": name}) for name in names[start : start + together]]
+            for answer in workers.map(shards):
+                yield [Cell(**c) for c in answer.note["cells"]]
 
 
 def merge(cells: Iterable[Cell]) -> list[Cell]:

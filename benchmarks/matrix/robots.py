@@ -29,7 +29,7 @@ def robot_part(function: str, kind: str, checks: Checks = ALL) -> list[Cell]:
     """A function of an arm with a joint of a kind, in all parameters of that joint and of the link it carries."""
     model = arm(kind)
     keys = [(p, {"link": "b", "joint": "second", "model": ""}[owner]) for p, (owner, _) in KINDS.items()]
-    options = {"link": "c"} if "link" in FUNCTIONS[function].options else {}
+    options: dict[str, Any] = {"link": "c"} if "link" in FUNCTIONS[function].options else {}
     kernel = robot_kernel(model, function, keys, **options)
     engines, _ = references(model, None)
     report = check_function(kernel, function, model, random_inputs(model, 2), engines, "c", checks)

@@ -78,6 +78,16 @@ class Pinocchio:
             return None
         return lambda: loops[function](1, self.pool, *self.columns, self.out)
 
+    def jacobians(self) -> list[np.ndarray]:
+        """Return d a/d q, d a/d v and d a/d tau in our order, each (batch, nv, nv)."""
+        found = [np.empty((len(self.samples), self.model.nv, self.model.nv)) for _ in range(3)]
+        for k, x in enumerate(self.samples):
+            pin.computeABADerivatives(self.model, self.data, *x)
+            inverse = np.triu(self.data.Minv) + np.triu(self.data.Minv, 1).T
+            for target, J in zip(found, (self.data.ddq_dq, self.data.ddq_dv, inverse), strict=True):
+                target[k][np.ix_(self.order, self.order)] = J
+        return found
+
     def accelerations(self) -> np.ndarray:
         """Return accelerations in our order, (batch, nv)."""
         result = np.empty((len(self.samples), self.model.nv))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import sysconfig
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
@@ -62,3 +65,17 @@ ROBOTS: dict[str, Callable[[], Model]] = {
     "laikago": lambda: load_model("laikago"),
     "humanoid, 35 joints": humanoid,
 }
+
+FILES = {
+    "Talos": "talos_data/robots/talos_reduced.urdf",
+    "ANYmal": "anymal_b_simple_description/robots/anymal.urdf",
+}
+"""Legged robots of the package example-robot-data."""
+
+
+def legged() -> dict[str, Callable[[], Model]]:
+    """Return the robots of example-robot-data, floating, if it is installed, or unpacked where EXAMPLE_ROBOT_DATA says."""
+    usual = Path(sysconfig.get_path("purelib")) / "cmeel.prefix/share/example-robot-data/robots"
+    folder = Path(os.environ.get("EXAMPLE_ROBOT_DATA", usual))
+    paths = {name: folder / file for name, file in FILES.items()}
+    return {name: lambda p=path: load_model(p, floating_base=True) for name, path in paths.items() if path.exists()}

@@ -7,13 +7,15 @@ from pathlib import Path
 import pytest
 
 from costate.cli.main import main
-from costate.tasks.insertion import Insertion, Policy
+from costate.tasks.insertion import Insertion, InsertionOptions, Policy
+from costate.tasks.insertion.training import ALONE
 from costate.train.run import Run
 
 
 @pytest.fixture(scope="module")
 def run(policy: Policy, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return Run.create(tmp_path_factory.mktemp("export") / "run", Insertion, policy=policy.state_dict())
+    task = Insertion(InsertionOptions().unlimited())
+    return Run.create(tmp_path_factory.mktemp("export") / "run", task, ALONE, policy.state_dict())
 
 
 def test_both_files_are_written_and_what_they_take_is_said(run: Run, capsys: pytest.CaptureFixture[str]) -> None:

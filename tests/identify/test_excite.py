@@ -88,3 +88,26 @@ def test_what_is_refused() -> None:
         cs.excite("iiwa7", centre=[9.0] * 7)
     with pytest.raises(ValueError, match="quaternions"):
         cs.excite("laikago")
+
+
+def test_the_next_motion_is_for_what_is_still_uncertain() -> None:
+    """After a motion in which the second joint hardly moves, the next one moves it, and the region becomes smaller by it."""
+    true = with_friction("pendulum2")
+    first = motion(true, n=300)
+    first["q"][:, 1], first["v"][:, 1], first["a"][:, 1] = (0.02 * first[name][:, 1] for name in "qva")
+    regressor = Regressor.of(true)
+
+    def found(*logs: dict[str, np.ndarray]):
+        log = {name: np.concatenate([x[name] for x in logs]) for name in "qva"}
+        tau = regressor.torques(log["q"], log["v"], log["a"], regressor.pi())
+        tau = tau + 0.01 * np.random.default_rng(0).normal(size=tau.shape)
+        options = {"check": False, "repair": False, "held_out": 0.0, "physical": False}
+        return cs.identify(Robot(true), {"t": 0.01 * np.arange(len(tau)), **log, "tau": tau}, **options)
+
+    before = found(first)
+    designed = cs.excite(Robot(true), period=3.0, iterations=40, restarts=1, after=before)
+    after, again = found(first, designed.sample(rate=100)), found(first, first)
+    assert after.base.rank == again.base.rank
+    assert np.linalg.slogdet(after.covariance)[1] < np.linalg.slogdet(again.covariance)[1] - after.base.rank
+    with pytest.raises(ValueError, match="same robot and terms"):
+        cs.excite("ur5", after=before, iterations=1, restarts=1)

@@ -19,6 +19,8 @@ SHAPES = {
     "mass_matrix": {"M": ("nv", "nv")},
     "inverse_dynamics": {"tau": ("nv", 1)},
     "forward_dynamics": {"a": ("nv", 1)},
+    "inverse_dynamics_jacobians": dict.fromkeys(("dtau_dq", "dtau_dv", "dtau_da"), ("nv", "nv")),
+    "forward_dynamics_jacobians": {"a": ("nv", 1)} | dict.fromkeys(("da_dq", "da_dv", "da_dtau"), ("nv", "nv")),
     "bias_forces": {"h": ("nv", 1)},
     "gravity_torques": {"g": ("nv", 1)},
     "center_of_mass": {"com": (3, 1)},
@@ -76,7 +78,8 @@ def ur5() -> Model:
 
 
 @pytest.mark.parametrize(
-    ("name", "budget"), [("inverse_dynamics", 340), ("mass_matrix", 230), ("forward_dynamics", 590)]
+    ("name", "budget"),
+    [("inverse_dynamics", 340), ("mass_matrix", 230), ("forward_dynamics", 590), ("forward_dynamics_jacobians", 2_600)],
 )
 def test_operations_of_the_ur5(ur5: Model, name: str, budget: int) -> None:
     """The code does not get longer: a change that makes it slower is found here, not in a benchmark months later."""

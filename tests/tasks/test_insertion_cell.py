@@ -34,7 +34,7 @@ def seeded(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-LIMITED = InsertionOptions(acceleration_limit=40.0, jerk_limit=4000.0)
+LIMITED = InsertionOptions()
 
 
 @pytest.fixture(scope="module")
@@ -73,11 +73,11 @@ def test_least_time_counts_jerk() -> None:
 
 
 def test_horizons_that_limits_rule_out_are_refused() -> None:
-    Insertion(InsertionOptions(horizon=20))
+    Insertion(replace(LIMITED, horizon=20).unlimited())
     with pytest.raises(ValueError, match=r"40 rad/s\^2, 4000 rad/s\^3\) that takes at least 0.2.*longer horizon"):
         Insertion(replace(LIMITED, horizon=20))
     with pytest.raises(ValueError, match="at least"):
-        Insertion(InsertionOptions(jerk_limit=300))
+        Insertion(InsertionOptions(acceleration_limit=0, jerk_limit=300))
 
 
 def test_accelerations_and_jerks_beyond_their_limits_fail(task: Insertion) -> None:
@@ -94,7 +94,7 @@ def test_accelerations_and_jerks_beyond_their_limits_fail(task: Insertion) -> No
     assert float(verdict.peak_acceleration[1]) == pytest.approx(39.6) and float(verdict.peak_jerk[3]) == pytest.approx(
         5000
     )
-    without = Insertion()
+    without = Insertion(LIMITED.unlimited())
     assert judge(without, Trajectory(states, torch.zeros(T - 1, 4, 6, dtype=D))).success.all()
     terms = loss(task, Trajectory(states, torch.zeros(T - 1, 4, 6, dtype=D)), InsertionWeights())["dynamics"]
     assert float(terms[0]) == 0 and bool((terms[1:] > 0).all()) and terms[2] > terms[1]
@@ -105,7 +105,7 @@ def test_accelerations_and_jerks_beyond_their_limits_fail(task: Insertion) -> No
 
 def test_every_episode_has_its_own_latency(task: Insertion) -> None:
     """Each moves as if all had the latency that it drew."""
-    policy = task.policy(InsertionTraining(hidden=16), seeded(2)).double()
+    policy = task.policy(InsertionTraining(hidden=16, guide=False), seeded(2)).double()
     with torch.no_grad():
         policy.get_parameter("outer.weight").mul_(30)
     mixed = draw(task, 12, seeded(3), Disturbances(latency=2, random_latency=True), D)

@@ -17,6 +17,7 @@ from tests.tasks.insertion_motions import BORE, held, jam_depth, press
 from costate.cli.main import main
 from costate.tasks.insertion import Disturbances, Insertion, InsertionOptions, Policy, draw, judge, run
 from costate.tasks.insertion.scene import DEPTH, MOUTH_HEIGHT
+from costate.tasks.insertion.training import ALONE
 from costate.train.run import Run
 
 pytest.importorskip("mujoco")
@@ -31,7 +32,8 @@ SOFT = 2e-4
 """By how much MuJoCo lets shapes overlap under load [m]."""
 EPISODES = 24
 POLICY = Path(__file__).parents[1] / "data" / "insertion" / "policy.safetensors"
-"""Of costate train insertion --iterations 7000."""
+"""Of a training without a guide and without limits of acceleration and jerk."""
+UNLIMITED = InsertionOptions().unlimited()
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +116,7 @@ def test_a_straight_bottle_enters_and_others_jam(task: Insertion, scene: MujocoS
 
 def test_a_policy_transfers(tmp_path: Path) -> None:
     """Trained in our world without contact; judged in ours with contact, and in MuJoCo."""
-    folder = Run.create(tmp_path / "run", Insertion, policy=policy().state_dict())
+    folder = Run.create(tmp_path / "run", Insertion(UNLIMITED), ALONE, policy().state_dict())
     assert main(["transfer", str(folder.path), "--episodes", str(EPISODES), "--mjcf"]) == 0
     found = json.loads((folder.path / "transfer.json").read_text())
     for engine in ("ours", "mujoco", "ours_fine", "mujoco_fine"):
@@ -135,7 +137,7 @@ def test_nothing_else_transfers() -> None:
 
 
 def test_robustness(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = Run.create(tmp_path / "run", Insertion, policy=policy().state_dict())
+    folder = Run.create(tmp_path / "run", Insertion(UNLIMITED), ALONE, policy().state_dict())
     assert main(["robustness", str(folder.path), "--episodes", "64"]) == 0
     rows = {row["case"]: row for row in json.loads((folder.path / "robustness.json").read_text())}
     printed = capsys.readouterr().out

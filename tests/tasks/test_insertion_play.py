@@ -15,7 +15,7 @@ from tests.browser import Browser, Page
 from tests.viewer.page_controls import press, slide, until
 
 from costate.draw.camera import Camera
-from costate.tasks.insertion import Insertion
+from costate.tasks.insertion import Insertion, InsertionOptions
 from costate.tasks.insertion.play.play import DIRECTION, JOINT_NOISE, SPEED, Play, play_insertion
 from costate.tasks.insertion.scene import DEPTH
 from costate.train.controller import load_policy
@@ -27,7 +27,8 @@ SIZE = (900, 640)
 
 @pytest.fixture(scope="module")
 def play() -> Iterator[Play]:
-    page, play = play_insertion(Insertion(), load_policy(POLICY), port=8340)
+    task = Insertion(InsertionOptions().unlimited())  # what the controller was trained for
+    page, play = play_insertion(task, load_policy(POLICY), port=8340)
     play.url = page.url  # pyright: ignore[reportAttributeAccessIssue]
     yield play
     page.close()

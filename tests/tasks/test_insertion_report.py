@@ -17,7 +17,8 @@ from costate.core.display import number
 from costate.core.files import write_json
 from costate.report.run_report import run_report
 from costate.report.training import duration
-from costate.tasks.insertion import Insertion
+from costate.tasks.insertion import Insertion, InsertionOptions
+from costate.tasks.insertion.training import ALONE
 from costate.train.controller import save_policy
 from costate.train.evaluate import evaluate_policy
 from costate.train.run import Checkpoint, Run
@@ -32,7 +33,8 @@ EPISODES = 60
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A run folder as training leaves it."""
     weights = {k: v.float() for k, v in load_file(POLICY).items() if k.startswith(("inner", "outer"))}
-    run = Run.create(tmp_path_factory.mktemp("runs") / "demo", Insertion, policy=weights)
+    task = Insertion(InsertionOptions().unlimited())
+    run = Run.create(tmp_path_factory.mktemp("runs") / "demo", task, ALONE, weights)
     run.save(Checkpoint(50, weights, {}, seconds=90.4, control_steps=1_230_000))
     terms = {"loss": 4.0, "position": 3.0, "tilt": 0.5, "start": 0.1, "error_mm": 2.0, "tilt_deg": 0.4}
     more = {"gradient_norm": 3.0, "seconds": 45.0}

@@ -54,7 +54,7 @@ def audit_robot(
 
     Args:
         source: File from which the robot was read; without it MuJoCo is left out, and Pinocchio reads a URDF that is written here.
-        functions: Names of functions; default: all.
+        functions: Names of functions; default: all but those that are derivatives of others.
         wanted: Checks beyond value and gradient; the budget may not allow all of them.
         budget: Largest number of operations to compile; see budget.py.
         batch: Number of states.
@@ -66,7 +66,8 @@ def audit_robot(
     engines, notes = references(model, source)
     rows: dict[str, GradientReport] = {}
     kernels = {}
-    for name in watch(functions or tuple(FUNCTIONS), "tracing"):
+    usual = tuple(name for name, row in FUNCTIONS.items() if not row.is_derivative)
+    for name in watch(functions or usual, "tracing"):
         kernels[name] = robot_kernel(model, name, parameters(model, link), **_options(name, link))
     chosen = plan(kernels, wanted, budget)
     for name in watch(tuple(kernels), "checking"):

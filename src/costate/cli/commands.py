@@ -44,6 +44,10 @@ def _load(target: str) -> Callable[..., Any]:
 
 
 COMMANDS: dict[str, Command] = {
+    "augment": Command(
+        "costate.cli.fit.augment:run",
+        "put a network into the step of a world, and find from motions which inputs it needs",
+    ),
     "bench": Command("costate.cli.bench:run", "measure the functions of a robot and their gradients on this machine"),
     "cache": Command("costate.cli.cache:run", "show or clear the cache of compiled kernels"),
     "evaluate": Command(
@@ -57,7 +61,7 @@ COMMANDS: dict[str, Command] = {
         "check every gradient of a robot or world",
         details="Exit code: 0 all are right, 1 one is wrong, 2 a mistake in the call, 3 some could not be compared, none is wrong.",
     ),
-    "identify": Command("costate.cli.identify:run", "find a robot's parameters from logged motion"),
+    "identify": Command("costate.cli.identification.robot:run", "find a robot's parameters from logged motion"),
     "play": Command("costate.cli.runs.use:play", "watch a trained controller at work in the browser, and disturb it"),
     "render": Command("costate.cli.render:run", "draw a robot or a recording into a picture or film"),
     "report": Command("costate.cli.runs.report:run", "write a training or a recording as one HTML file"),
@@ -66,6 +70,14 @@ COMMANDS: dict[str, Command] = {
         "costate.cli.runs.use:robustness", "try a trained controller in worlds that differ from its own"
     ),
     "solve": Command("costate.cli.solve:run", "solve a task with gradients, and report it"),
+    "sweep": Command(
+        "costate.cli.runs.sweep:run",
+        "train a task with several options and seeds, and compare the runs",
+        "costate.cli.runs.sweep:chosen",
+    ),
+    "tosses": Command(
+        "costate.cli.identification.tosses:run", "find friction, inertia and shape of a body from recorded tosses"
+    ),
     "train": Command(
         "costate.cli.runs.train:run", "train a controller through the simulator", "costate.cli.runs.train:chosen"
     ),

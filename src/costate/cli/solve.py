@@ -29,11 +29,11 @@ class Options:
     """Task to solve: throw, golf, racecar, pendulum1 to pendulum7, push, identify_contact, reach, am_history,
     smoke_target, inhand, ...; "list" shows all."""
     starts: Annotated[int | None, tyro.conf.arg(aliases=["--episodes"])] = None
-    """Number of random problems; default: 20, or 1 for am_, smoke_, soft_ and plasticine_ tasks."""
+    """Number of random problems; default: 20, or 1 for am_, smoke_, soft_, plasticine_ and cloth_ tasks."""
     first: int = 0
     """Number of the first one."""
     method: str | None = None
-    """gauss_newton, ilqr, search or direct; default: what suits the task."""
+    """gauss_newton, ilqr, lbfgs, search or direct; default: what suits the task."""
     iterations: int | None = None
     """Largest number of iterations; default: as the task says."""
     out: Path = Path("out")
@@ -118,6 +118,13 @@ SOFT: dict[str, tuple[str, str]] = {
     "plasticine_table": ("a finger pushes a leg of a table outwards", "adam"),
 }
 """The same for tasks of soft bodies (`costate.tasks.soft`)."""
+CLOTH: dict[str, tuple[str, str]] = {
+    "cloth_towel": (
+        "friction and bending stiffness of a towel from its fall over a ball, with intervals",
+        "gauss_newton, lbfgs, search",
+    ),
+}
+"""The same for tasks of cloth (`costate.tasks.cloth`)."""
 HANDS: dict[str, tuple[str, str]] = {
     "inhand": ("an Allegro hand turns a cube on its palm, replanned at every step, judged by MuJoCo", "gauss_newton"),
     "inhand_shadow": ("the same with a Shadow hand", "gauss_newton"),
@@ -126,7 +133,7 @@ HANDS: dict[str, tuple[str, str]] = {
 
 
 def run(options: Options) -> None:
-    own = PRINTED | FLOWS | SOFT
+    own = PRINTED | FLOWS | SOFT | CLOTH
     every = LISTED | own | HANDS
     if options.task == "list":
         width = max(map(len, every))
@@ -147,6 +154,7 @@ def run(options: Options) -> None:
         from costate.cli.soft import solve_soft
 
         solvers = dict.fromkeys(PRINTED | FLOWS, solve_printed) | dict.fromkeys(SOFT, solve_soft)
+        solvers |= dict.fromkeys(CLOTH, _solve_cloth)
         with _shown(options.task) as tell:
             page, text = solvers.get(options.task, _solve_in_hand)(options, starts, tell)
         print(text)
@@ -164,6 +172,15 @@ def run(options: Options) -> None:
     for name, value in outcome.facts.items():
         print(f"  {name}: {value if isinstance(value, str) else number(value, 6)}")
     print(page.save(options.out / f"{options.task}.html"))
+
+
+def _solve_cloth(options: Options, starts: int, tell: Callable[[str], None]) -> tuple[Report, str]:
+    from costate.tasks.cloth.solve import solve_cloth
+
+    if options.single:
+        raise ValueError("--single is given, but contact of cloth needs float64: leave it out")
+    numbers = range(options.first, options.first + starts)
+    return solve_cloth(options.task, numbers, tell, method=options.method, iterations=options.iterations)
 
 
 def _solve_in_hand(options: Options, starts: int, tell: Callable[[str], None]) -> tuple[Report, str]:

@@ -1,4 +1,4 @@
-"""Continua: parts that grow and the heat in them, smoke and liquids on grids, soft bodies, and robots among fields."""
+"""Continua: parts that grow and the heat in them, smoke and liquids on grids, soft bodies, cloth, and robots among fields."""
 
 from __future__ import annotations
 
@@ -18,6 +18,12 @@ from costate.continuum.shapes import Part, Plate, block, cylinder, published_siz
 from costate.continuum.toolpath import ToolPath
 
 if TYPE_CHECKING:
+    from costate.continuum.cloth.body import Cloth, Rope, sheet, straight_rope
+    from costate.continuum.cloth.contact import Collider
+    from costate.continuum.cloth.model import ClothModel
+    from costate.continuum.cloth.robots import ClothWorld, Grip
+    from costate.continuum.cloth.state import ClothHistory, ClothState
+    from costate.continuum.cloth.step import Solver
     from costate.continuum.coupling import WorldLinks
     from costate.continuum.fluid.model import FluidHistory, FluidModel
     from costate.continuum.heat.melt import MeltDepth
@@ -35,10 +41,17 @@ __all__ = [
     "INCONEL_718",
     "MATERIALS",
     "TI_6AL_4V",
+    "Cloth",
+    "ClothHistory",
+    "ClothModel",
+    "ClothState",
+    "ClothWorld",
+    "Collider",
     "Faces",
     "FluidHistory",
     "FluidModel",
     "Grid",
+    "Grip",
     "HeatModel",
     "HexMesh",
     "History",
@@ -55,7 +68,9 @@ __all__ = [
     "Part",
     "Plate",
     "Process",
+    "Rope",
     "SoftBody",
+    "Solver",
     "Surroundings",
     "ToolPath",
     "VtkSeries",
@@ -69,6 +84,8 @@ __all__ = [
     "read_gcode",
     "read_lsdyna",
     "read_toolpath",
+    "sheet",
+    "straight_rope",
     "wall",
     "write_gcode",
     "write_lsdyna",
@@ -78,8 +95,15 @@ __all__ = [
 
 # Geometry needs NumPy alone; what needs the compiler and torch is loaded on first use.
 _LAZY = {
+    "Cloth": "costate.continuum.cloth.body",
+    "ClothHistory": "costate.continuum.cloth.state",
+    "ClothModel": "costate.continuum.cloth.model",
+    "ClothState": "costate.continuum.cloth.state",
+    "ClothWorld": "costate.continuum.cloth.robots",
+    "Collider": "costate.continuum.cloth.contact",
     "FluidHistory": "costate.continuum.fluid.model",
     "FluidModel": "costate.continuum.fluid.model",
+    "Grip": "costate.continuum.cloth.robots",
     "HeatModel": "costate.continuum.heat.model",
     "History": "costate.continuum.heat.model",
     "Laser": "costate.continuum.heat.process",
@@ -92,7 +116,11 @@ _LAZY = {
     "MpmModel": "costate.continuum.mpm.model",
     "MpmState": "costate.continuum.mpm.state",
     "Obstacle": "costate.continuum.mpm.walls",
+    "Rope": "costate.continuum.cloth.body",
     "SoftBody": "costate.continuum.mpm.body",
+    "Solver": "costate.continuum.cloth.step",
+    "sheet": "costate.continuum.cloth.body",
+    "straight_rope": "costate.continuum.cloth.body",
     "WorldLinks": "costate.continuum.coupling",
 }
 

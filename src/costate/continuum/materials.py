@@ -62,7 +62,7 @@ class Material:
         return self.specific_heat_at(T) + np.where(melting, self.latent_heat / (self.liquidus - self.solidus), 0.0)
 
     def conductivity_at(self, T: ArrayLike) -> NDArray[np.float64]:
-        """Return the conductivity at temperatures [K] [W/(m K)]."""
+        """Return the conductivity [W/(m K)] at temperatures [K]."""
         return np.interp(np.asarray(T, dtype=np.float64), *self._columns["conductivity"])
 
     def liquid_share(self, T: ArrayLike) -> NDArray[np.float64]:

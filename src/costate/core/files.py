@@ -3,19 +3,21 @@
 - `write_atomically`, `write_text` and `write_json` are for a user's files: they reach the disk before they replace an older one.
 - `write_private` is for caches: only the owner may read them, and nobody waits for the disk. `seal` puts a checksum in front
   of the content, and `unseal` refuses what is not what was written.
-- `locked` keeps other processes out of a folder.
+- `locked` keeps other processes out of a folder; `in_turn` lets them do the same thing one after the other.
 
 Tensors are in `core.tensors`, so that nothing here needs torch.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import math
 import os
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
@@ -104,16 +106,63 @@ def locked(folder: Path) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def in_turn(path: Path, seconds: float) -> Iterator[bool]:
+    """Wait until no other process is in a block of this lock file; yield False if that took too long, or cannot be known.
+
+    The system frees the lock of a process that ends, however it ends. The file is removed by whoever leaves the block: two
+    processes may then both be in it, if a third comes at that moment. So the block must look first whether its work is done.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        file = open(path, "a+b")  # noqa: SIM115  (closed below)
+    except OSError:
+        yield False
+        return
+    with file:
+        if not _acquired(file.fileno(), seconds):
+            yield False
+            return
+        try:
+            yield True
+        finally:
+            path.unlink(missing_ok=True)
+            _release(file.fileno())  # closing alone would leave it to a forked child that has the file, too
+
+
+def _acquired(descriptor: int, seconds: float) -> bool:
+    """Try to lock a file until it is free; return whether it was in time."""
+    end, pause = time.monotonic() + seconds, 0.01
+    while True:
+        try:
+            _acquire(descriptor)
+            return True
+        except OSError as error:
+            if error.errno not in _TAKEN or time.monotonic() > end:  # other errors: a file system without locks
+                return False
+        time.sleep(pause)
+        pause = min(1.5 * pause, 0.25)
+
+
+_TAKEN = (errno.EAGAIN, errno.EACCES, errno.EDEADLK)
+"""Errors that say that another process has the lock."""
+
 if sys.platform == "win32":
     import msvcrt
 
     def _acquire(descriptor: int) -> None:
         msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+
+    def _release(descriptor: int) -> None:
+        msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
 else:
     import fcntl
 
     def _acquire(descriptor: int) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def _release(descriptor: int) -> None:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
 
 
 def from_json(kind: type[T], value: Any, path: Path) -> T:

@@ -5,7 +5,8 @@
     result.save_urdf("identified.urdf")
 
 The stages are `log` (read and check), `derivatives`, `regressor`, `base`, `solve`, `possible` (or `adam`) and `result`; `pipeline`
-puts them together. `excite` designs motions that are worth logging.
+puts them together. `excite` designs motions that are worth logging. `tosses` finds contact, inertia and shape of a body
+that is thrown.
 """
 
 import sys

@@ -4,6 +4,9 @@
 
 The coefficients maximise log det(W^T W) of the base regressor W (D-optimality: the volume of the confidence region of the base
 parameters is smallest, in whatever units), by Adam through the compiled regressor. The motion starts at rest.
+
+After an identification the next motion is designed for what is still uncertain: the information of the data so far is added to that
+of the motion, and the volume of the region after both is made small (Bayesian D-optimality: a round of active learning).
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from costate.core.arrays import Array
 from costate.identify.base import Base
 from costate.identify.excitation import Excitation, motion_at
 from costate.identify.regressor import JOINT_TERMS, Regressor
+from costate.identify.result import Identification
 from costate.robot import Robot, load_robot
 
 FREE_RANGE, FREE_SPEED = np.pi, 2.0
@@ -91,10 +95,44 @@ class _Limits:
         return torch.as_tensor(limit) if isinstance(x, Tensor) else limit
 
 
+@dataclass(frozen=True, eq=False)
+class _Known:
+    """The information that data so far hold about base parameters, and the noise of torques."""
+
+    information: Tensor
+    """Inverse covariance of the base parameters of the design, zero for those not seen yet, shape (r, r)."""
+    weight: Tensor
+    """Information of one look at the motion, per joint: rows that will be logged for it by the variance of torques, shape (n,)."""
+
+    @staticmethod
+    def of(result: Identification, regressor: Regressor, base: Base, samples: int) -> _Known:
+        if result.names != regressor.names:
+            raise ValueError(
+                f"after= is a result for {len(result.names)} parameters of '{result.prior.name}', the motion is designed for "
+                f"{len(regressor.names)} of '{regressor.model.name}': give the same robot and terms"
+            )
+        to_beta = np.zeros((result.base.rank, len(result.names)))
+        to_beta[:, result.base.independent] = np.eye(result.base.rank)
+        to_beta[:, result.base.dependent] = result.base.K
+        information = to_beta.T @ np.linalg.solve(result.covariance, to_beta)
+        rows = samples if result.log is None else len(result.log)
+        own = information[np.ix_(base.independent, base.independent)]
+        return _Known(torch.as_tensor(own), torch.as_tensor(rows / samples / result.sigma**2))
+
+    def volume(self, Y: Tensor) -> Tensor:
+        """Return -log det of the information after the motion, whose regressor is Y (samples, n, r)."""
+        W = (Y * self.weight.sqrt()[:, None]).reshape(-1, Y.shape[-1])
+        gram = W.T @ W + self.information
+        scale = gram.detach().diagonal().clamp(min=1e-24).sqrt()
+        unit = gram / scale / scale[:, None] + 1e-12 * torch.eye(len(scale), dtype=W.dtype)
+        return -(torch.linalg.slogdet(unit)[1] + 2 * scale.log().sum())
+
+
 def excite(
     robot: Robot | str | Path,
     *,
     centre: Sequence[float] | Array | None = None,
+    after: Identification | None = None,
     progress: Callable[[int, float], None] | None = None,
     **options: Any,
 ) -> Excitation:
@@ -104,6 +142,7 @@ def excite(
     such that there is room.
 
     Args:
+        after: Result of an identification: the motion is designed for what it leaves uncertain, as long a log again assumed.
         progress: Called with the iteration and the objective.
         options: Fields of `ExciteOptions`.
     """
@@ -117,8 +156,10 @@ def excite(
     regressor = Regressor.of(model, chosen.terms)
     limits = _Limits.of(robot, chosen, None if centre is None else np.asarray(centre, float))
     base = _structure(regressor, limits)
+    known = None if after is None else _Known.of(after, regressor, base, chosen.samples)
     with torch.enable_grad():
-        found = [_design(regressor, base, limits, chosen, chosen.seed + k, progress) for k in range(chosen.restarts)]
+        starts = range(chosen.seed, chosen.seed + chosen.restarts)
+        found = [_design(regressor, base, limits, chosen, seed, progress, known) for seed in starts]
     sine, cosine, history = min(found, key=lambda x: x[2][-1])
     return _finish(regressor, base, limits, chosen, model, sine, cosine, history)
 
@@ -134,7 +175,13 @@ def _structure(regressor: Regressor, limits: _Limits) -> Base:
 
 
 def _design(
-    regressor: Regressor, base: Base, limits: _Limits, options: ExciteOptions, seed: int, progress: Any
+    regressor: Regressor,
+    base: Base,
+    limits: _Limits,
+    options: ExciteOptions,
+    seed: int,
+    progress: Any,
+    known: _Known | None,
 ) -> tuple[Array, Array, list[float]]:
     """Run Adam on the coefficients, relative to the joints' reach, with penalties beyond the limits."""
     t = np.arange(options.samples) * options.period / options.samples
@@ -154,7 +201,8 @@ def _design(
         out = regressor.kernel(q=q, v=v, a=a)
         tau = out.Y @ pi + out.known
         excess = sum(((use.abs() - 1).clamp(min=0) ** 2).mean() for use in limits.use(q, v, a, tau))
-        objective = _volume(out.Y[..., columns]) / base.rank + 100 * excess
+        Y = out.Y[..., columns]
+        objective = (_volume(Y) if known is None else known.volume(Y)) / base.rank + 100 * excess
         objective.backward()
         optimizer.step()
         schedule.step()

@@ -68,6 +68,8 @@ class JaxRobot:
             return jnp.concatenate(found, -1)
         if name in ("kinetic_energy", "potential_energy"):
             return found[..., 0]
+        if FUNCTIONS[name].is_derivative and self.robot.nv == 1:
+            return type(found)(*(x if field == "a" else x[..., None] for field, x in found._asdict().items()))
         return found[..., None] if name in MATRICES and self.robot.nv == 1 else found
 
     def _learnt(self, kernel: Kernel, given: int, named: Mapping[str, Any]) -> dict[str, Any]:

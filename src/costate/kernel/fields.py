@@ -26,7 +26,7 @@ from costate.kernel.ops.fields.access import Access, Indexed, Own, Shared, Stenc
 from costate.kernel.ops.fields.blocks import BLOCK, block_count
 from costate.kernel.ops.fields.for_each import ForEach
 from costate.kernel.ops.fields.krylov import ConjugateGradients, Space
-from costate.kernel.ops.fields.newton import Newton
+from costate.kernel.ops.fields.newton import Matrix, Newton
 from costate.kernel.ops.fields.pack import Pack, Unpack
 from costate.kernel.ops.index_tables import check_table, index_table
 from costate.kernel.ops.scan import Scan
@@ -270,6 +270,7 @@ class FieldBuilder(ProgramBuilder):
         tolerance: float = 1e-10,
         steps: int = 50,
         limit: int = 1000,
+        matrix: Matrix | None = None,
     ) -> Solution:
         """Solve R(y, *args) = 0 by Newton's method; the Jacobian of R is symmetric and positive definite.
 
@@ -281,10 +282,11 @@ class FieldBuilder(ProgramBuilder):
             tolerance: Largest |R| / |R at the start|, 5e-7 at least in float32. A step that is lost in the rounding of y is enough.
             steps: Largest number of Newton steps.
             limit: Largest number of iterations of conjugate gradients in a step.
+            matrix: Programs of products with the Jacobian, instead of the derivative of the residual and a diagonal.
         """
         space = Space(start.of.count, start.n)
-        scale = None if diagonal is None else self._operator(diagonal, start, args)
-        op = Newton(self._operator(residual, start, args), scale, space, tolerance, steps, limit)
+        by = None if diagonal is None else self._operator(diagonal, start, args)
+        op = Newton(self._operator(residual, start, args), by, space, tolerance, steps, limit, matrix)
         op.check()
         return self._solution(op, start, [start, *args])
 

@@ -10,6 +10,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import torch
+from torch.autograd import forward_ad
 
 from costate.core.eager import eager
 from costate.core.fork import cached_property, lock
@@ -114,22 +115,41 @@ class Kernel:
 
     def apply(self, tensors: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
         """Call the kernel with its inputs in order, which are promoted to one number type (`costate.core.numbers`)."""
-        if torch_op.in_transform() or _wants_gradient(tensors):
+        found = self.planned(tensors)
+        return self._apply_any(tensors) if found is None else found
+
+    def planned(self, tensors: Sequence[torch.Tensor]) -> Sequence[torch.Tensor] | None:
+        """Call the kernel with inputs like those of the last call, in types and shapes; return None for others."""
+        plan = self._quick.plain
+        try:
+            if plan is None or not plan.same(*tensors) or forward_ad._current_level >= 0:
+                return None
+        except TypeError:  # another number of them
+            return None
+        if plan.recorded and torch.is_grad_enabled():
+            return torch_op.recorded(self, plan, tensors)
+        return plan.run(tensors)
+
+    def _apply_any(self, tensors: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
+        """Call the kernel with inputs that nothing is known of."""
+        if torch_op.in_transform():
             return torch_op.apply(self, promoted(tensors))
-        return self._quick.run(tensors) or self.run(promoted(tensors))
+        if not _wants_gradient(tensors):
+            return self._quick.run(tensors) or self.run(promoted(tensors))
+        tensors = torch_op.unwrapped(promoted(tensors))
+        plan = self._quick.plan_of(tensors)
+        return torch_op.apply(self, tensors) if plan is None else torch_op.recorded(self, plan, tensors)
 
     def run(self, tensors: Sequence[torch.Tensor], batches: torch_op.Batches | None = None) -> list[torch.Tensor]:
         """Evaluate without recording gradients. batches: leading dimensions that outputs are summed to (see `torch_op`)."""
         quick = self._quick.run(tensors, batches)
         return self._general.run(tensors, batches) if quick is None else quick
 
-    def numpy(self, **inputs: np.ndarray) -> Any:
-        """Call the kernel with NumPy arrays, without gradients: the quick way for single samples."""
-        return self._result(*self._numpy(self.signature.pick(inputs)))
-
     @cached_property
-    def _numpy(self) -> NumpyCall:
-        return NumpyCall(self)
+    def numpy(self) -> Callable[..., Any]:
+        """Function of named NumPy arrays, without gradients: the quick way for single samples. It returns the outputs as a named
+        tuple of arrays."""
+        return NumpyCall(self).function
 
     def bind(self, **inputs: np.ndarray) -> Bound:
         """Fix the arrays: the returned object reads them and writes its outputs anew at each call, in about a microsecond.

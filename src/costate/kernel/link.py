@@ -38,22 +38,22 @@ def native_code(recipe: Recipe, layout: Layout, dtype: str, target: Target | Non
 
 def artifact_of(recipe: Recipe, layout: Layout, dtype: str, target: Target) -> Artifact:
     """Return the object code of a recipe, from disk or compiled now."""
-    key = disk.entry_key(recipe.key, layout, dtype, target)
-    artifact = disk.load(key)
-    if artifact is None:
+
+    def compiled() -> Artifact:
         with COMPILING:
             program = recipe.build()
-        artifact = compile_program(program, layout, target, dtype)
-        disk.store(key, artifact)
-    return artifact
+        return compile_program(program, layout, target, dtype)
+
+    return disk.obtained(disk.entry_key(recipe.key, layout, dtype, target), compiled)
 
 
 @cache
 def math_library(target: Target, dtype: str) -> Library:
     """Return the vector functions, compiled once per CPU and number type and shared by all kernels."""
     key = disk.entry_key("vector functions", None, dtype, target)
-    artifact = disk.load(key)
-    if artifact is None:
-        artifact = Artifact((object_code(math_text(target, dtype), target),), 0, 0, 0, 0, 0, 0, 0.0, ())
-        disk.store(key, artifact)
+
+    def compiled() -> Artifact:
+        return Artifact((object_code(math_text(target, dtype), target),), 0, 0, 0, 0, 0, 0, 0.0, ())
+
+    artifact = disk.obtained(key, compiled)
     return Library(list(artifact.images), math_symbols(target.lanes(dtype), dtype), {})

@@ -7,14 +7,15 @@ backward, double backward, torch.func.jvp, vjp, vmap, jacrev, jacfwd, hessian.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch._C._functorch import unwrap_if_dead
 from torch.autograd import forward_ad
 
 from costate.core.eager import eager
-from costate.kernel.transpose import forgets_states, is_vjp, pushed_seeds
+from costate.kernel.calls.plan import Plan
+from costate.kernel.transpose import forgets_states, is_derived, is_vjp, pushed_seeds
 
 if TYPE_CHECKING:
     from costate.kernel.kernel import Kernel
@@ -28,8 +29,18 @@ Batches = tuple[tuple[int, ...] | None, ...]
 def apply(kernel: Kernel, tensors: Sequence[torch.Tensor], batches: Batches | None = None) -> tuple[torch.Tensor, ...]:
     """Evaluate with gradients and under any transform."""
     if _peek() is None:
-        return _record(kernel, batches, *[unwrap_if_dead(t) if isinstance(t, torch.Tensor) else t for t in tensors])
+        return _record(kernel, batches, *unwrapped(tensors))
     return _KernelOp.apply(kernel, batches, *kernel.signature.with_numbers(tensors))
+
+
+def unwrapped(tensors: Sequence[Any]) -> list[Any]:
+    """Return tensors without what a transform that is over has left around them."""
+    return [unwrap_if_dead(t) if isinstance(t, torch.Tensor) else t for t in tensors]
+
+
+def recorded(kernel: Kernel, plan: Plan, tensors: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
+    """Evaluate by a plan, outside of all transforms, and record what a backward pass needs."""
+    return _record_planned(kernel, plan, *tensors)
 
 
 def in_transform() -> bool:
@@ -55,31 +66,9 @@ class _KernelOp(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *bars: torch.Tensor | None) -> tuple[Any, ...]:
-        kernel: Kernel = ctx.kernel
         saved = ctx.saved_tensors
-        tensors, given = saved[: len(saved) - ctx.n_given], saved[len(saved) - ctx.n_given :]
-        wrt = tuple(k for k, needed in enumerate(ctx.needs_input_grad[2:]) if needed)
-        if is_vjp(kernel) and _peek() is None:
-            wrt = tuple(k for k in wrt if _asked_for(ctx, k))
-        of = tuple(k for k, bar in enumerate(bars) if bar is not None)
-        grads: list[torch.Tensor | None] = [None] * len(tensors)
-        if wrt and of:
-            seeds = [b for b in bars if b is not None]
-            batches = tuple([_lead(kernel, k, tensors[k]) for k in wrt])
-            run = apply if torch.is_grad_enabled() or in_transform() else type(kernel).run
-            if pushed := pushed_seeds(kernel, wrt, of, tensors, seeds):
-                push, inputs, which = pushed
-                leads = dict(zip(which, batches, strict=True))
-                every = run(push, inputs, tuple(leads.get(k) for k in range(len(push.signature.outputs))))
-                found = [every[k] for k in which]
-            else:
-                kind = "vjp_given"
-                if forgets_states(kernel):
-                    kind, given = "vjp_states", run(kernel.derivative("states", (), ()), tensors)
-                found = run(kernel.derivative(kind, wrt, of), [*tensors, *given, *seeds], batches)
-            for k, g in zip(wrt, found, strict=True):
-                grads[k] = g
-        return None, None, *grads
+        n = len(saved) - ctx.n_given
+        return None, None, *_pulled(ctx, ctx.kernel, saved[:n], saved[n:], bars)
 
     @staticmethod
     def jvp(ctx: Any, *tangents: torch.Tensor | None) -> tuple[torch.Tensor, ...]:  # type: ignore[override]
@@ -117,9 +106,92 @@ class _KernelOp(torch.autograd.Function):
         return outs, (0,) * len(outs)
 
 
+@eager
+class _PlannedOp(torch.autograd.Function):
+    """The same with a plan, for backward passes alone: less is noted, and a backward pass remembers what it did the last time."""
+
+    @staticmethod
+    def forward(ctx: Any, kernel: Kernel, plan: Plan, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:  # type: ignore[override]
+        outputs = plan.run(tensors)
+        ctx.kernel, ctx.plan = kernel, plan
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*tensors, *[outputs[k] for k in kernel.given])
+        return tuple(outputs)
+
+    @staticmethod
+    def backward(ctx: Any, *bars: torch.Tensor | None) -> tuple[Any, ...]:
+        saved, kernel, plan = ctx.saved_tensors, ctx.kernel, ctx.plan
+        if torch.is_grad_enabled() or in_transform() or is_derived(kernel):
+            n = len(plan.shapes)
+            return None, None, *_pulled(ctx, kernel, saved[:n], saved[n:], bars)
+        key = ctx.needs_input_grad, tuple([bar is None for bar in bars])
+        pull = plan.pulls.get(key)
+        if pull is None:
+            pull = plan.pulls[key] = _Pull.of(kernel, key[0][2:], bars, saved)
+        if pull.kernel is None:
+            return (None,) * len(key[0])
+        found = pull.kernel.run([*saved, *[b for b in bars if b is not None]], pull.batches)
+        if pull.every:
+            return None, None, *found
+        grads: list[torch.Tensor | None] = [None] * len(key[0])
+        for k, g in zip(pull.wrt, found, strict=True):
+            grads[2 + k] = g
+        return tuple(grads)
+
+
+class _Pull(NamedTuple):
+    """A backward pass that was asked for certain gradients: what to call for them."""
+
+    kernel: Kernel | None
+    batches: Batches
+    """Leading dimensions of the gradients."""
+    wrt: tuple[int, ...]
+    """Inputs that they belong to."""
+    every: bool
+    """True if these are all inputs."""
+
+    @staticmethod
+    def of(kernel: Kernel, needed: Sequence[bool], bars: Sequence[Any], tensors: Sequence[torch.Tensor]) -> _Pull:
+        wrt = tuple(k for k, needs in enumerate(needed) if needs)
+        of = tuple(k for k, bar in enumerate(bars) if bar is not None)
+        if not (wrt and of):
+            return _Pull(None, (), (), False)
+        batches = tuple([_lead(kernel, k, tensors[k]) for k in wrt])
+        return _Pull(kernel.derivative("vjp_given", wrt, of), batches, wrt, len(wrt) == len(needed))
+
+
+def _pulled(
+    ctx: Any, kernel: Kernel, tensors: Sequence[Any], given: Sequence[Any], bars: Sequence[Any]
+) -> list[torch.Tensor | None]:
+    """Return the gradients of all inputs, in any mode."""
+    wrt = tuple(k for k, needed in enumerate(ctx.needs_input_grad[2:]) if needed)
+    if is_vjp(kernel) and _peek() is None:
+        wrt = tuple(k for k in wrt if _asked_for(ctx, k))
+    of = tuple(k for k, bar in enumerate(bars) if bar is not None)
+    grads: list[torch.Tensor | None] = [None] * len(tensors)
+    if wrt and of:
+        seeds = [b for b in bars if b is not None]
+        batches = tuple([_lead(kernel, k, tensors[k]) for k in wrt])
+        run = apply if torch.is_grad_enabled() or in_transform() else type(kernel).run
+        if pushed := pushed_seeds(kernel, wrt, of, tensors, seeds):
+            push, inputs, which = pushed
+            leads = dict(zip(which, batches, strict=True))
+            every = run(push, inputs, tuple(leads.get(k) for k in range(len(push.signature.outputs))))
+            found = [every[k] for k in which]
+        else:
+            kind = "vjp_given"
+            if forgets_states(kernel):
+                kind, given = "vjp_states", run(kernel.derivative("states", (), ()), tensors)
+            found = run(kernel.derivative(kind, wrt, of), [*tensors, *given, *seeds], batches)
+        for k, g in zip(wrt, found, strict=True):
+            grads[k] = g
+    return grads
+
+
 # What Function.apply comes down to outside of torch.func: it would inspect the signature of forward at every call, which takes
 # longer than a small kernel.
 _record = super(torch.autograd.Function, _KernelOp).apply  # pyright: ignore[reportAttributeAccessIssue]
+_record_planned = super(torch.autograd.Function, _PlannedOp).apply  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def _asked_for(ctx: Any, k: int) -> bool:

@@ -21,6 +21,10 @@ def is_vjp(kernel: Kernel) -> bool:
     return isinstance(kernel._recipe, Derived) and kernel._recipe.kind in ("vjp", "vjp_given", "vjp_states")
 
 
+def is_derived(kernel: Kernel) -> bool:
+    return isinstance(kernel._recipe, Derived)
+
+
 def forgets_states(kernel: Kernel) -> bool:
     """Return whether a kernel has loops of dynamic length whose states are not among its outputs: they are computed again for its
     gradients."""

@@ -9,27 +9,35 @@ from torch import Tensor
 
 
 def conjugate_gradients(
-    A: Callable[[Tensor], Tensor], b: Tensor, iterations: int, tolerance: float
+    A: Callable[[Tensor], Tensor],
+    b: Tensor,
+    iterations: int,
+    tolerance: float,
+    precondition: Callable[[Tensor], Tensor] | None = None,
 ) -> tuple[Tensor, Tensor, int]:
     """Solve A x = b, b (B, n), from x = 0, with A symmetric and positive definite. Systems do not mix: A maps rows to rows.
 
     Returns x, the residual b - A x, and the number of iterations. The iteration ends when all residuals have fallen to
     `tolerance` times |b|. A system that has reached this, or that meets a direction without curvature, is left as it is.
+
+    precondition: Product with an approximate inverse of A, symmetric and positive definite, too: the nearer, the fewer iterations.
     """
-    x, r, p = torch.zeros_like(b), b.clone(), b.clone()
-    rr = (r * r).sum(1)
-    stop = tolerance**2 * rr
-    going = rr > stop
+    x, r = torch.zeros_like(b), b.clone()
+    z = r if precondition is None else precondition(r)
+    p, rz = z.clone(), (r * z).sum(1)
+    stop = tolerance**2 * (b * b).sum(1)
+    going = (r * r).sum(1) > stop
     count = 0
     while count < iterations and bool(going.any()):
         count += 1
         Ap = A(p)
         curvature = (p * Ap).sum(1)
         going = going & (curvature > 0)
-        step = torch.where(going, rr / torch.where(going, curvature, 1), 0)[:, None]
+        step = torch.where(going, rz / torch.where(going, curvature, 1), 0)[:, None]
         x.addcmul_(step, p)
         r.addcmul_(step, Ap, value=-1)
-        rr, before = (r * r).sum(1), rr
-        going = going & (rr > stop)
-        p = torch.addcmul(r, (rr / before.clamp(min=1e-300))[:, None], p)
+        going = going & ((r * r).sum(1) > stop)
+        z = r if precondition is None else precondition(r)
+        rz, before = (r * z).sum(1), rz
+        p = torch.addcmul(z, (rz / before.clamp(min=1e-300))[:, None], p)
     return x, r, count

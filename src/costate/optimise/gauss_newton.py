@@ -1,6 +1,6 @@
 """Matrix-free Gauss-Newton and Levenberg-Marquardt: least squares by products with J and J^T only.
 
-A step solves (J^T J + damping) p = -J^T r by conjugate gradients. The file follows the loop in `gauss_newton`:
+A step solves (J^T J + damping) p = -J^T r by conjugate gradients, preconditioned if asked for. The loop is in `gauss_newton`:
 
 1. `Problem` calls the user's residuals, weights them and flattens them to rows (B, m), one row for each of B problems.
 2. `Linearization` holds one recorded evaluation. Its products J v and J^T u replay that record (see the class), so a CG
@@ -41,6 +41,9 @@ class GaussNewtonOptions(OptimiserOptions):
     """Largest number of CG iterations per step."""
     cg_tolerance: float = 1e-2
     """Ratio of the CG residual to the gradient at which CG ends."""
+    precondition: Callable[[Tensor, Tensor], Tensor] | None = None
+    """Product of an approximate inverse of J^T J + damping, symmetric and positive definite, as a function of rows (B, n) and the
+    damping (B,): CG then needs fewer iterations. `optimise.kronecker` has one for networks; None: the identity."""
     gradient_tolerance: float = 1e-8
     """Largest entry of J^T r at a solution."""
     step_tolerance: float = 1e-10
@@ -180,8 +183,12 @@ class Linearization:
         def hessian(v: Tensor) -> Tensor:
             return self.transposed(self.times(v)) + damping[:, None] * v
 
-        b = -self.gradient * active[:, None]
-        p, rest, count = conjugate_gradients(hessian, b, options.cg_iterations, options.cg_tolerance)
+        def inverse(r: Tensor) -> Tensor:
+            assert options.precondition is not None
+            return options.precondition(r, damping)
+
+        b, nearly = -self.gradient * active[:, None], inverse if options.precondition else None
+        p, rest, count = conjugate_gradients(hessian, b, options.cg_iterations, options.cg_tolerance, nearly)
         # The decrease is b.p - p.J^T J p / 2; as A p = b - rest, it takes no further product.
         least = (b * p).sum(1) - (p * (b - rest)).sum(1) / 2 + damping * p.square().sum(1) / 2
         return p, least, count

@@ -25,10 +25,15 @@ from costate.model.model import Model
 from costate.physics.algebra import quaternion
 from costate.physics.dynamics.crba import crba
 from costate.physics.dynamics.energy import kinetic_energy, potential_energy
-from costate.physics.dynamics.forward_dynamics import forward_dynamics, forward_dynamics_vjp
+from costate.physics.dynamics.forward_dynamics import (
+    forward_dynamics,
+    forward_dynamics_jacobians,
+    forward_dynamics_vjp,
+)
 from costate.physics.dynamics.momentum import center_of_mass, com_jacobian, momentum, momentum_matrix
 from costate.physics.dynamics.passive import ALL_PASSIVE, Passive
 from costate.physics.dynamics.rnea import rnea
+from costate.physics.dynamics.rnea_jacobians import rnea_jacobians
 from costate.physics.integrate import difference, integrate
 from costate.physics.jacobian import jacobian, jacobian_dot
 from costate.physics.kinematics import link_accelerations, link_poses, link_velocities
@@ -66,6 +71,8 @@ class RobotFunction:
     """Fields of FunctionOptions that the row reads."""
     vjp: Callable[..., tuple[Expressions, list[SX]]] | None = None
     """Reverse derivative that is cheaper than automatic differentiation, if there is one; see `build_vjp`."""
+    is_derivative: bool = False
+    """True if the outputs are derivatives of another row's."""
 
 
 def build(model: Model, params: Parameters, name: str, **options: Any) -> tuple[Expressions, Expressions]:
@@ -187,6 +194,22 @@ def _forward_dynamics_vjp(
     return known, forward_dynamics_vjp(model, params, *motion, list(wrt.values()), wrenches, options.passive)
 
 
+def _inverse_dynamics_jacobians(
+    model: Model, params: Parameters, x: Expressions, options: FunctionOptions
+) -> Expressions:
+    wrenches = _wrenches(x, options)
+    found = rnea_jacobians(model, params, x["q"], x["v"], x["a"], wrenches, options.passive)
+    return dict(zip(("dtau_dq", "dtau_dv", "dtau_da"), found, strict=True))
+
+
+def _forward_dynamics_jacobians(
+    model: Model, params: Parameters, x: Expressions, options: FunctionOptions
+) -> Expressions:
+    wrenches = _wrenches(x, options)
+    found = forward_dynamics_jacobians(model, params, x["q"], x["v"], x["tau"], wrenches, options.passive)
+    return dict(zip(("a", "da_dq", "da_dv", "da_dtau"), found, strict=True))
+
+
 def _potential_energy(model: Model, params: Parameters, x: Expressions, options: FunctionOptions) -> Expressions:
     springs = options.passive is not None and options.passive.springs
     return {"energy": potential_energy(model, params, x["q"], springs)}
@@ -210,6 +233,8 @@ FUNCTIONS: dict[str, RobotFunction] = {
     "mass_matrix": RobotFunction(("q",), lambda m, p, x, o: {"M": crba(m, p, x["q"])}),
     "inverse_dynamics": RobotFunction(("q", "v", "a"), _inverse_dynamics, _FORCES),
     "forward_dynamics": RobotFunction(("q", "v", "tau"), _forward_dynamics, _FORCES, _forward_dynamics_vjp),
+    "inverse_dynamics_jacobians": RobotFunction(("q", "v", "a"), _inverse_dynamics_jacobians, _FORCES, None, True),
+    "forward_dynamics_jacobians": RobotFunction(("q", "v", "tau"), _forward_dynamics_jacobians, _FORCES, None, True),
     "bias_forces": RobotFunction(("q", "v"), _bias_forces, _FORCES),
     "gravity_torques": RobotFunction(("q",), _gravity_torques),
     "center_of_mass": RobotFunction(("q",), lambda m, p, x, o: {"com": center_of_mass(m, p, x["q"])[1]}),

@@ -41,6 +41,14 @@ class Report:
         """Add paragraphs, separated by empty lines."""
         self._blocks += [f"<p>{escape(p.strip())}</p>" for p in text.split("\n\n") if p.strip()]
 
+    def links(self, files: Mapping[str, str]) -> None:
+        """Add links to files next to the page: name of the file -> what it is."""
+        items = (
+            f'<li><a href="{escape(name, quote=True)}">{escape(name)}</a>: {escape(what)}</li>'
+            for name, what in files.items()
+        )
+        self._blocks.append(f"<ul>{''.join(items)}</ul>")
+
     def facts(self, facts: Mapping[str, Any]) -> None:
         """Add the few numbers that matter, in large type."""
         tiles = (f"<div>{_bold(v)}<span>{escape(k)}</span></div>" for k, v in facts.items())

@@ -28,16 +28,15 @@ from costate.train.run import Run
 from costate.train.streams import CHUNK
 from costate.train.trainable import percent
 
-EPISODES = 2000
-"""Number of episodes that are simulated for the histogram and the replays, out of those that training never saw."""
 WATCHED = 2.0
 """Least time that a replay takes [s]: short motions are shown slowly."""
 MARK, MARK_COLOR = 0.02, (0.2, 0.7, 0.3, 1.0)
 """Radius [m] and colour of a marked point."""
 
 
-def run_report(source: Run, episodes: int = EPISODES, title: str = "") -> Report:
-    """Write up a run. Its policy is simulated for so many episodes that training never saw."""
+def run_report(source: Run, episodes: int | None = None, title: str = "") -> Report:
+    """Write up a run. Its policy is simulated for so many episodes that training never saw; None: a fifth of an evaluation."""
+    episodes = int(source.task.judged // 5 if episodes is None else episodes)
     at_least_one(episodes)
     return loaded(source.task.report)(source, episodes).page(title)
 
@@ -59,6 +58,8 @@ class RunReport:
 
     heading = "Three episodes"
     """Heading of the replays."""
+    batched = "episodes"
+    """Name of what an iteration has many of."""
 
     def __init__(self, source: Run, episodes: int):
         self.source, self.episodes = source, episodes
@@ -134,10 +135,13 @@ class RunReport:
         with report.row(width=300):
             for name, each in self.shown.items():
                 recording = with_points(self.recorded(each), each.marks)
-                outcome = "success" if self.found.verdict.success[each.number] else "failure"
-                error = f"{number(self.error[each.number])} {task.unit}"
-                caption = f"{name.capitalize()} of {len(self.error):,} episodes: {error}, {outcome}"
+                caption = f"{name.capitalize()} of {len(self.error):,} episodes: {self.outcome(each.number)}"
                 report.recording(recording, caption, speed=speed, play=True, box=task.box())
+
+    def outcome(self, episode: int) -> str:
+        """Return how an episode ended, in a few words."""
+        outcome = "success" if self.found.verdict.success[episode] else "failure"
+        return f"{number(self.error[episode])} {self.task.unit}, {outcome}"
 
     def recorded(self, each: Shown) -> Recording:
         """Return an episode as it is replayed."""
@@ -160,7 +164,11 @@ class RunReport:
         with report.row():
             told = f"{self.metrics['episodes']:,} episodes that training never saw"
             report.table(rows, ("", *columns, *(["allowed"] if limits else [])), told)
-            error_histogram(report, self.error, task.unit, getattr(task, "tolerance", None))
+            self.spread(report)
+
+    def spread(self, report: Report) -> None:
+        """Show how errors are spread."""
+        error_histogram(report, self.error, self.task.unit, getattr(self.task, "tolerance", None))
 
     def limits(self) -> dict[str, str]:
         """Return the limits of a success, by row of the table."""
@@ -205,7 +213,8 @@ class RunReport:
             ("started, finished (UTC)", f"{note.get('started')}, {note.get('finished') or 'not yet'}"),
             ("machine", f"{note.get('cpu')}, {note.get('cores')} cores, {note.get('system')}"),
             ("versions", ", ".join(f"{k} {v}" for k, v in note.get("versions", {}).items())),
-            ("training", f"{o.iterations} iterations of {o.batch} episodes, seed {o.seed}, {weights:,} weights"),
+            ("algorithm", o.algorithm),
+            ("training", f"{o.iterations} iterations of {o.batch} {self.batched}, seed {o.seed}, {weights:,} weights"),
             ("options of the task", set_fields(self.task.options) or "defaults"),
         ]
 

@@ -34,17 +34,20 @@ def training_section(report: Report, source: Run, gradient: bool = True) -> None
             success = {"success [%]": [100 * row["success"] for row in looked]}
             seconds = [row["seconds"] for row in looked]
             report.plot(success, seconds, title="Success in new episodes", x_label="training time [s]", markers=True)
-        if not gradient:
-            return
-        lengths = {"longest gradient": [row["gradient_norm"] for row in rows]}
-        report.plot(
-            lengths,
-            iteration,
-            title="Length of the gradient, before clipping",
-            x_label="iteration",
-            log_y=True,
-            levels={"clipped above": source.options.clip},
-        )
+        if gradient:
+            gradient_plot(report, source, rows)
+
+
+def gradient_plot(report: Report, source: Run, rows: list[dict[str, Any]]) -> None:
+    """Add the length of the gradient over the iterations."""
+    report.plot(
+        {"longest gradient": [row["gradient_norm"] for row in rows]},
+        [row["iteration"] for row in rows],
+        title="Length of the gradient, before clipping",
+        x_label="iteration",
+        log_y=True,
+        levels={"clipped above": source.options.clip},
+    )
 
 
 def _terms(rows: list[dict[str, Any]], source: Run) -> dict[str, list[float]]:

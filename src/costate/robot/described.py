@@ -33,4 +33,6 @@ def described(robot: Robot) -> str:
         lines.append(f"  learns: {listed(names)}")
     if robot.residuals:
         lines.append(f"  residuals: {', '.join(type(m).__name__ for m in robot.residuals)}")
+    if robot.wirings:
+        lines.append(f"  networks: {listed([w.name for w in robot.wirings])}")
     return "\n".join(lines)

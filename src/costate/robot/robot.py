@@ -20,12 +20,13 @@ from costate.model import Model, load_model, write_urdf
 from costate.physics import FUNCTIONS
 from costate.physics.integrate import neutral
 from costate.robot.described import described
+from costate.robot.dynamics_jacobians import ForwardDynamicsJacobians, InverseDynamicsJacobians
 from costate.robot.identified import impossible_links
 from costate.robot.kernels import folded_kernel, robot_kernel
 from costate.robot.learnable import Learnable, Learnables
+from costate.robot.networks import Augmented
 from costate.robot.params import Unconstrained
 from costate.robot.pose import Pose
-from costate.robot.residual import Residuals
 
 
 @eager
@@ -52,7 +53,7 @@ def load_robot(
 
 
 @eager
-class Robot(nn.Module):
+class Robot(Augmented):
     """A robot whose kinematics and dynamics are functions of tensors.
 
     Every function takes any number of leading batch dimensions and any number types, which are promoted as torch promotes them,
@@ -68,7 +69,7 @@ class Robot(nn.Module):
             raise TypeError(f"cs.Robot takes a model, not {given}: cs.load_robot(...) makes one of a name or a file")
         self.model = model
         self.learnt = Learnables(model)
-        self.residuals = Residuals()
+        self._begin_networks()
         # Also where Python looks first: every call of a function asks for them.
         self.__dict__.update(learnt=self.learnt, residuals=self.residuals)
         self._kernels: dict[Any, Kernel] = {}
@@ -213,7 +214,7 @@ class Robot(nn.Module):
 
         wrenches: link -> (..., 6), the force [N] at the link's origin and the torque [N m], world axes.
         """
-        if not self.residuals:
+        if not self.residuals._modules:
             return self._call("inverse_dynamics", [q, v, a], wrenches)[0]
         q, v, a = promoted([q, v, a], self.dtype)
         return self._call("inverse_dynamics", [q, v, a], wrenches)[0] + self.residuals.torque(self.nv, q, v, a)
@@ -222,10 +223,33 @@ class Robot(nn.Module):
         self, q: Tensor, v: Tensor, tau: Tensor, wrenches: Mapping[str, Tensor] | None = None
     ) -> Tensor:
         """Return the joint accelerations (..., nv) under joint torques tau."""
-        if self.residuals:
+        if self.residuals._modules:  # quicker to ask than its length
             q, v, tau = promoted([q, v, tau], self.dtype)
             tau = tau - self.residuals.torque(self.nv, q, v, None)
         return self._call("forward_dynamics", [q, v, tau], wrenches)[0]
+
+    def inverse_dynamics_jacobians(
+        self, q: Tensor, v: Tensor, a: Tensor, wrenches: Mapping[str, Tensor] | None = None
+    ) -> InverseDynamicsJacobians:
+        """Return d tau/d q, d tau/d v and d tau/d a (the mass matrix) of inverse dynamics, each (..., nv, nv).
+
+        Columns of q are in the tangent space: those of `lambda dv: inverse_dynamics(integrate(q, dv), v, a)` at zero.
+        """
+        self._without_networks("inverse_dynamics_jacobians")
+        found = self._call("inverse_dynamics_jacobians", [q, v, a], wrenches, narrow=self._is_one(q, v, a))
+        return InverseDynamicsJacobians(*map(self._columns, found))
+
+    def forward_dynamics_jacobians(
+        self, q: Tensor, v: Tensor, tau: Tensor, wrenches: Mapping[str, Tensor] | None = None
+    ) -> ForwardDynamicsJacobians:
+        """Return the accelerations a (..., nv), and d a/d q, d a/d v and d a/d tau, each (..., nv, nv).
+
+        Columns of q are in the tangent space: those of `lambda dv: forward_dynamics(integrate(q, dv), v, tau)` at zero. One
+        factorisation of the mass matrix serves all of them, so this is the quick way to linearise a robot.
+        """
+        self._without_networks("forward_dynamics_jacobians")
+        a, *found = self._call("forward_dynamics_jacobians", [q, v, tau], wrenches, narrow=self._is_one(q, v, tau))
+        return ForwardDynamicsJacobians(a, *map(self._columns, found))
 
     def bias_forces(self, q: Tensor, v: Tensor) -> Tensor:
         """Return Coriolis, centrifugal, gravity and passive forces h(q, v) (..., nv): tau at zero acceleration."""
@@ -299,14 +323,6 @@ class Robot(nn.Module):
         """Return what is learnable: owner, parameter, module, frozen or not."""
         return self.learnt.list()
 
-    def augment(self, module: nn.Module) -> nn.Module:
-        """Add a network's torques to the dynamics: tau = M a + h + module(q, v). Returns the module.
-
-        module: Its forward takes any of q, v and a by these names and returns torques (..., nv), positive along v like damping;
-            `cs.residual` has some. One that asks for a serves inverse dynamics only.
-        """
-        return self.residuals.add(module)
-
     def identified_model(self) -> Model:
         """Return the model with all learnable parameters at their present values."""
         return self.learnt.model()
@@ -321,10 +337,9 @@ class Robot(nn.Module):
                 "'inertial' with cs.params.PhysicalInertia() to rule that out",
                 stacklevel=2,
             )
-        if self.residuals:
-            warnings.warn(
-                "the robot's residual networks are not in the file: save robot.state_dict() too", stacklevel=2
-            )
+        if self.residuals or self.wirings:
+            how = "robot.save_networks(path)" if self.wirings else "robot.state_dict()"
+            warnings.warn(f"the robot's networks are not in the file: save {how} too", stacklevel=2)
         write_urdf(model, path)
 
     # --- kernels --------------------------------------------------------------------------------------------------
@@ -335,9 +350,9 @@ class Robot(nn.Module):
         Learnable parameters are inputs.
         """
         keys = self.learnt.keys()
-        key = function, keys, tuple(sorted(options.items()))
+        key = function, keys, self.wirings, tuple(sorted(options.items()))
         if key not in self._kernels:
-            self._kernels[key] = robot_kernel(self.model, function, keys, **options)
+            self._kernels[key] = robot_kernel(self.model, function, keys, self.wirings, **options)
         return self._kernels[key]
 
     def _call(
@@ -345,23 +360,34 @@ class Robot(nn.Module):
         function: str,
         inputs: list[Tensor],
         wrenches: Mapping[str, Tensor] | None = None,
+        narrow: bool = False,
         **options: Any,
     ) -> Sequence[Tensor]:
-        if wrenches is not None and not isinstance(wrenches, Mapping):
-            raise TypeError(
-                f"wrenches is a {type(wrenches).__name__}; expected link -> wrench: {{'{self.link_names[-1]}': wrench}}"
-            )
-        if wrenches:
-            options["wrenches"] = tuple(self._known(link) for link in wrenches)
-            inputs = [*inputs, *wrenches.values()]
-        key = function, self.learnt.version, *options.items()
+        """Call the kernel of a function. narrow: with the shortest vectors, which suits large kernels and single samples."""
+        if wrenches is not None:
+            if not isinstance(wrenches, Mapping):
+                raise TypeError(
+                    f"wrenches is a {type(wrenches).__name__}; expected link -> wrench: {{'{self.link_names[-1]}': wrench}}"
+                )
+            if wrenches:
+                options["wrenches"] = tuple(self._known(link) for link in wrenches)
+                inputs = [*inputs, *wrenches.values()]
+        key: Any = function, self.learnt.version, len(self.wirings), narrow
+        if options:
+            key += tuple(options.items())
         kernel = self._kernels.get(key)
-        if kernel is None:
+        if kernel is not None:
+            found = kernel.planned(inputs)
+            if found is not None:
+                return found
+        else:
             entries = self.learnt.list()
             made = (
-                folded_kernel(self.model, function, entries, **options) if entries else self.kernel(function, **options)
+                folded_kernel(self.model, function, entries, networks=self.wirings, **options)
+                if entries
+                else self.kernel(function, **options)
             )
-            kernel = self._kernels[key] = made
+            kernel = self._kernels[key] = made.narrow if narrow else made
         if not alike(inputs):
             inputs = promoted(inputs, self.dtype)
             kernel.signature.check_tensors(inputs)
@@ -369,7 +395,22 @@ class Robot(nn.Module):
         if not wanted:
             return kernel.apply(inputs)
         named = dict(zip(FUNCTIONS[function].inputs, inputs, strict=False))
-        return kernel.apply([*inputs, *self.learnt.values(wanted, *self._state(named))])
+        vectors = {w.parameter: w.network.vector() for w in self.wirings}
+        own = [vectors[spec.name] for spec in wanted if spec.name in vectors]
+        learnt = self.learnt.values(wanted[: len(wanted) - len(own)], *self._state(named))
+        return kernel.apply(promoted([*inputs, *learnt, *own]) if own else [*inputs, *learnt])
+
+    def _is_one(self, *inputs: Any) -> bool:
+        """Return whether tensors of q and v are a single sample."""
+        return all(isinstance(x, Tensor) and x.numel() <= self.nq for x in inputs)
+
+    def _without_networks(self, function: str) -> None:
+        moving = [str(e) for e in self.learnt.list() if e.wants]
+        if self.residuals or self.wirings or moving:
+            what = (
+                f"how the {', '.join(moving)} depends on the state" if moving else "the networks that `augment` added"
+            )
+            raise ValueError(f"{function} does not know {what}: use torch.func.jacrev of the function itself")
 
     def _state(self, named: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
         """Return q and v among the arguments of a function; v = 0 for functions without it."""

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from costate.augment.wiring import Known
 from costate.core.names import did_you_mean, listed
 from costate.core.numbers import as_tensor, number_type
 from costate.robot import Robot
@@ -33,11 +34,23 @@ class Inputs:
 
     def setup_for(self, wrenches: Wrenches) -> Setup:
         """Return the setup with learnable parameters and wrenches as inputs."""
+        self._check_robots()
         learnt = tuple(p for p in self.learnt() if p not in self.setup.parameters)
         if not learnt and not wrenches:
             return self.setup
         pushed = tuple(self.link(name) for name in wrenches or ())
         return replace(self.setup, parameters=self.setup.parameters + learnt, wrenches=pushed)
+
+    def _check_robots(self) -> None:
+        """Raise an error if a robot got a network after the world was made."""
+        have = {id(w.network) for w in self.setup.networks}
+        for name, robot in self.robots.items():
+            for w in robot.wirings:
+                if id(w.network) not in have:
+                    raise ValueError(
+                        f"robot '{name}' was augmented with '{w.name}' after this world was made of it: use world.augment(...), "
+                        "or make the world anew"
+                    )
 
     def learnt(self) -> dict[str, tuple[str, Learnable]]:
         """Return parameter of the world -> (robot, entry it comes from)."""
@@ -67,6 +80,7 @@ class Inputs:
         learnt = self.learnt()
         names = (*self.setup.parameters, *(p for p in learnt if p not in self.setup.parameters))
         found = self._run_modules({n: e for n, e in learnt.items() if n not in given}, state, coordinates)
+        found |= {w.parameter: w.network.vector() for w in self.setup.networks if w.parameter not in given}
         told = {name: given.pop(name) if name in given else found.get(name) for name in names}
         if given:
             have = ", ".join(names) or "none"
@@ -121,3 +135,17 @@ class Inputs:
         short = [link.partition("/")[2] for link in links]
         hint = f"links of that name are {', '.join(own)}" if own else did_you_mean(str(name), [*links, *short])
         raise ValueError(f"the world has no link '{name}'; {hint or f'links are {listed(links)}'}")
+
+
+def known_names(setup: Setup) -> Known:
+    """Return the joints, links, actuators and shapes that networks may be wired to."""
+    model = setup.scene.model
+    used = sorted({k for pair in setup.scene.pairs for k in pair})
+    touching = [setup.scene.colliders[k] for k in used]
+    names = {
+        "joint": [j.name for j in model.joints if j.nv == 1 and not j.mimic],
+        "link": [link.name for link in model.links[1:]],
+        "actuator": [d.joint for d in setup.drives],
+        "contact": list(dict.fromkeys([*(c.link for c in touching), *(c.name for c in touching)])),
+    }
+    return Known("the world", names)

@@ -10,6 +10,10 @@ import casadi as ca
 import numpy as np
 from casadi import SX
 
+from costate.augment.inputs import Motion
+from costate.augment.wired import Wired
+from costate.augment.wiring import PREFIX as NETWORK
+from costate.augment.wiring import Wiring
 from costate.collision.mesh.hull import Hull
 from costate.collision.pairs import Placed
 from costate.collision.shapes import resized, sizes
@@ -23,6 +27,7 @@ from costate.physics.params import KINDS, Key
 from costate.physics.tree import Tree
 from costate.sim.arguments import into_state
 from costate.sim.contact.detect import Contact, Detection
+from costate.sim.contact.learnt import check_contact_network, with_learnt_friction
 from costate.sim.forces.actuators import Actuator, is_zero
 from costate.sim.forces.configuration import Configuration
 from costate.sim.forces.lengths import Length, Sum, Terms
@@ -110,6 +115,8 @@ class Setup:
     tendons: tuple[Tendon, ...] = ()
     shares: tuple[Share, ...] = ()
     """Bounds on drives that act together."""
+    networks: tuple[Wiring, ...] = ()
+    """Networks inside of the step; their weights are parameters."""
     duration: SX | None = None
     """Symbol of the time that forces act for [s], where a contact model moves through a substep in pieces."""
 
@@ -155,6 +162,8 @@ class Setup:
         kind, _, owner = parameter.partition(":")
         if parameter in self.contact.parameters:
             return self.contact.number(self, parameter)
+        if kind == NETWORK:
+            return self._weights(parameter)
         if kind.startswith(PREFIX):
             return np.concatenate(list(owned(self.drives, parameter).values()))
         if owner and kind in self.contact.own_parameters:
@@ -175,6 +184,19 @@ class Setup:
             f"{', '.join(f'{k}:SHAPE' for k in SHAPE_PARAMETERS)} (shapes: {shapes}), a number of actuators such as "
             f"'{PREFIX}limit', or a physical one such as 'mass:LINK', 'damping:JOINT' ({', '.join(KINDS)})"
         )
+
+    def with_network(self, w: Wiring) -> Setup:
+        """Return the setup with one more network in its step."""
+        check_contact_network(self.contact, w, self.scene.pairs)
+        return replace(self, networks=(*self.networks, w), parameters=(*self.parameters, w.parameter))
+
+    def _weights(self, parameter: str) -> np.ndarray:
+        """Return the present weights of a network, flat."""
+        for w in self.networks:
+            if w.parameter == parameter:
+                return w.network.vector().detach().double().numpy()
+        there = ", ".join(w.parameter for w in self.networks) or "none"
+        raise ValueError(f"unknown parameter '{parameter}': networks of this world are {there}; world.augment adds one")
 
     def _check_movable(self, parameter: str, joint: str) -> None:
         """Raise an error if a joint is a floating one of the world, whose pose is part of the state."""
@@ -244,7 +266,19 @@ class Symbols:
             if kind in KINDS and name not in self.setup.contact.parameters and id(symbol) not in shapes:
                 rows, columns = KINDS[kind][1]
                 physical[kind, owner] = ca.reshape(symbol, columns, rows).T
-        return Parameters.of(self.setup.scene.model).replace({**self._rotors(), **physical})
+        found = Parameters.of(self.setup.scene.model).replace({**self._rotors(), **physical})
+        return self.wired.without_replaced(found)
+
+    @cached_property
+    def wired(self) -> Wired:
+        """Networks that act on quantities of the step."""
+        controls = {f"control:{d.joint}": self.u[k] for k, d in enumerate(self.setup.drives)}
+        networks = self.setup.networks
+        return Wired(networks, [self.given[w.parameter] for w in networks], controls)
+
+    def motion(self, q: SX, v: SX) -> Motion:
+        """Return positions and velocities as the inputs of networks see them."""
+        return Motion(self.setup.scene.model, self.params, q, v)
 
     def _rotors(self) -> dict[Key, SX]:
         """Return the armature of joints whose motors have symbols in place of numbers."""
@@ -289,7 +323,7 @@ class Symbols:
 
     def contacts(self) -> list[Contact]:
         """Return the contacts of all pairs of shapes. Expressions of them become a stage of a program by `call`."""
-        return self.detection.contacts()
+        return with_learnt_friction(self, self.detection.contacts())
 
     def call(
         self,

@@ -18,7 +18,7 @@ from costate.core.eager import eager
 from costate.core.fork import cached_property
 from costate.core.guesses import MAKE_WORLD, WORLD
 from costate.core.names import did_you_mean, missing, with_suggestions
-from costate.core.numbers import Typed, promoted
+from costate.core.numbers import promoted
 from costate.kernel import Kernel
 from costate.model import ModelWarning
 from costate.model.constraint import Constraint
@@ -38,6 +38,7 @@ from costate.sim.arguments import (
     whole_steps,
     world_gravity,
 )
+from costate.sim.augmented import Augmented
 from costate.sim.contact.builtin import DEFAULT, contact_model
 from costate.sim.contact.detect import Contact
 from costate.sim.contact.model import ContactModel
@@ -62,7 +63,7 @@ Policy = Callable[[Tensor, int], Tensor]
 
 
 @eager
-class World(Typed):
+class World(Augmented):
     """A simulated world.
 
         ground = cs.Static("ground", cs.shapes.plane())
@@ -149,6 +150,8 @@ class World(Typed):
         for p in parameters:
             self.setup.default(p)  # raises for unknown names
         self._inputs = Inputs(self.setup, named)
+        for name, robot in named.items():
+            self._wire(w.of_robot(name) for w in robot.wirings)
         self._kernels: dict[Any, Kernel] = {}
 
     def __getstate__(self) -> dict[str, Any]:
@@ -430,9 +433,6 @@ class World(Typed):
 
     # --- inputs ---------------------------------------------------------------------------------------------------
 
-    def _modules_inside(self) -> Iterable[Robot]:
-        return self._inputs.robots.values()
-
     @cached_property
     def _contacts(self) -> list[Contact]:
         """Contacts with symbols of their own: for names and counts."""
@@ -444,7 +444,7 @@ class World(Typed):
         return self._contacts
 
     def _kernel(self, kind: Any, setup: Setup, make: Callable[[Setup], Kernel]) -> Kernel:
-        key = kind, setup.parameters, setup.wrenches
+        key = kind, setup.parameters, setup.wrenches, setup.networks
         if key not in self._kernels:
             self._kernels[key] = make(setup)
         return self._kernels[key]

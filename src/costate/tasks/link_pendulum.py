@@ -59,7 +59,14 @@ class LinkPendulum(RewardedTask):
     length = 100
     stationary = False
     training = BpttOptions(
-        iterations=300, batch=128, learning_rate=2e-3, calming=True, actor=(64, 64), state_clip=1e6, interval=20
+        iterations=300,
+        batch=128,
+        learning_rate=2e-3,
+        calming=True,
+        actor=(64, 64),
+        state_clip=1e6,
+        interval=20,
+        attempts=3,
     )
     algorithms: ClassVar[Mapping[str, Schedule]] = {
         "shac": ShacOptions(

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import torch
 from torch import nn
 
 from costate.core.files import write_json
-from costate.train.episode import Episodes, Trajectory, joined, rollout
-from costate.train.policy import acting
+from costate.scale.choose import Cluster, executor
+from costate.train.episode import Trajectory, joined
 from costate.train.run import Run
-from costate.train.streams import CHUNK, generator
-from costate.train.trainable import Trainable, Variant
+from costate.train.shards.judging import Judging, chunks, judged_by, unpacked, varied
+from costate.train.shards.judging import tried as tried
+from costate.train.trainable import Trainable
+
+ALONE = Cluster()
+"""Work without workers."""
 
 
 @dataclass(frozen=True)
@@ -45,50 +47,52 @@ def evaluate_policy(
 
     keep: return the trajectories, too.
     """
-    given = {} if disturbances is None else {"disturbances": disturbances}
-    verdicts, parts = [], []
-    for start in range(0, episodes, CHUNK):
-        size = min(CHUNK, episodes - start)
-        drawn = task.draw(size, generator(stream, seed, start // CHUNK), torch.float64, **given)
-        trajectory = tried(task, policy, drawn)
-        verdicts.append(task.judge(trajectory))
+    work = Judging.of(task, policy, disturbances)
+    verdicts, parts, done = [], [], 0
+    for shard in chunks(episodes, stream, seed):
+        verdict, trajectory = work.judged(shard)
+        verdicts.append(verdict)
         parts += [trajectory] * keep
-        progress(start + size)
+        done += shard.note["size"]
+        progress(done)
     verdict = joined(verdicts)
     return Evaluation(task.summarise(verdict), verdict, tuple(parts))
 
 
-def tried(task: Trainable, policy: nn.Module, episodes: Episodes, world: Any = None) -> Trajectory:
-    """Return what a policy does in episodes, in float64 and without gradients."""
-    with torch.no_grad():
-        return rollout(task, acting(copy.deepcopy(policy).double()), episodes, world)
-
-
 def evaluate(
     folder: Run,
-    episodes: int = 10_000,
+    episodes: int | None = None,
     *,
     variant: str = "",
     disturbances: Any = None,
     seed: int = 0,
     progress: Callable[[int], None] = lambda done: None,
+    where: Cluster = ALONE,
 ) -> dict[str, Any]:
     """Evaluate a run's policy; write evaluation.json, or evaluation_VARIANT.json for one of the task's variants.
 
+    episodes: number of episodes; None: as many as suit the task (`Trainable.judged`).
     disturbances: None, or the default: those of the task, if it has any. Results with others are returned, not written:
-    evaluation.json is about the task itself.
+    evaluation.json is about the task itself. where: who simulates the episodes.
     """
+    episodes = int(folder.task.judged if episodes is None else episodes)
     at_least_one(episodes)
-    task = folder.task
-    disturbances = None if disturbances == task.disturbances else disturbances
-    if variant:
-        task = type(task)(_variant(task, variant).change(task.options))
-    found = evaluate_policy(task, folder.policy, episodes, disturbances, seed=seed, progress=progress)
+    disturbances = None if disturbances == folder.task.disturbances else disturbances
+    task, told = varied(folder.task, variant), None if disturbances is None else asdict(disturbances)
+    if where.alone:
+        metrics = evaluate_policy(task, folder.policy, episodes, disturbances, seed=seed, progress=progress).metrics
+    else:
+        verdicts, shards = [], list(chunks(episodes, "held out", seed))
+        with executor(judged_by(folder, variant, told), where) as workers:
+            for answer in workers.map(shards):
+                verdicts.append(unpacked(task, answer))
+                progress(sum(len(v.success) for v in verdicts))
+        metrics = task.summarise(joined(verdicts))
     point = folder.checkpoint()
-    result = found.metrics.as_dict() | {
+    result = metrics.as_dict() | {
         "seed": seed,
         "variant": variant,
-        "disturbances": {} if disturbances is None else asdict(disturbances),
+        "disturbances": told or {},
         "iteration": point.iteration,
         "training_seconds": point.seconds,
         "training_control_steps": point.control_steps,
@@ -102,9 +106,3 @@ def at_least_one(episodes: int) -> None:
     """Refuse to judge nothing."""
     if episodes < 1:
         raise ValueError(f"episodes is {episodes}; it must be at least 1")
-
-
-def _variant(task: Trainable, name: str) -> Variant:
-    if name not in task.variants:
-        raise ValueError(f"task '{task.name}' has no variant {name!r}; it has {', '.join(task.variants) or 'none'}")
-    return task.variants[name]

@@ -17,6 +17,7 @@ MOST = {
     "warm_up": 100_000_000,
     "hidden": 100_000,
     "threads": 10_000,
+    "shard": 1_000_000,
     "interval": 100_000_000,
     "watch_interval": 100_000_000,
     "watch_episodes": 1_000_000,
@@ -95,10 +96,13 @@ class TrainOptions(Schedule):
     """Iterations over which the learning rate rises from zero; then it falls along a cosine to zero again."""
     hidden: int = 64
     """Units of each hidden layer of the controller."""
+    shard: int = 512
+    """Episodes that are computed together, by one worker if there are several. Gradients of shards are summed in their order, so
+    weights depend on this number, and not on that of workers."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.at_least("hidden")
+        self.at_least("hidden", "shard")
         self.at_least("warm_up", least=0)
 
     def rate(self, number: int) -> float:

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any
 
 from costate.core.extras import needs
+from costate.scale.executor import Executor
 from costate.train.run import Run
 
 LINE_EVERY = 2.0
@@ -33,13 +34,14 @@ def said(row: Row, measured: Mapping[str, str]) -> dict[str, str]:
 class Screen:
     """A screen that shows rows of metrics of a training; a context manager."""
 
-    def __init__(self, run: Run):
+    def __init__(self, run: Run, workers: Executor | None = None):
         from rich.console import Console
 
-        self.console = Console()
+        self.console, self.workers = Console(), workers
         self.total, self.first = run.options.iterations, run.checkpoint().iteration
         self.title, self.measured = f"{run.task.name}, {run.task.steps} steps", dict(run.task.measured)
         self.success: float | None = None
+        self.played: float | None = None
         self.looks = run.options.watch_interval > 0
         self.begun = self.said = time.monotonic()
         self.live = None
@@ -57,7 +59,7 @@ class Screen:
             self.live.stop()
 
     def __call__(self, row: Row) -> None:
-        self.success = row.get("success", self.success)
+        self.success, self.played = row.get("success", self.success), row.get("played", self.played)
         if self.live:
             self.live.update(self._table(row), refresh=True)
         elif "success" in row or row["iteration"] == self.total or time.monotonic() > self.said + LINE_EVERY:
@@ -76,10 +78,12 @@ class Screen:
             "iteration": f"{row['iteration']}/{self.total}",
             "loss": f"{row['loss']:.3f}",
             **said(row, self.measured),
+            **({} if self.played is None else {"without noise": f"{self.played:.4g}"}),
             **({"success": success} if self.looks else {}),
             "gradient": f"{row['gradient_norm']:.2g} at most, {100 * row['clipped']:.0f} % clipped",
             "speed": f"{row['steps_per_second']:,.0f} control steps/s",
             "left": f"{self.left(row):.0f} s",
+            **({"workers": self.workers.status()} if self.workers else {}),
         }
 
     def line(self, row: Row) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
@@ -43,6 +43,8 @@ class Variant:
     """Sentence for the help of the flag."""
     change: Callable[[Any], Any]
     """Function from options to changed options."""
+    training: Mapping[str, Any] = field(default_factory=dict)
+    """Options of the training that have other defaults with it, by name."""
 
 
 class Trainable(Task):
@@ -231,6 +233,8 @@ class Trainable(Task):
 
     # --- showing --------------------------------------------------------------------------------------------------
 
+    judged: ClassVar[int] = 10_000
+    """Episodes of an evaluation, if no number is asked for; a report simulates a fifth of them, a look at robustness a tenth."""
     report: ClassVar[Any] = "costate.report.run_report:RunReport"
     """Class of the report, or its module:name."""
     play: ClassVar[Any] = "costate.viewer.play:Play"

@@ -9,22 +9,22 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from io import FileIO
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from costate.core.files import locked
+from costate.scale.executor import Executor, InProcess
+from costate.scale.message import Message
 from costate.train.controller import save_policy
-from costate.train.episode import Trajectory, rollout
 from costate.train.evaluate import evaluate_policy
 from costate.train.plan import Iteration
-from costate.train.policy import acting
 from costate.train.registry import loaded
 from costate.train.run import TOLD, Checkpoint, Run
-from costate.train.streams import generator
+from costate.train.shards.folders import described
+from costate.train.shards.gradients import WORK, Gradients, shards_of, summed
 
 Watch = Callable[[dict[str, Any]], None]
 """Function that is given each row of metrics as it is written."""
@@ -36,8 +36,13 @@ class DivergedError(ValueError):
     """A loss or gradient that is not finite."""
 
 
-def train(folder: Run, watch: Watch = lambda row: None) -> None:
+def train(
+    folder: Run, watch: Watch = lambda row: None, executor: Executor | None = None, until: int | None = None
+) -> None:
     """Train to the end, from the latest checkpoint on; then write the controller.
+
+    executor: who computes the shards of an iteration, made of `shared(folder)`; None: this process. The weights have the same bits.
+    until: iteration after which to stop before the end, at the next checkpoint.
 
     A row of metrics has: iteration (how many are done), loss and its terms, the task's measures (means over the batch),
     gradient_norm (longest of the interval), clipped (fraction of the interval's gradients that were), learning_rate, the factors
@@ -45,16 +50,36 @@ def train(folder: Run, watch: Watch = lambda row: None) -> None:
     `watch_interval` success and success_error, of a few new episodes in the task's world.
     """
     with locked(folder.path), _open_metrics(folder) as metrics:
-        trainer = loaded(folder.options.trainer)(folder)
-        while trainer.done < folder.options.iterations:
+        kind = loaded(folder.options.trainer)
+        trainer = kind(folder) if executor is None else kind(folder, executor)
+        end = folder.options.iterations if until is None else min(until, folder.options.iterations)
+        while trainer.done < end:
             row = trainer.interval()
             _append(metrics, row, folder)
             trainer.metrics_bytes = metrics.tell()
             trainer.save()
             watch(row)
+        if trainer.done < folder.options.iterations:
+            return
         save_policy(folder)
         if not folder.finished:
             folder.finish(seconds=trainer.seconds, control_steps=trainer.control_steps)
+
+
+def check_shared(options: Any) -> None:
+    """Refuse options of a training that cannot share its work."""
+    kind = loaded(options.trainer)
+    if not issubclass(kind, Trainer):
+        raise ValueError(
+            f"a training by {kind.__name__} is not computed in shards: its robots are in the middle of their episodes. Train "
+            "without --cluster and --workers, or share whole trainings with `costate sweep`"
+        )
+
+
+def shared(folder: Run) -> Message:
+    """Return what workers of a training are given, for `costate.scale.choose.executor`."""
+    check_shared(folder.options)
+    return described(WORK, folder)
 
 
 def _open_metrics(folder: Run) -> FileIO:
@@ -110,6 +135,7 @@ class Training(ABC):
         self.processor_seconds = point.processor_seconds
         self.begun = time.perf_counter(), time.process_time()
         self.policy = folder.policy
+        self.measured = False  # True in an iteration whose measures are asked for
         self.set_up(point)
 
     @abstractmethod
@@ -134,8 +160,9 @@ class Training(ABC):
         """Do the iterations up to the next row of metrics, and return that row."""
         o, first, steps, begun = self.options, self.done, self.control_steps, time.perf_counter()
         norms = []
-        for number in range(first, min(first + o.interval, o.iterations)):
-            plan = self.task.plan(o, number)
+        last = min(first + o.interval, o.iterations) - 1
+        for number in range(first, last + 1):
+            plan, self.measured = self.task.plan(o, number), number == last
             found = self.iterate(plan)
             self.done = number + 1
             norms.append(found.norm)
@@ -169,6 +196,11 @@ class Training(ABC):
 class Trainer(Training):
     """Back-propagation through whole episodes, with Adam."""
 
+    def __init__(self, folder: Run, executor: Executor | None = None):
+        super().__init__(folder)
+        self.executor = executor or InProcess(Gradients.of(self.task, self.options, self.policy))
+        self.alone = executor is None
+
     def set_up(self, point: Checkpoint) -> None:
         self.adam = torch.optim.Adam(self.policy.parameters(), lr=self.options.learning_rate, fused=True)
         for name, parameter in self.policy.named_parameters():
@@ -179,38 +211,23 @@ class Trainer(Training):
         return {"moments": {name: dict(self.adam.state[p]) for name, p in self.policy.named_parameters()}}
 
     def iterate(self, plan: Iteration) -> Iterated:
-        o, task = self.options, self.task
-        episodes = task.practice(plan, generator("episodes", o.seed, plan.number))
-        self.adam.zero_grad()
-        trajectory = rollout(task, acting(self.policy, training=True), episodes, task.practised(plan))
-        terms = task.loss(trajectory, plan)
-        total = task.total(terms, o)
-        total.backward()
-        terms = {name: term.detach() for name, term in terms.items()}
-        trajectory = replace(trajectory, states=trajectory.states.detach(), actions=trajectory.actions.detach())
-        norm = float(torch.nn.utils.clip_grad_norm_(self.policy.parameters(), o.clip))
-        if norm - norm != 0:  # infinite or not a number
-            raise DivergedError(_where(plan, terms, trajectory, self.folder))
+        weights = None if self.alone else Message({}, self.policy.state_dict())
+        gradient, found = summed(self.executor.map(shards_of(plan, self.measured), weights), plan.batch)
+        parameters = list(self.policy.parameters())
+        for p, part in zip(parameters, gradient.split([p.numel() for p in parameters]), strict=True):
+            p.grad = part.view_as(p)
+        norm = float(torch.nn.utils.clip_grad_norm_(parameters, self.options.clip))
+        if found["diverged"] or norm - norm != 0:  # infinite or not a number
+            raise DivergedError(_diverged(plan, found["diverged"] or "the gradient", self.folder))
         for group in self.adam.param_groups:
             group["lr"] = plan.learning_rate
         self.adam.step()
-        self.control_steps += trajectory.actions.shape[0] * plan.batch
-        told = {"loss": float(total.detach())} | {name: float(term.mean()) for name, term in terms.items()}
-        return Iterated(told, norm, lambda: task.measures(trajectory))
+        self.control_steps += found["steps"]
+        self.processor_seconds += found["processor_seconds"]
+        return Iterated(found["terms"], norm, lambda: found["measures"])
 
 
-def _where(plan: Iteration, terms: dict[str, Tensor], trajectory: Trajectory, folder: Run) -> str:
-    """Say what is not finite, and where it began."""
-    finite = trajectory.states.isfinite().all(-1)
-    bad = [name for name, term in terms.items() if not bool(term.isfinite().all())]
-    if not bool(finite.all()):
-        step, episode = (int(k) for k in (~finite).nonzero()[0])
-        what = f"the state of episode {episode} after control step {step}"
-    elif bad:
-        episode = int((~terms[bad[0]].isfinite()).nonzero()[0])
-        what = f"the term {bad[0]!r} of the loss, in episode {episode}"
-    else:
-        what = "the gradient"
+def _diverged(plan: Iteration, what: str, folder: Run) -> str:
     return (
         f"training diverged in iteration {plan.number}: {what} is not finite. The last good checkpoint is in {folder.path}; "
         "train again with a lower --learning-rate, a smaller --clip or smaller ranges"

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import errno
+import multiprocessing
 import os
 import stat
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import casadi as ca
 import pytest
@@ -157,6 +160,77 @@ print([float(o.sum()) for o in out])
     assert not list(folder.glob("*.tmp"))
     for file in entries(folder):
         assert cache.load(file.stem) is not None
+
+
+def in_forks(work: Callable[[Any], None], number: int = 1) -> tuple[list[Any], Any]:
+    """Children that do some work, which is given a queue; and that queue."""
+    context: Any = multiprocessing.get_context("fork")
+    told = context.Queue()
+    children = [context.Process(target=work, args=(told,)) for _ in range(number)]
+    for child in children:
+        child.start()
+    return children, told
+
+
+def slowly(monkeypatch: pytest.MonkeyPatch, seconds: float, told: Any = None) -> list[str]:
+    """Let every compilation take longer, and note it."""
+    noted: list[str] = []
+    original = link.compile_program
+
+    def spy(program, layout, target, dtype):
+        (told.put if told else noted.append)(dtype)
+        time.sleep(seconds)
+        return original(program, layout, target, dtype)
+
+    monkeypatch.setattr(link, "compile_program", spy)
+    return noted
+
+
+def test_of_many_processes_one_compiles_and_the_others_wait(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def work(told: Any) -> None:
+        slowly(monkeypatch, 0.5, told)
+        check(small())
+
+    children, told = in_forks(work, 6)
+    for child in children:
+        child.join(60)
+    assert [child.exitcode for child in children] == [0] * 6
+    assert told.get(timeout=10) == "f64" and told.empty()  # compiled once
+    assert len(entries(folder)) == 1
+    assert not list(folder.glob("*.lock"))
+
+
+def test_a_compiler_that_is_killed_keeps_nobody_waiting(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def work(told: Any) -> None:
+        slowly(monkeypatch, 100, told)
+        check(small())
+
+    (child,), told = in_forks(work)
+    assert told.get(timeout=60) == "f64"
+    assert len(list(folder.glob("*.lock"))) == 1  # it is in the middle of it
+    child.kill()
+    child.join(60)
+    noted, begun = slowly(monkeypatch, 0), time.monotonic()
+    check(small())
+    assert noted == ["f64"]
+    assert time.monotonic() - begun < cache.PATIENCE / 10
+    assert not list(folder.glob("*.lock"))
+
+
+def test_a_compiler_that_hangs_is_waited_for_only_so_long(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def work(told: Any) -> None:
+        slowly(monkeypatch, 100, told)
+        check(small())
+
+    (child,), told = in_forks(work)
+    assert told.get(timeout=60) == "f64"
+    monkeypatch.setattr(cache, "PATIENCE", 0.3)
+    check(small())
+    assert len(entries(folder)) == 1
+    child.kill()
+    child.join(60)
+    assert cache.clear_cache() == 1
+    assert not list(folder.iterdir())  # the lock of the killed process is gone, too
 
 
 # --- bad entries ------------------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from costate.train.trainer import train
 OPTIONS = SacOptions(
     iterations=6, batch=8, horizon=5, updates=2, minibatch=32, memory=100, actor=(12, 8), critic=(8,), interval=2
 )
-ENHANCED = [pytest.param("", marks=pytest.mark.study), "policy", pytest.param("sample", marks=pytest.mark.study)]
+ENHANCED = [pytest.param("none", marks=pytest.mark.study), "policy", pytest.param("sample", marks=pytest.mark.study)]
 
 
 class SoftSwing(Swing):
@@ -178,7 +178,7 @@ def test_a_training_that_stops_goes_on_to_the_same_bits(tmp_path, enhancement):
 
 @pytest.mark.parametrize(
     "enhancement",
-    [pytest.param("", marks=pytest.mark.study), "policy", pytest.param("sample", marks=pytest.mark.study)],
+    [pytest.param("none", marks=pytest.mark.study), "policy", pytest.param("sample", marks=pytest.mark.study)],
 )
 def test_it_learns(tmp_path, enhancement):
     """New episodes earn more after the training than before, by far more than chance does."""

@@ -113,3 +113,4 @@ def test_a_run_is_evaluated_and_reported(tmp_path):
     assert run.task.rows(found)["return: mean"] == f"{found['return']:.5g}"
     page = run_report(run, 20).save(tmp_path / "report.html").read_text()
     assert f"{sum(p.numel() for p in run.policy.parameters()):,} weights" in page
+    assert "mean return, 20 new episodes" in page and f"{found['return']:,.5g}" in page and "mean error" not in page

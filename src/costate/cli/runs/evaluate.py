@@ -10,10 +10,11 @@ from typing import Annotated, Any
 import tyro
 
 from costate.cli.runs.folder import open_run
+from costate.scale.choose import Cluster
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class Options(Cluster):
     run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """Folder that `costate train` wrote. `costate evaluate RUN --help` shows the variants and disturbances of its task."""
     episodes: int = 10_000
@@ -35,7 +36,8 @@ def chosen(arguments: Sequence[str]) -> Options | None:
     made: list[Any] = [variant_flag(k, f"{v.about} Written to evaluation_{k}.json.") for k, v in task.variants.items()]
     if task.disturbances is not None:
         made.append(("disturbances", type(task.disturbances), field(default=task.disturbances)))
-    return make_dataclass("Options", made, bases=(Options,), frozen=True, kw_only=True)(run=Path(named[0]))
+    kind = make_dataclass("Options", made, bases=(Options,), frozen=True, kw_only=True)
+    return kind(run=Path(named[0]), episodes=task.judged)
 
 
 def run(options: Options) -> None:
@@ -58,6 +60,7 @@ def run(options: Options) -> None:
             disturbances=getattr(options, "disturbances", None),
             seed=options.seed,
             progress=lambda done: bar.update(shown, completed=done),
+            where=options,
         )
     _print(folder.task.rows(found), found)
 

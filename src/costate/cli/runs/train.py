@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, make_dataclass
+from dataclasses import dataclass, field, fields, make_dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
+from costate.scale.choose import Cluster
 from costate.train.names import ALGORITHMS, TASKS
 
 if TYPE_CHECKING:
+    from costate.scale.executor import Executor
     from costate.train.run import Run
-    from costate.train.trainable import Trainable
+    from costate.train.trainable import Trainable, Variant
     from costate.train.trainer import Watch
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class Options(Cluster):
     what: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="TASK")] = "list"
     """Task to learn: its name, or a file with a task of your own (my_task.py); "list" shows all names. `costate train TASK --help`
     shows the options of that task."""
@@ -34,7 +36,7 @@ class Options:
     """Write TensorBoard's files, if it is installed."""
 
 
-def chosen(arguments: Sequence[str]) -> Options | None:
+def chosen(arguments: Sequence[str], base: type = Options) -> Any:
     """Return the default options of the task that the arguments name; None if they name none."""
     named = [a for a in arguments if a in TASKS or a.endswith(".py") or ".py:" in a]
     named += [a for a in arguments[:1] if not a.startswith("-") and a != "list"]
@@ -46,7 +48,7 @@ def chosen(arguments: Sequence[str]) -> Options | None:
         raise ValueError(f"unknown task {named[0]!r}; {f'did you mean {near[0]!r}?' if near else names}")
     from costate.train.registry import find_task
 
-    return options_of(find_task(named[0]), named[0], _algorithm(arguments))
+    return options_of(find_task(named[0]), named[0], _algorithm(arguments), base)
 
 
 def _algorithm(arguments: Sequence[str]) -> str | None:
@@ -57,16 +59,16 @@ def _algorithm(arguments: Sequence[str]) -> str | None:
     return None
 
 
-def options_of(kind: type[Trainable], name: str, algorithm: str | None = None) -> Options:
+def options_of(kind: type[Trainable], name: str, algorithm: str | None = None, base: type = Options) -> Any:
     """Return the default options of training a task: those of its algorithm, of the task itself, and its variants."""
     training = kind.training_by(algorithm)
-    made: list[Any] = [variant_flag(k, v.about) for k, v in kind.variants.items()]
+    made: list[Any] = [variant_flag(k, _about(v)) for k, v in kind.variants.items()]
     if len(kind.ways()) > 1:
         about = "Way to learn it: " + "; ".join(f"{n}: {ALGORITHMS[n].summary}" for n in kind.ways() if n in ALGORITHMS)
         made.append(("algorithm", Annotated[Literal[kind.ways()], tyro.conf.arg(help=about)], training.algorithm))
     if fields(kind.options):
         made.append(("task", type(kind.options), field(default_factory=lambda: kind.options)))
-    bases = (Options, type(training))
+    bases = (base, type(training))
     options = make_dataclass("Options", made, bases=bases, frozen=True, kw_only=True)
     return options(what=name, **{f.name: getattr(training, f.name) for f in fields(training)})
 
@@ -76,19 +78,27 @@ def variant_flag(name: str, about: str) -> tuple[str, Any, bool]:
     return name, Annotated[bool, tyro.conf.arg(help=about)], False
 
 
+def _about(variant: Variant) -> str:
+    """Return what the help says of a variant, with the defaults that it changes."""
+    changed = ", ".join(f"--{name.replace('_', '-')} {value}" for name, value in variant.training.items())
+    return variant.about + (f" Then the defaults are {changed}." if changed else "")
+
+
 def run(options: Options) -> None:
     if options.what == "list" and options.resume is None:
         _list()
         return
     from costate.train.registry import find_task
-    from costate.train.trainer import train
+    from costate.train.trainer import check_shared, train
 
     kind = None if options.what == "list" else find_task(options.what)
+    if kind is not None and not options.alone:
+        check_shared(asked(options, kind)[1])
     folder = _opened(options, kind) if options.resume else _created(options, kind)
     print(f"run folder {folder.path}", flush=True)
     try:
-        with _watch(folder, options.tensorboard) as watch:
-            train(folder, watch)
+        with _workers(folder, options) as workers, _watch(folder, options.tensorboard, workers) as watch:
+            train(folder, watch, workers)
         _summary(folder)
         folder.task.after_training(folder, lambda stage: _watch(stage, False))
     except KeyboardInterrupt:
@@ -103,26 +113,28 @@ def _list() -> None:
     print(f"{'FILE.py':<{width}}  a task of your own (docs/own_task.md)")
 
 
-def _asked(options: Any, kind: type[Trainable]) -> tuple[Any, Any]:
+def asked(options: Any, kind: type[Trainable]) -> tuple[Any, Any]:
     """Return the options of task and training, with variants put in their place."""
     kept = kind.training_by(getattr(options, "algorithm", None))
     training = type(kept)(**{f.name: getattr(options, f.name) for f in fields(kept)})
     task = getattr(options, "task", kind.options)
-    for name, variant in kind.variants.items():
-        task = variant.change(task) if getattr(options, name) else task
+    for variant in (v for name, v in kind.variants.items() if getattr(options, name)):
+        task = variant.change(task)
+        usual = {k: v for k, v in variant.training.items() if getattr(training, k) == getattr(kept, k)}
+        training = replace(training, **usual)
     return task, training
 
 
 def _created(options: Options, kind: Any) -> Run:
     from costate.train.run import Run
 
-    task, training = _asked(options, kind)
+    task, training = asked(options, kind)
     learnt = kind(task)
     policy = None if options.start is None else Run.open(options.start).checkpoint().policy
     if options.out is not None:
         return Run.create(options.out, learnt, training, policy)
     while True:
-        path = _free(Path("out") / kind.name)
+        path = free(Path("out") / kind.name)
         try:
             return Run.create(path, learnt, training, policy)
         except ValueError:
@@ -141,15 +153,16 @@ def _opened(options: Options, kind: type[Trainable] | None) -> Run:
     if kind is not None:
         if folder.task.name != kind.name:
             raise ValueError(f"{options.resume} is a training of '{folder.task.name}', not of '{kind.name}'")
-        asked = _asked(options, kind)
-        if asked not in ((kind.options, kind.training), (folder.task.options, folder.options)):
+        wanted = asked(options, kind)
+        if wanted not in ((kind.options, kind.training), (folder.task.options, folder.options)):
             raise ValueError(f"the options of {options.resume} are fixed (options.json): give none beside --resume")
     if changed := folder.differences():
         print(f"the last bits may differ from an undisturbed training: {', '.join(changed)}")
     return folder
 
 
-def _free(path: Path) -> Path:
+def free(path: Path) -> Path:
+    """Return the first path of PATH, PATH-2, ... that is not taken."""
     number, candidate = 1, path
     while candidate.exists():
         number += 1
@@ -158,14 +171,27 @@ def _free(path: Path) -> Path:
 
 
 @contextmanager
-def _watch(folder: Run, tensorboard: bool) -> Iterator[Watch]:
+def _workers(folder: Run, options: Options) -> Iterator[Executor | None]:
+    """Start workers for a training, if they are asked for."""
+    if options.alone:
+        yield None
+        return
+    from costate.scale.choose import executor
+    from costate.train.trainer import shared
+
+    with executor(shared(folder), options) as workers:
+        yield workers
+
+
+@contextmanager
+def _watch(folder: Run, tensorboard: bool, workers: Executor | None = None) -> Iterator[Watch]:
     """Show the training of a run on the screen, and write TensorBoard's files."""
     from contextlib import ExitStack
 
     from costate.train.progress import Board, Screen
 
     with ExitStack() as stack:
-        watchers: list[Watch] = [stack.enter_context(Screen(folder))]
+        watchers: list[Watch] = [stack.enter_context(Screen(folder, workers))]
         if tensorboard:
             watchers.append(stack.enter_context(Board(folder)))
 
@@ -182,6 +208,11 @@ def _summary(folder: Run) -> None:
     rows = folder.metrics()
     last, clipped = rows[-1], [row["clipped"] for row in rows]
     success = f", success {100 * last['success']:.1f} % of {folder.options.watch_episodes}" if "success" in last else ""
+    if looks := [row for row in rows if "played" in row]:
+        best = max(looks, key=lambda row: row["played"])
+        success = (
+            f"; kept is the policy of iteration {best['iteration']}, which earned {best['played']:.5g} without noise"
+        )
     measures = ", ".join(f"{name} {text}" for name, text in said(last, folder.task.measured).items())
     print(
         f"trained for {last['seconds']:.1f} s, {last['control_steps']:,} control steps: {measures}{success}; "

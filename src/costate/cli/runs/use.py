@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 import tyro
 
 from costate.cli.runs.folder import open_run
+from costate.scale.choose import Cluster
 
 
 @dataclass(frozen=True)
@@ -42,9 +43,9 @@ class PlayOptions:
 
 
 @dataclass(frozen=True)
-class RobustnessOptions(RunOptions):
-    episodes: int = 1000
-    """Held-out episodes per case."""
+class RobustnessOptions(Cluster, RunOptions):
+    episodes: int | None = None
+    """Held-out episodes per case; default: a tenth of those that `costate evaluate` judges."""
     seed: int = 0
     """Seed of the episodes."""
 
@@ -105,7 +106,7 @@ def robustness(options: RobustnessOptions) -> None:
             begun.append(print("case".ljust(width), *(title.rjust(14) for title in brief)))
         print(name.ljust(width), *(text.rjust(14) for text in brief.values()), flush=True)
 
-    robustness(folder, options.episodes, options.seed, show)
+    robustness(folder, options.episodes, options.seed, show, options)
     print(f"\nwrote {options.run / 'robustness.json'}")
 
 

@@ -78,8 +78,10 @@ def _machine_value(name: str, value: Any, kind: Any) -> Any:
 def _object(text: str) -> bytes:
     """Return optimised machine code, from the cache of kernels if it is there."""
     key = cache.entry_key(digest(text), "loop", "", host())
-    if (found := cache.load(key)) is not None:
-        return found.images[0]
+    return cache.obtained(key, lambda: _compiled(text)).images[0]
+
+
+def _compiled(text: str) -> Artifact:
     with COMPILING:
         machine = host().machine()
         module = llvm.parse_assembly(text)
@@ -87,6 +89,4 @@ def _object(text: str) -> bytes:
         tuning.loop_vectorization = tuning.slp_vectorization = True
         passes = llvm.create_pass_builder(machine, tuning)
         passes.getModulePassManager().run(module, passes)
-        image = machine.emit_object(module)
-    cache.store(key, Artifact((image,), 0, 0, 0, 0, 0, 0, 0.0, ()))
-    return image
+        return Artifact((machine.emit_object(module),), 0, 0, 0, 0, 0, 0, 0.0, ())

@@ -9,6 +9,7 @@ import torch
 
 from costate.kernel.calls.descriptors import describe, sum_groups, sum_to
 from costate.kernel.calls.native import NativeCode
+from costate.kernel.calls.pages import on_large_pages
 from costate.kernel.codegen.driver import ONE_LEVEL
 from costate.kernel.codegen.rows import GROUP
 from costate.kernel.signature import DTYPE_NAMES, Signature, Spec
@@ -56,7 +57,7 @@ def _output(
         words = (partial.data_ptr(), ONE_LEVEL, 0, partial.stride(0) * size, row, 1)
         shape = (*target, *spec.shape)
         return words, lambda: torch.from_numpy(np.atleast_1d(sum_groups(partial.numpy()))).reshape(shape)
-    full = torch.empty(*batch, *spec.shape, dtype=dtype)
+    full = on_large_pages(torch.empty(*batch, *spec.shape, dtype=dtype))
     words, _ = describe(full, batch, event)
     if target is None or tuple(target) == tuple(batch):
         return words, lambda: full

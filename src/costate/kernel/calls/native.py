@@ -19,7 +19,7 @@ from costate.kernel.codegen.emit import WORDS_BEFORE, WORDS_PER_TENSOR
 from costate.kernel.codegen.rows import GROUP
 from costate.kernel.machine.artifact import Artifact
 
-_Entry = ctypes.CFUNCTYPE(None, ctypes.c_char_p)  # takes a bytes object as it is
+_Entry = ctypes.CFUNCTYPE(None, ctypes.c_void_p)  # takes an address, or a bytes object as it is
 _local = threading.local()
 THREAD_GAIN_OPS = 16_000_000
 """Operations x samples below which a second thread costs more than it brings."""

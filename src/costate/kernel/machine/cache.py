@@ -3,7 +3,7 @@
 An entry is one file named by its key: a digest of program, derivative, number type, CPU, versions and the compiler's own source.
 It is written to a temporary file and renamed, so readers never see half of one; its checksum is verified before the code is
 loaded; it must belong to the user and be writable by nobody else. Whatever is wrong with an entry, it is compiled anew. Trouble
-with the disk is a warning, never a failure.
+with the disk is a warning, never a failure. Of several processes that want the same entry one compiles it, and the others wait.
 
 `COSTATE_CACHE` moves the folder, or switches the cache off when it is empty; `COSTATE_CACHE_LIMIT` is its size limit in bytes.
 """
@@ -14,12 +14,13 @@ import json
 import os
 import sys
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from costate.core.files import seal, unseal, write_private
+from costate.core.files import in_turn, seal, unseal, write_private
 from costate.kernel.ir.program import digest
 from costate.kernel.machine.artifact import Artifact
 from costate.kernel.machine.target import Target
@@ -27,6 +28,8 @@ from costate.kernel.machine.target import Target
 MAGIC = b"costate kernel 1\n"
 DEFAULT_LIMIT = 2 << 30
 """Size of the cache [bytes] unless COSTATE_CACHE_LIMIT says otherwise."""
+PATIENCE = 600.0
+"""Time after which a process no longer waits for another one that compiles the same kernel, and compiles it itself [s]."""
 _NUMBERS = ("workspace", "helper_workspace", "n_ops", "flops", "work", "step_work", "seconds")
 
 
@@ -68,7 +71,7 @@ def clear_cache() -> int:
     """Remove all entries; return how many."""
     path = cache_path()
     files = _entries(path) if path else []
-    for file, _, _ in files:
+    for file in (*(file for file, _, _ in files), *(path.glob("*.lock") if path else ())):
         file.unlink(missing_ok=True)
     return len(files)
 
@@ -76,6 +79,21 @@ def clear_cache() -> int:
 def entry_key(recipe_key: str, layout: object, dtype: str, target: Target) -> str:
     """Return the name of an entry: a digest of everything that the object code depends on."""
     return digest(recipe_key, layout, dtype, target, _versions())
+
+
+def obtained(key: str, make: Callable[[], Artifact]) -> Artifact:
+    """Return the entry: from disk, from another process that is just compiling it, or made here and stored."""
+    artifact, path = load(key), cache_path()
+    if artifact is not None:
+        return artifact
+    if path is None:
+        return make()
+    with in_turn(path / f"{key}.lock", PATIENCE):
+        artifact = load(key)
+        if artifact is None:
+            artifact = make()
+            store(key, artifact)
+        return artifact
 
 
 def load(key: str) -> Artifact | None:

@@ -6,13 +6,13 @@ Started as `python -m costate.kernel.machine.worker`; imports little, so it is r
 from __future__ import annotations
 
 import marshal
-import struct
 import sys
-from typing import IO, Any
+from typing import Any
 
 from costate.kernel.codegen.chunks import Chunk
 from costate.kernel.codegen.lower import ChunkWriter
 from costate.kernel.machine.jit import module_text, object_code
+from costate.kernel.machine.pipes import receive, send
 from costate.kernel.machine.target import Target
 
 Job = tuple[list[tuple[Any, ...]], tuple[str, str, str, int, int], str]
@@ -31,29 +31,6 @@ def job_text(job: Job) -> str:
 def job_object(job: Job) -> bytes:
     """Return the object code of a job."""
     return object_code(job_text(job), Target(*job[1]))
-
-
-def send(stream: IO[bytes], data: bytes) -> None:
-    """Write a message: its length, then its bytes."""
-    left = memoryview(struct.pack("<q", len(data)) + data)
-    while left:
-        left = left[stream.write(left) :]
-    stream.flush()
-
-
-def receive(stream: IO[bytes]) -> bytes:
-    """Read a message; raise EOFError at the end of the stream."""
-    return _read(stream, *struct.unpack("<q", _read(stream, 8)))
-
-
-def _read(stream: IO[bytes], size: int) -> bytes:
-    data = bytearray()
-    while len(data) < size:
-        piece = stream.read(size - len(data))
-        if not piece:
-            raise EOFError
-        data += piece
-    return bytes(data)
 
 
 def main() -> None:

@@ -16,8 +16,9 @@ import threading
 from collections.abc import Sequence
 
 from costate.kernel.codegen.chunks import Chunk
+from costate.kernel.machine.pipes import receive, send
 from costate.kernel.machine.target import Target
-from costate.kernel.machine.worker import Job, job_object, receive, send
+from costate.kernel.machine.worker import Job, job_object
 
 JOB_CHUNKS = 3
 """Chunks per object file."""

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import numpy as np
 
 from costate.model.errors import ModelError
 from costate.model.joint import Joint
-from costate.model.model import Link
+from costate.model.model import Link, Model
 from costate.model.shape import Shape
 from costate.model.transform import Transform
 
 JOINTS = {"revolute": "hinge", "continuous": "hinge", "prismatic": "slide", "floating": "free", "spherical": "ball"}
 """MuJoCo's kind of joint by ours. A planar joint would be three of its joints."""
+PRIMITIVES = ("sphere", "box", "cylinder", "capsule", "ellipsoid")
 
 
 def add_body(parent: ET.Element, joint: Joint, link: Link, limits: bool = True, friction: bool = True) -> ET.Element:
@@ -69,3 +71,22 @@ def pose(at: Transform) -> dict[str, str]:
 def numbers(values: Iterable[float]) -> str:
     """Return numbers as text, with all their digits."""
     return " ".join(repr(float(v)) for v in values)
+
+
+def write_mjcf(model: Model, path: str | Path) -> None:
+    """Write a robot as MJCF: links, joints and shapes that are no meshes. It moves as the model does: damping, friction, armature,
+    springs and gravity are kept; joints that follow others, actuators and pictures are not."""
+    if any(joint.mimic is not None for joint in model.joints):
+        raise ModelError(f"{model.name}: joints that follow others cannot be written as MJCF here; write a URDF")
+    root = ET.Element("mujoco", model=model.name)
+    ET.SubElement(root, "compiler", angle="radian", autolimits="true")
+    ET.SubElement(root, "option", gravity=numbers(model.gravity))
+    places = {model.links[0].name: ET.SubElement(root, "worldbody")}
+    for joint in model.joints:  # parents come first
+        link = model.link(joint.child)
+        body = places[link.name] = add_body(places[joint.parent], joint, link)
+        for shape in link.collisions:
+            if shape.kind in PRIMITIVES:
+                add_geom(body, shape, shape.pose)
+    ET.indent(root)
+    Path(path).write_text(ET.tostring(root, encoding="unicode") + "\n", encoding="utf-8")

@@ -12,6 +12,7 @@ import casadi as ca
 from casadi import SX
 
 from costate.core.limits import excess
+from costate.physics.algebra.spatial import symmetric
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,16 +25,51 @@ class Factor:
     """Inverse pivots 1 / D_i."""
 
     def solve(self, b: SX) -> SX:
-        """Return M^-1 b, shape (nv,)."""
+        """Return M^-1 b, shape (nv,). Structural zeros of b cost nothing until the second half."""
         x = ca.vertsplit(b)
         for i in reversed(range(len(x))):
-            for j, value in self.rows[i].items():
-                x[j] = x[j] - value * x[i]
+            if x[i].nnz():
+                for j, value in self.rows[i].items():
+                    x[j] = x[j] - value * x[i]
         x = [xi * pivot for xi, pivot in zip(x, self.inverse_pivots, strict=True)]
         for i in range(len(x)):
             for j, value in self.rows[i].items():
-                x[i] = x[i] - value * x[j]
+                if x[j].nnz():
+                    x[i] = x[i] - value * x[j]
         return ca.densify(ca.vertcat(*x))
+
+    def inverse(self) -> Inverse:
+        """Return the inverse of L, for many solves with the same factors."""
+        n = len(self.rows)
+        K: list[SX] = []
+        for i, row in enumerate(self.rows):
+            own = SX(1, n)
+            own[i] = 1
+            for j, value in row.items():
+                own -= value * K[j]
+            K.append(own)
+        return Inverse(ca.vertcat(*K), ca.vertcat(*self.inverse_pivots))
+
+
+@dataclass(frozen=True, eq=False)
+class Inverse:
+    """Factors of M^-1 = K D^-1 K^T with K = L^-1, which has the zeros of a tree, too."""
+
+    K: SX
+    inverse_pivots: SX
+    """Inverse pivots 1 / D_i, shape (nv,)."""
+
+    def times(self, B: SX) -> SX:
+        """Return M^-1 B, shape (nv, n).
+
+        Zeros of B cost nothing: accelerations of branches that it leaves alone follow from those of the bodies that carry them.
+        """
+        scaled = self.K.T @ B
+        return self.K @ (ca.repmat(self.inverse_pivots, 1, B.shape[1]) * scaled)
+
+    def matrix(self) -> SX:
+        """Return M^-1, shape (nv, nv)."""
+        return symmetric(self.times(SX.eye(self.K.shape[0])))
 
 
 def factor(M: SX, least_pivot: SX | None = None) -> Factor:

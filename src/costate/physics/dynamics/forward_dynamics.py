@@ -9,7 +9,8 @@ other way, and it is much shorter. Differentiating ID(q, v, FD(q, v, tau)) = tau
 
     M dFD = dtau - dID,    dID at constant a
 
-so a gradient takes one solve with M for the costate lambda = M^-1 a_bar, and the gradient of -dot(lambda, ID).
+so a gradient takes one solve with M for the costate lambda = M^-1 a_bar, and the gradient of -dot(lambda, ID), and all Jacobians
+take those of ID (`rnea_jacobians.py`) and one factorisation of M.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from costate.physics.dynamics.aba import aba
 from costate.physics.dynamics.crba import crba
 from costate.physics.dynamics.passive import ALL_PASSIVE, Passive
 from costate.physics.dynamics.rnea import Wrenches, rnea
+from costate.physics.dynamics.rnea_jacobians import rnea_jacobians
 from costate.physics.params import Parameters
 
 # With up to this many velocities between the root and a tip, the mass matrix and its factorisation take fewer operations
@@ -83,6 +85,28 @@ def forward_dynamics_vjp(
     residual = ca.dot(costate, tau - rnea(model, params, q, v, held, f_ext, passive))
     gradients = [ca.gradient(residual, x) for x in wrt]
     return ca.substitute(gradients, [held, costate], [a, inverse_mass_times(model, params, q, a_bar)])
+
+
+def forward_dynamics_jacobians(
+    model: Model,
+    params: Parameters,
+    q: SX,
+    v: SX,
+    tau: SX,
+    f_ext: Wrenches | None = None,
+    passive: Passive | None = ALL_PASSIVE,
+) -> tuple[SX, SX, SX, SX]:
+    """Return the accelerations a, and d a/d q in the tangent space, d a/d v and d a/d tau = M^-1, each of shape (nv, nv).
+
+    By the same relation: da = M^-1 (dtau - dID), with the Jacobians of inverse dynamics and one factorisation of M.
+    """
+    held = SX.sym("a", model.nv)
+    dq, dv, M = rnea_jacobians(model, params, q, v, held, f_ext, passive)
+    factors = factor(M)
+    a = factors.solve(tau - rnea(model, params, q, v, SX(model.nv, 1), f_ext, passive))
+    inverse = factors.inverse()
+    by_q, by_v = ca.substitute([inverse.times(-dq), inverse.times(-dv)], [held], [a])
+    return a, by_q, by_v, inverse.matrix()
 
 
 def inverse_mass_times(model: Model, params: Parameters, q: SX, x: SX) -> SX:

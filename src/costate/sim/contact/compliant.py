@@ -21,6 +21,7 @@ from typing import ClassVar
 import casadi as ca
 from casadi import SX
 
+from costate.sim.contact.learnt import Learnt
 from costate.sim.contact.rows import Row, constraint_rows
 from costate.sim.contact.smooth import SmoothContact
 from costate.sim.setup import Symbols
@@ -51,21 +52,24 @@ class Compliant(SmoothContact):
     """Damping of joint limits [s/rad or s/m]."""
 
     parameters: ClassVar[tuple[str, ...]] = ("friction", "stiffness", "damping", "limit_stiffness", "limit_damping")
+    learns: ClassVar[tuple[str, ...]] = ("normal_force", "friction_force", "contact_stiffness")
 
     def forces(self, s: Symbols) -> tuple[SX, SX]:
-        rows = constraint_rows(s, s.q, s.contacts(), s.setup.dt)
+        contacts = s.contacts()
+        rows = constraint_rows(s, s.q, contacts, s.setup.dt)
         total = SX(s.setup.nv, 1)
         if not rows:
             return total, SX.zeros(1)
         forces: list[SX] = []
-        sliding = self._sliding_squares(rows, s.v)
-        for row in rows:
+        sliding, learnt = self._sliding_squares(rows, s.v), Learnt.of(s, rows, contacts)
+        for k, row in enumerate(rows):
             speed = (row.J @ s.v)[0]
             if row.kind in ("normal", "limit"):
-                forces.append(self._normal_force(s, row, speed))
+                forces.append(learnt.change("normal_force", k, self._normal_force(s, row, speed, learnt, k)))
             else:
                 assert row.bound is not None
-                bound = row.bound * forces[row.contact]
+                known = {"normal_force": forces[row.contact]}
+                bound = learnt.change("friction_force", row.contact, row.bound * forces[row.contact], known)
                 forces.append(-bound * speed / ca.sqrt(sliding[row.contact] + self._smoothed(bound)))
             total = total + row.J.T * forces[-1]
         return total, ca.vertcat(*forces)
@@ -73,14 +77,17 @@ class Compliant(SmoothContact):
     def rates(self, s: Symbols) -> tuple[SX, SX]:
         K, C = SX(s.setup.nv, s.setup.nv), SX(s.setup.nv, s.setup.nv)
         pushes: dict[int, SX] = {}
-        for n, row in enumerate(constraint_rows(s, s.q, s.contacts(), s.setup.dt)):
+        contacts = s.contacts()
+        rows = constraint_rows(s, s.q, contacts, s.setup.dt)
+        learnt = Learnt.of(s, rows, contacts)
+        for n, row in enumerate(rows):
             along = row.J.T @ row.J
             if row.kind == "tangent":
                 assert row.bound is not None
                 bound = row.bound * pushes[row.contact]
                 C = C + bound / ca.sqrt(self._smoothed(bound)) * along
                 continue
-            stiffness, damping = self._numbers(s, row)
+            stiffness, damping = self._numbers(s, row, learnt, n)
             pushes[n] = stiffness * self._depth(row)
             K = K + stiffness / (1 + ca.exp(row.gap / self.smoothing)) * along
             C = C + pushes[n] * damping * along
@@ -99,19 +106,21 @@ class Compliant(SmoothContact):
                 squares[row.contact] = squares.get(row.contact, SX(0)) + (row.J @ v)[0] ** 2
         return squares
 
-    def _normal_force(self, s: Symbols, row: Row, speed: SX) -> SX:
-        """Return stiffness * depth * (1 - damping * speed), never pulling; the depth fades in over the smoothing length."""
-        stiffness, damping = self._numbers(s, row)
+    def _normal_force(self, s: Symbols, row: Row, speed: SX, learnt: Learnt, k: int) -> SX:
+        """Return stiffness * depth * (1 - damping * speed), never pulling; the depth fades in over the smoothing length. k: number
+        of the row."""
+        stiffness, damping = self._numbers(s, row, learnt, k)
         return stiffness * self._depth(row) * ca.fmax(1 - damping * speed, 0)
 
     def _depth(self, row: Row) -> SX:
         """Return the depth that a contact or joint limit pushes by [m or rad]; it fades in over the smoothing length."""
         return self.smoothing * softplus(-row.gap / self.smoothing)
 
-    def _numbers(self, s: Symbols, row: Row) -> tuple[SX, SX]:
-        """Return stiffness and damping of a contact or joint limit."""
+    def _numbers(self, s: Symbols, row: Row, learnt: Learnt, k: int) -> tuple[SX, SX]:
+        """Return stiffness and damping of a contact or joint limit. k: number of the row."""
         if row.kind == "normal":
-            return s.contact_value("stiffness"), s.contact_value("damping")
+            stiffness = learnt.change("contact_stiffness", k, s.contact_value("stiffness"))
+            return stiffness, s.contact_value("damping")
         return s.contact_value("limit_stiffness"), s.contact_value("limit_damping")
 
 

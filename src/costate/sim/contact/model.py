@@ -56,6 +56,8 @@ class ContactModel(Constants, ABC):
     """True if shapes that touch push each other at all."""
     smooth: ClassVar[bool] = False
     """True if forces are smooth functions of the state, so that a step can be one expression."""
+    learns: ClassVar[tuple[str, ...]] = ()
+    """Quantities of contacts that the model itself hands to networks (learnt.py); forces that others add act beside it."""
     hard: ClassVar[bool] = False
     """True if shapes feel nothing of each other until they touch, and then do not overlap."""
     friction: float = 0.0

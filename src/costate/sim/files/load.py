@@ -48,8 +48,10 @@ def load_world(
             the place of what it says.
     """
     if is_saved(source):
-        found, dtype = read_world(Path(source))
+        found, dtype, networks = read_world(Path(source))
         world = _made(found, options)
+        if networks is not None:
+            world.load_networks(networks)
         return world if dtype is None else world.to(dtype)
     robot = load_robot(source, floating_base, package_dirs=package_dirs, inertia=inertia)
     if robot.model.physics is None:

@@ -3,6 +3,7 @@
     world.json           everything
     world.safetensors    large arrays: height fields, hulls
     world.meshes/        mesh files, each by its checksum
+    world.networks.json, world.networks.safetensors    networks inside of the step (costate.augment)
 
 What is written is what `World` was given, with names and numbers made explicit: a rule for pairs becomes the pairs, and the time
 step of a robot's file a number.
@@ -71,7 +72,15 @@ def save_world(world: World, path: Path) -> None:
     if codec.arrays:
         write_tensors(_arrays(file), {k: torch.as_tensor(v) for k, v in codec.arrays.items()})
         head["arrays"] = checksum(_arrays(file).read_bytes())
+    if world.networks:
+        head["networks"] = True
+        world.save_networks(networks_of(file))
     write_text(file, laid_out(head | {"world": told}))
+
+
+def networks_of(file: Path) -> Path:
+    """Return where the networks of a world are kept."""
+    return file.with_name(f"{file.stem}.networks.json")
 
 
 def _arrays(file: Path) -> Path:
@@ -100,7 +109,7 @@ def _arguments(world: World) -> dict[str, Any]:
         "poses": parts.poses,
         "self_collision": parts.self_collision,
         "collide": _pairs(setup.scene) if parts.chosen else None,
-        "parameters": setup.parameters,
+        "parameters": tuple(p for p in setup.parameters if p not in {w.parameter for w in setup.networks}),
         "check": world.check,
         "constraints": tuple(parts.constraints),
         "tendons": tuple(parts.tendons),
@@ -149,8 +158,8 @@ def _copy(source: Path, target: Path) -> None:
 _DTYPES = {None: None, "float32": torch.float32, "float64": torch.float64}
 
 
-def read_world(path: Path) -> tuple[dict[str, Any], torch.dtype | None]:
-    """Return the arguments of a world that was saved, and the number type that it was moved to."""
+def read_world(path: Path) -> tuple[dict[str, Any], torch.dtype | None, Path | None]:
+    """Return the arguments of a world that was saved, the number type that it was moved to, and the file of its networks."""
     file = _file(path)
     try:
         content = read_json(file)
@@ -165,7 +174,8 @@ def read_world(path: Path) -> tuple[dict[str, Any], torch.dtype | None]:
     except RecursionError:
         raise CodecError(f"{file} is damaged: it is nested too deeply") from None
     robots = {name: Robot(model) for name, model in found["robots"].items()}
-    return found | {"robots": robots}, _DTYPES[content.get("dtype")]
+    networks = networks_of(file) if content.get("networks") else None
+    return found | {"robots": robots}, _DTYPES[content.get("dtype")], networks
 
 
 _ARGUMENTS = (

@@ -24,16 +24,18 @@ from costate.sim.setup import Symbols
 def wrenches(s: Symbols, q: SX, v: SX) -> dict[str, SX]:
     """Return the wrenches on links, world axes at the link's origin: those given, and those of the surroundings."""
     model, total = s.setup.scene.model, dict(s.wrenches)
-    bodies = body_poses(s.tree, q)
+    bodies, learnt = body_poses(s.tree, q), s.wired.replaced("drag")
     for link in model.links[1:]:
-        if s.tree.links[link.name][0] == ROOT or not (link.drag or link.carried):
+        drags = link.drag is not None and link.name not in learnt
+        if s.tree.links[link.name][0] == ROOT or not (drags or link.carried):
             continue
         R, _ = link_pose(s.tree, bodies, link.name)
         force, torque = SX.zeros(3), SX.zeros(3)
         if link.carried:
             force = -link.carried * s.params["mass", link.name] * s.params["gravity", ""]
             torque = cross(R @ s.params["com", link.name], force)
-        if link.drag:
+        if drags:
+            assert link.drag is not None
             push, twist = _drag(s, bodies, link.name, link.drag, v)
             force, torque = force + push, torque + twist + cross(R @ SX(link.drag.pose.translation), push)
         total[link.name] = total.get(link.name, SX.zeros(6)) + ca.vertcat(force, torque)
@@ -54,9 +56,9 @@ def carried_weight(s: Symbols, c: Configuration) -> SX:
 def drag_damping(s: Symbols, q: SX, v: SX) -> SX:
     """Return how much fluids resist velocities, (nv, nv)."""
     total = SX(s.setup.nv, s.setup.nv)
-    bodies = body_poses(s.tree, q)
+    bodies, learnt = body_poses(s.tree, q), s.wired.replaced("drag")
     for link in s.setup.scene.model.links[1:]:
-        if link.drag and s.tree.links[link.name][0] != ROOT:
+        if link.drag and link.name not in learnt and s.tree.links[link.name][0] != ROOT:
             J, still = _box_motion(s, bodies, link.name, link.drag)
             linear, square = _coefficients(link.drag)
             total = total + J.T @ ca.diag(linear + 2 * square * ca.fabs(J @ v - still)) @ J

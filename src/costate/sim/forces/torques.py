@@ -29,16 +29,21 @@ def actuate(s: Symbols, q: SX, v: SX, u: SX, M: SX, bias: SX) -> SX:
     """Return the generalised forces of all actuators, (nv,). M: mass matrix; bias: forces that oppose them."""
     setup, dt, c = s.setup, s.setup.h, s.at(q)
     torque = _explicit(s, c, v, u)
-    servos = [(d, d.actuator, u[k]) for k, d in enumerate(setup.drives) if isinstance(d.actuator, Servo)]
+    learnt = s.wired.replaced("actuator_force")
+    servos = [
+        (k, d, d.actuator)
+        for k, d in enumerate(setup.drives)
+        if isinstance(d.actuator, Servo) and d.joint not in learnt
+    ]
     if not servos:
         return _shared(s, c, torque)
     pull, resist, K = SX.zeros(setup.nv), SX.zeros(setup.nv), SX(setup.nv, setup.nv)
     weight = _weights(s, q)
     gains, pulls = [], []
-    for d, servo, control in servos:
+    for k, d, servo in servos:
         carried = _along(c, d, weight[servo.gravity_compensation])
         gains.append(d.damping + dt * d.stiffness)
-        pulls.append(servo.pull(control, d.length.of(c), d.stiffness, d.damping) + carried)
+        pulls.append(servo.pull(u[k], d.length.of(c), d.stiffness, d.damping) + carried)
         pull = d.length.add(c, pull, pulls[-1])
         resist = d.length.add(c, resist, gains[-1] * d.length.rate(c, v))
         J = d.length.row(c)
@@ -47,8 +52,9 @@ def actuate(s: Symbols, q: SX, v: SX, u: SX, M: SX, bias: SX) -> SX:
     ahead = v + dt * heavier.solve(torque + pull - resist - bias)
     tied = tie(s, q, heavier)
     ahead = ahead if tied is None else tied.velocity(ahead)
-    for (d, *_), gain, most in zip(servos, gains, pulls, strict=True):
-        torque = d.length.add(c, torque, _limited(d, most - gain * d.length.rate(c, ahead)))
+    for (k, d, _), gain, most in zip(servos, gains, pulls, strict=True):
+        force = _limited(d, most - gain * d.length.rate(c, ahead))
+        torque = d.length.add(c, torque, _learnt(s, c, v, u, k, force))
     return _shared(s, c, torque)
 
 
@@ -78,10 +84,23 @@ def actuator_damping(s: Symbols, q: SX, v: SX, u: SX) -> SX:
 def _explicit(s: Symbols, c: Configuration, v: SX, u: SX) -> SX:
     """Return the generalised forces of all explicit actuators, before bounds on several of them, (nv,)."""
     torque, parts = SX.zeros(s.setup.nv), _parts(s, c, v, u)
+    learnt = s.wired.replaced("actuator_force")
     for k, d in enumerate(s.setup.drives):
-        if isinstance(d.actuator, Explicit):
-            torque = d.length.add(c, torque, _limited(d, _force(s, c, v, u, k, parts.get(k))))
+        if d.joint in learnt:
+            torque = d.length.add(c, torque, _learnt(s, c, v, u, k, SX(0)))
+        elif isinstance(d.actuator, Explicit):
+            force = _limited(d, _force(s, c, v, u, k, parts.get(k)))
+            torque = d.length.add(c, torque, _learnt(s, c, v, u, k, force))
     return torque
+
+
+def _learnt(s: Symbols, c: Configuration, v: SX, u: SX, k: int, force: SX) -> SX:
+    """Return the force of a drive after the networks that act on it."""
+    d = s.setup.drives[k]
+    if not s.wired.of("actuator_force", d.joint):
+        return force
+    known = {"control": u[k], "position": d.length.of(c), "speed": d.length.rate(c, v)}
+    return s.wired.change("actuator_force", [d.joint], force, s.motion(c.q, v), known)
 
 
 def _force(s: Symbols, c: Configuration, v: SX, u: SX, k: int, part: SX | None) -> SX:

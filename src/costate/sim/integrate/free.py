@@ -11,6 +11,7 @@ from costate.physics.algebra.ltl import Factor, factor
 from costate.physics.dynamics.crba import crba
 from costate.physics.dynamics.passive import Passive
 from costate.physics.dynamics.rnea import rnea
+from costate.sim.contact.learnt import learnt_forces
 from costate.sim.forces.equality import Tied, tie
 from costate.sim.forces.surroundings import wrenches
 from costate.sim.forces.tendons import resistance, tendon_forces
@@ -41,8 +42,8 @@ def free_motion(s: Symbols, q: SX, v: SX, u: SX, extra: SX | None = None, joint_
     bias = rnea(model, s.params, q, v, SX(setup.nv, 1), wrenches(s, q, v), Passive(friction=joint_friction))
     if setup.tendons:
         bias = bias - tendon_forces(s, q, v, joint_friction)
-    if extra is not None:
-        bias = bias - extra
+    for more in (extra, learnt_forces(s, q, v)):
+        bias = bias if more is None else bias - more
     if setup.method.implicit:  # M (v' - v) / dt = ... - D v' - K (q + dt v' - rest)
         D, K = resistance(s, q)
         stiffness = per_velocity(s, "stiffness")

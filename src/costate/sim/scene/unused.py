@@ -13,11 +13,18 @@ SHOWN = 3
 
 
 def unused(scene: Scene, robots: Mapping[str, Robot], ground: bool, actuators: bool) -> list[str]:
-    """Return notes on what the robots' files have and the world does not use.
+    """Return notes on what the robots, or their files, have and the world does not use.
 
     ground, actuators: True if the world was to take them from somewhere, and was told nothing else.
     """
-    return [*(_unused_geoms(scene, robots) if ground else ()), *(_unused_actuators(robots) if actuators else ())]
+    notes = [
+        f"{name}: its residual modules run in torch and do not act in a world; robot.augment('joint_torque', on=...) has networks "
+        "that do"
+        for name, robot in robots.items()
+        if robot.residuals
+    ]
+    notes += _unused_geoms(scene, robots) if ground else ()
+    return [*notes, *(_unused_actuators(robots) if actuators else ())]
 
 
 def _unused_geoms(scene: Scene, robots: Mapping[str, Robot]) -> Iterator[str]:

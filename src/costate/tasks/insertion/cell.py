@@ -36,8 +36,8 @@ from costate.train.trainable import Trainable
 COMMAND_LIMIT = 0.95
 """Commanded velocities stay below this fraction of the joint's limit: moving arms push each other's joints a little beyond."""
 
-ROBUST_HORIZON = 50
-"""Control steps of a motion among disturbances."""
+ROBUST_HORIZON, WIDE_HORIZON = 60, 42
+"""Control steps of a motion among disturbances, and of one in wide ranges, at least."""
 
 
 @dataclass(frozen=True)
@@ -68,9 +68,9 @@ class InsertionOptions:
     """Kind of action: commands to joint velocity servos, or torques added to those that carry the arm's weight at the start."""
     friction: float = 0.3
     """Coefficient of friction between bottle and socket."""
-    acceleration_limit: float = 0.0
+    acceleration_limit: float = 40.0
     """Largest acceleration of a joint, from one control step to the next [rad/s^2]; 0: none."""
-    jerk_limit: float = 0.0
+    jerk_limit: float = 4000.0
     """Largest jerk of a joint, likewise [rad/s^3]; 0: none."""
     disturbances: Disturbances = field(default_factory=Disturbances)
     """Disturbances of its episodes."""
@@ -81,8 +81,16 @@ class InsertionOptions:
         return self.horizon * self.dt
 
     def wide(self) -> InsertionOptions:
-        """Return the options of the same task with twice the ranges."""
-        return replace(self, start_range=0.1, target_range=0.1)
+        """Return the options of the same task with twice the ranges, and the time and height that these need.
+
+        From 120 mm above their seats 1.6 % of the bottles would begin in the socket's wall.
+        """
+        more = {"horizon": max(self.horizon, WIDE_HORIZON), "start_height": max(self.start_height, 0.17)}
+        return replace(self, start_range=0.1, target_range=0.1, **more)
+
+    def unlimited(self) -> InsertionOptions:
+        """Return the options of the same task without limits of acceleration and jerk."""
+        return replace(self, acceleration_limit=0.0, jerk_limit=0.0)
 
     def robust(self) -> InsertionOptions:
         """Return the options of the same task with all disturbances of a real cell at once, and time to deal with them."""
@@ -152,12 +160,12 @@ class Cell(Trainable):
         center = torch.tensor(self.options.center, dtype=torch.float32)  # as for the controllers that were published
         return self._reach(center, self.options.start_height, guess)
 
-    def seats(self, xy: Tensor, height: float = 0.0) -> Tensor:
-        """Return configurations (..., 6) with the bottle in (or above) a socket at xy (..., 2)."""
+    def seats(self, xy: Tensor, height: Tensor | float = 0.0) -> Tensor:
+        """Return configurations (..., 6) with the bottle in (or above, height (..., 1)) a socket at xy (..., 2)."""
         return self._reach(xy, height, self.start.expand(*xy.shape[:-1], 6))
 
-    def _reach(self, xy: Tensor, height: float, guess: Tensor) -> Tensor:
-        z = torch.full_like(xy[..., :1], SEAT_HEIGHT + height + BOTTLE_LENGTH / 2 + GRIP)
+    def _reach(self, xy: Tensor, height: Tensor | float, guess: Tensor) -> Tensor:
+        z = (SEAT_HEIGHT + height + BOTTLE_LENGTH / 2 + GRIP) * torch.ones_like(xy[..., :1])
         down = torch.diag(torch.tensor([1.0, -1.0, -1.0], dtype=torch.float64)).expand(*xy.shape[:-1], 3, 3)
         goal = Pose(torch.cat([xy, z], -1).double(), down)
         found = self.arm.inverse_kinematics(goal, "tool0", guess)

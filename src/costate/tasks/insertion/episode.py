@@ -44,6 +44,11 @@ class Disturbances:
     camera_rate: float = 0.0
     """Readings of the socket's position in a second; between them the last one moves on with the belt; 0: one in every step."""
 
+    @property
+    def noisy(self) -> bool:
+        """True if anything that is measured is not exact."""
+        return bool(self.joint_noise or self.velocity_noise or self.target_offset or self.target_jitter or self.encoder)
+
 
 REALISTIC = Disturbances(
     joint_noise=5e-4,
@@ -129,7 +134,7 @@ def _noise(
     task: Insertion, batch: int, generator: torch.Generator, d: Disturbances, way: Tensor | None, dtype: torch.dtype
 ) -> Tensor | None:
     """Draw the noise of observations, (T, B, 19). way: direction of the target's offset, (B, 2)."""
-    if not (d.joint_noise or d.velocity_noise or d.target_offset or d.target_jitter):
+    if not d.noisy:
         return None
     steps = task.options.horizon + task.options.hold
 

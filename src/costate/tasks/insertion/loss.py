@@ -40,7 +40,7 @@ class InsertionWeights:
     """Weight of the speed against the socket."""
     far: float = 0.02
     """Weight of the same three without the logarithm, which pulls in what is far off."""
-    funnel: float = 4.0
+    funnel: float = 40.0
     """Weight of leaving the funnel around the socket's axis (non-penetration)."""
     floor: float = 0.4
     """Weight of the bottle's foot below the seat (non-penetration)."""
@@ -49,16 +49,16 @@ class InsertionWeights:
     limits: float = 1.0
     """Weight of joint velocities above 97 % of their limits."""
     dynamics: float = 1.0
-    """Weight of joint accelerations and jerks above 90 % of their limits."""
+    """Weight of joint accelerations and jerks above 97 % of their limits."""
     start: float = 0.03
     """Weight of squared joint velocities after the first step: start gently."""
-    tail: float = 0.5
+    tail: float = 1.0
     """Factor of the mean over the worst twentieth of the batch, added to the mean over all."""
     margin: float = 6e-4
     """Part of the clearance that is kept free [m]."""
     aim: float = 1.5e-4
     """Height above the seat that is aimed at [m]: a bottle pressed onto the floor is pushed aside."""
-    slope: float = 1.0
+    slope: float = 4.0
     """Slope of the funnel above the mouth: lateral distance allowed per height."""
     early: int = 1
     """Steps before the end from which goal terms count."""
@@ -121,12 +121,12 @@ def too_fast(task: Insertion, velocities: Tensor) -> Tensor:
 
 
 def too_hard(task: Insertion, velocities: Tensor) -> Tensor:
-    """Return how far accelerations and jerks of joint velocities (T, B, 6) exceed 90 % of their limits, as a logarithm, (B,)."""
+    """Return how far accelerations and jerks of joint velocities (T, B, 6) exceed 97 % of their limits, as a logarithm, (B,)."""
     o, total = task.options, velocities.new_zeros(velocities.shape[1])
     acceleration = velocities.diff(dim=0) / o.dt
     for rate, limit in ((acceleration, o.acceleration_limit), (acceleration.diff(dim=0) / o.dt, o.jerk_limit)):
         if limit:
-            total = total + torch.log1p((20 * torch.relu(rate.abs() / limit - 0.9)).square()).sum((0, -1))
+            total = total + torch.log1p((50 * torch.relu(rate.abs() / limit - 0.97)).square()).sum((0, -1))
     return total
 
 

@@ -17,6 +17,9 @@ from costate.tasks.insertion.cases import CASES
 from costate.tasks.insertion.cell import Cell, InsertionOptions
 from costate.tasks.insertion.described import ALLOWED, measurements, rows, story
 from costate.tasks.insertion.episode import Disturbances, Episodes, draw
+from costate.tasks.insertion.guidance.guide import Guide
+from costate.tasks.insertion.guidance.guided import GuidedPolicy
+from costate.tasks.insertion.guidance.observer import Observer
 from costate.tasks.insertion.judge import Metrics, Verdict, judge, summarise
 from costate.tasks.insertion.loss import loss, total
 from costate.tasks.insertion.policy import Policy
@@ -43,7 +46,8 @@ class Insertion(Cell):
     disturbances: ClassVar[Disturbances] = Disturbances()
     variants: ClassVar[Mapping[str, Variant]] = {
         "moving": Variant("The socket rides on a conveyor.", lambda options: replace(options, moving=True)),
-        "wide": Variant("Twice the ranges of start poses and targets.", InsertionOptions.wide),
+        "wide": Variant("Twice the ranges of start poses and targets, with more time.", InsertionOptions.wide),
+        "unlimited": Variant("No limits of acceleration and jerk.", InsertionOptions.unlimited),
         "robust": Variant("All disturbances of a real cell at once.", InsertionOptions.robust),
     }
     report: ClassVar[str] = "costate.tasks.insertion.report.page:InsertionReport"
@@ -71,13 +75,29 @@ class Insertion(Cell):
         """Return an untrained policy."""
         memory, o = training.memory, self.options
         if memory.kind == "auto":
-            disturbed = self.practised_against(training) != Disturbances()
+            against = self.practised_against(training)
+            if training.guide and o.actuation == "velocity":
+                return self._guided(training, against, generator)
+            disturbed = against != Disturbances()
             memory = replace(memory, kind="cell" if disturbed else "command" if o.acceleration_limit else "none")
         if memory.kind == "none":
             return Policy(training.hidden, generator)
         # A command may run ahead of the joint, which follows it with a delay.
         reach = 2 * o.acceleration_limit * o.dt / self.action_scale[1] if o.acceleration_limit else 0.5
         return RememberingPolicy(OBSERVATION, ACTION, training.hidden, generator, memory, reach, self._followed)
+
+    def _guided(
+        self, training: InsertionTraining, against: Disturbances, generator: torch.Generator | None
+    ) -> GuidedPolicy:
+        matrix, offset = self.features
+        gain = matrix.sum(0)
+        unit = torch.where(gain > 0, 1 / gain, torch.ones_like(gain))
+        guide = Guide(self)
+        observer = None
+        if against.noisy or against.latency:
+            delays = range(against.latency + 1) if against.random_latency else (against.latency,)
+            observer = Observer(self.options.horizon, tuple(delays))
+        return GuidedPolicy(guide, unit, -unit * offset, self.action_scale[1], training.hidden, generator, observer)
 
     @property
     def _followed(self) -> Followed:

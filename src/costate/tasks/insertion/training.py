@@ -23,9 +23,9 @@ class HorizonOptions:
     """Least success rate; a horizon with less is too short."""
     patience: int = 2
     """Number of horizons in a row that are too short, after which the search ends (or at one that joint velocities rule out)."""
-    iterations: int = 500
+    iterations: int = 200
     """Steps of Adam for each."""
-    learning_rate: float = 3e-3
+    learning_rate: float = 1e-3
     """Highest learning rate of each."""
     episodes: int = 2000
     """Episodes each is judged on."""
@@ -46,20 +46,22 @@ class InsertionTraining(TrainOptions):
     """Weights of the terms of the loss."""
     disturbances: Disturbances = field(default_factory=Disturbances)
     """Disturbances that the controller is trained against; none: those of the task."""
+    guide: bool = True
+    """True: the network corrects a guide that follows from kinematics, and an observer filters noise (velocity actuation only)."""
     memory: MemoryOptions = field(default_factory=MemoryOptions)
     """Memory of the controller; by itself a recurrent cell against disturbances, its last action under a limit of acceleration, and
     none otherwise."""
-    iterations: int = 3200
+    iterations: int = 200
     """Steps of Adam."""
     spread: float = 1.1
     """Factor of the task's ranges in training: what lies at their edge is then no edge case."""
-    learning_rate: float = 6e-3
+    learning_rate: float = 1e-3
     """Highest learning rate, after the warm-up; then it falls along a cosine to zero."""
     warm_up: int = 50
     """Iterations over which the learning rate rises from zero."""
-    funnel_ramp: float = 0.3
+    funnel_ramp: float = 0.0
     """Fraction of the iterations over which the loss's funnel term is faded in."""
-    rest_start: float = 0.5
+    rest_start: float = 1.0
     """Part of the weight of rest that counts at the start; it rises to the whole over the iterations."""
     contact_fraction: float = 0.0
     """Last part of the iterations, which runs in the world with contact."""
@@ -79,6 +81,17 @@ class InsertionTraining(TrainOptions):
         for name in ("funnel_ramp", "rest_start", "contact_fraction"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name} is {getattr(self, name)}; it is a fraction, from 0 to 1")
+
+
+ALONE = InsertionTraining(
+    guide=False,
+    iterations=3200,
+    learning_rate=6e-3,
+    funnel_ramp=0.3,
+    rest_start=0.5,
+    weights=InsertionWeights(funnel=4.0, tail=0.5, slope=1.0),
+)
+"""Options of a training without a guide: the network has to learn all of it."""
 
 
 def plan(options: InsertionTraining, number: int) -> Iteration:

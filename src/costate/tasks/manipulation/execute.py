@@ -65,18 +65,21 @@ class Servos:
         return PositionServo(stiffness=stiffness, damping=damping, gravity_compensation="nominal")
 
 
-def world_of(step: Step, servos: Servos, mass: float, friction: float, middle: Sequence[float]) -> World:
-    """Return the full world: robot with servos, object and floor, in contact. State: joints, object; then their velocities."""
+def world_of(
+    step: Step, servos: Servos, friction: float, body: Body, links: Sequence[str], parameters: Sequence[str]
+) -> World:
+    """Return the full world: robot with servos, object and floor, in contact. State: joints, object; then their velocities.
+
+    links: Names of the robot's links that touch the object; the fingertips touch the floor, too, if there is one.
+    """
     hand, o = step.hand, step.physics
-    tips, middles = [c.link for c in hand.tips], [c.link for c in hand.others if c.link.endswith("middle")]
-    touching = [(f"{ROBOT}/{link}", f"{OBJECT}/body") for link in (*tips, *middles)]
+    touching = [(f"{ROBOT}/{link}", f"{OBJECT}/body") for link in links]
     if o.floor:
-        touching += [(f"{OBJECT}/body", "floor"), *((f"{ROBOT}/{link}", "floor") for link in tips)]
+        touching += [(f"{OBJECT}/body", "floor"), *((f"{ROBOT}/{c.link}", "floor") for c in hand.tips)]
     arm = set(hand.joints[: hand.arm])
-    kind = {"joint": "continuous"} if o.hinge else {}
     return World(
         robots={ROBOT: Robot(hand.model).double()},
-        bodies=[Body(OBJECT, [step.thing.shape()], mass, position=middle, **kind)],  # type: ignore[arg-type]
+        bodies=[body],
         scenery=[Static("floor", plane())],
         actuators={f"{ROBOT}/{name}": servos.of(name in arm) for name in hand.joints},
         contact=Newton(friction=friction, cone="elliptic", impratio=10.0),
@@ -85,7 +88,7 @@ def world_of(step: Step, servos: Servos, mass: float, friction: float, middle: S
         gravity=(0.0, 0.0, -o.gravity),
         dt=o.dt,
         substeps=servos.substeps,
-        parameters=["friction", f"mass:{OBJECT}/body", f"inertia:{OBJECT}/body", f"size:{OBJECT}"],
+        parameters=list(parameters),
         check=False,
     )
 

@@ -16,13 +16,22 @@ COUPLED = {f"{finger}J0": f"{finger}J1" for finger in FINGERS}
 """Joints that follow another one: the tendons of the Shadow hand bend the last two joints of a finger together."""
 TILT = np.radians(25.7)
 """Angle of the hand below the horizontal [rad]."""
-ARM_HOME = (0.083, -1.551, 1.882, 0.118, 1.646, 0.036)
+UR5 = ("shoulder_pan_joint", "shoulder_lift_joint", "elbow_joint", "wrist_1_joint", "wrist_2_joint", "wrist_3_joint")
+ARM_HOME = dict(zip(UR5, (0.083, -1.551, 1.882, 0.118, 1.646, 0.036), strict=True))
 """Joints of the UR5 that hold the hand over the origin, palm down, fingers along x [rad]."""
 OPEN = {"J2": 0.1, "J1": 0.3, "J0": 0.3}
 THUMB = {"THJ4": 0.2, "THJ3": 1.2, "THJ2": 0.2, "THJ1": 0.1, "THJ0": -0.3}
 """Joints of the open hand [rad]."""
 ASIDE = {"THJ4": -0.5, "THJ3": 1.08, "THJ2": 0.0, "THJ1": -0.22, "THJ0": -0.77}
 """Joints of a thumb beside a cylinder of 40 mm radius under the palm; that of the open hand would be within it [rad]."""
+FURTHER = {"THJ4": -0.67, "THJ3": 1.022, "THJ2": -0.029, "THJ1": -0.211, "THJ0": -0.795}
+"""The same beside a cylinder of 48 mm radius [rad]."""
+WIDE = {
+    **dict(zip(UR5, (0.0816, -1.5494, 1.8375, 0.1608, 1.6447, 0.0354), strict=True)),
+    **{f"{finger}{joint}": angle for finger in FINGERS for joint, angle in (("J2", 0.02), ("J1", 0.2), ("J0", 0.2))},
+    "THJ1": 0.3,
+}
+"""Joints of a hand over a cube of 72 mm, which no link touches wherever it lies (within 10 mm along x and y, any yaw) [rad]."""
 STRONG = {"WRJ": 10.0, "TH": 3.0, "": 2.0}
 """Start of a joint's name -> torque that its motor can give [N m]; the first row that fits counts."""
 
@@ -92,26 +101,26 @@ def shadow_hand() -> Model:
     """Return the built-in hand, open, with torques that its motors can give."""
     model = load_model("shadow_hand")
     joints = tuple(replace(j, max_effort=np.full(1, _strength(j.name))) if j.nv else j for j in model.joints)
-    return replace(model, joints=joints, home=np.array([_opened(j.name) for j in joints if j.nv]))
+    return _at(replace(model, joints=joints), {})
 
 
-def hand_on_arm() -> Hand:
-    """Return the Shadow hand on a UR5 that stands on the floor."""
+def hand_on_arm(joints: Mapping[str, float] | None = None) -> Hand:
+    """Return the Shadow hand on a UR5 that stands on the floor.
+
+    joints: name -> angle at the start [rad], where it is not that of the open hand.
+    """
     arm, hand = load_model("ur5"), shadow_hand()
     half = tuple(
         replace(j, lower=np.maximum(j.lower, -np.pi), upper=np.minimum(j.upper, np.pi)) if j.nv else j
         for j in arm.joints
     )
     mount = Joint("mount", "fixed", "tool0", hand.links[0].name)
-    assert hand.home is not None
     whole = replace(
-        arm,
-        name="ur5_shadow",
-        links=(*arm.links, *hand.links),
-        joints=(*half, mount, *hand.joints),
-        home=np.concatenate([np.array(ARM_HOME), hand.home]),
+        arm, name="ur5_shadow", links=(*arm.links, *hand.links), joints=(*half, mount, *hand.joints), home=None
     )
-    return Hand(whole, Transform(translation=np.array([-0.75, -0.15, 0.0])), len(ARM_HOME))
+    return Hand(
+        _at(whole, {**ARM_HOME, **(joints or {})}), Transform(translation=np.array([-0.75, -0.15, 0.0])), len(ARM_HOME)
+    )
 
 
 def hand_alone(joints: Mapping[str, float] | None = None) -> Hand:
@@ -119,9 +128,13 @@ def hand_alone(joints: Mapping[str, float] | None = None) -> Hand:
 
     joints: name -> angle at the start [rad], where it is not that of the open hand.
     """
-    turn, model = about_axis((1, 0, 0), float(np.pi / 2 + TILT)), shadow_hand()
-    home = np.array([(joints or {}).get(j.name, _opened(j.name)) for j in model.joints if j.nv])
-    return Hand(replace(model, home=home), Transform(turn, np.array([-0.01, 0.30, 0.24])), 0)
+    turn = about_axis((1, 0, 0), float(np.pi / 2 + TILT))
+    return Hand(_at(shadow_hand(), joints or {}), Transform(turn, np.array([-0.01, 0.30, 0.24])), 0)
+
+
+def _at(model: Model, joints: Mapping[str, float]) -> Model:
+    """Return a robot with a home: the angles given, else those of the open hand."""
+    return replace(model, home=np.array([joints.get(j.name, _opened(j.name)) for j in model.joints if j.nv]))
 
 
 def _strength(name: str) -> float:

@@ -9,10 +9,11 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from costate.tasks.manipulation.hand import ASIDE, Hand, hand_alone
+from costate.tasks.manipulation.hand import ASIDE, FURTHER, Hand, hand_alone
 from costate.tasks.manipulation.objects import Cylinder, Thing
 from costate.tasks.manipulation.options import ManipulationOptions, honest_hinge
 from costate.tasks.manipulation.task import Manipulation, about_z
+from costate.tasks.manipulation.training import PATIENT
 from costate.train.episode import Trajectory, Verdict
 from costate.train.trainable import Variant
 
@@ -45,12 +46,16 @@ class Turn(Manipulation):
     middle: ClassVar[tuple[float, float, float]] = (0.0, 0.0, 0.025)
     variants: ClassVar[Mapping[str, Variant]] = {
         **Manipulation.variants,
-        "honest": Variant("A cylinder of 100 g on a hinge without friction, friction 0.8, 0.5 s.", honest_hinge),
+        "honest": Variant(
+            "A cylinder of 100 g on a hinge without friction, friction 0.8, 0.5 s.",
+            honest_hinge,
+            {**PATIENT, "iterations": 52},
+        ),
     }
     options: ManipulationOptions = ManipulationOptions(mass=0.1, place=0.0025)
 
     def hand(self) -> Hand:
-        return hand_alone(ASIDE)
+        return hand_alone(ASIDE if self.options.scales[1] <= 1 else FURTHER)
 
     def thing(self) -> Thing:
         return Cylinder()

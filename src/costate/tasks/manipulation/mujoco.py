@@ -29,7 +29,7 @@ EPISODES = 100
 """Number of episodes, if none is asked for."""
 SEEN = {"contype": "0", "conaffinity": "0"}
 FINGER, OTHER = 1, 2
-"""Bits of contype and conaffinity: last and middle links touch the object, only last ones the floor."""
+"""Bits of contype and conaffinity: only the last links of fingers touch the floor."""
 
 
 def mjcf(task: Manipulation, substeps: int | None = None) -> str:
@@ -49,12 +49,12 @@ def mjcf(task: Manipulation, substeps: int | None = None) -> str:
     elements = {model.links[0].name: own}
     for joint, link in zip(model.joints, model.links[1:], strict=True):
         elements[link.name] = add_body(elements[joint.parent], joint, link)
-    tips, middles = {c.link for c in step.hand.tips}, {c.link for c in step.hand.others if c.link.endswith("middle")}
+    tips, touching = {c.link for c in step.hand.tips}, set(task.touching())
     friction = numbers((o.friction, 0.005, 1e-4))
     for link in model.links:
-        if link.name in tips | middles:
+        for shape in link.collisions if link.name in touching else ():
             touched = {"contype": str(FINGER if link.name in tips else OTHER), "conaffinity": "0", "friction": friction}
-            add_geom(elements[link.name], link.collisions[0], link.collisions[0].pose, **touched)
+            add_geom(elements[link.name], shape, shape.pose, **touched)
     _add_object(world, task, friction)
     if step.physics.floor:
         floor = {"contype": "4", "conaffinity": str(FINGER), "friction": friction}
@@ -65,7 +65,9 @@ def mjcf(task: Manipulation, substeps: int | None = None) -> str:
 def _add_object(world: ET.Element, task: Manipulation, friction: str) -> None:
     step = task.step
     body = ET.SubElement(world, "body", name=OBJECT, pos=numbers(task.middle))
-    kind = {"type": "hinge", "axis": "0 0 1"} if step.physics.hinge else {"type": "free"}
+    joint = task.body().model().joints[0]
+    resists = {"frictionloss": repr(float(joint.friction)), "damping": repr(float(joint.damping))}
+    kind = {"type": "hinge", "axis": "0 0 1", **resists} if step.physics.hinge else {"type": "free"}
     ET.SubElement(body, "joint", kind)
     ET.SubElement(body, "inertial", pos="0 0 0", mass="1", diaginertia="1 1 1")  # set for every episode
     shape = step.thing.shape()
@@ -156,6 +158,7 @@ class MujocoHand:
     def _set(self, params: Mapping[str, np.ndarray]) -> None:
         m, body, geom = self.model, self._body, self._geom
         m.body_mass[body] = params[f"mass:{OBJECT}/body"][0]
+        m.body_pos[body] = params.get(f"translation:{OBJECT}/joint", m.body_pos[body])
         m.body_inertia[body] = np.diag(params[f"inertia:{OBJECT}/body"])
         m.geom_friction[:, 0] = params["friction"][0]
         size = params[f"size:{OBJECT}"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import torch
@@ -45,21 +44,26 @@ def residuals(
         thing: Scale, mass [kg] and friction of each object, (B, 3).
         rest: True if the object has to come to rest there.
     """
-    rows, states = unroll(step, policy, start, thing)
-    each = (len(start) * step.physics.steps) ** -0.5
-    blocks = {name: each * rows[..., part] for name, part in step.blocks.items()}
-    end, mean = states[-1, :, step.nq :], len(start) ** -0.5
-    blocks["goal"] = mean * 100 * (end[:, :3] - goal[:, :3])
-    blocks["turn"] = mean * 20 * (end[:, 3:7] - goal[:, 3:])
-    if rest:
-        blocks["rest"] = mean * torch.cat([10 * end[:, 7:10], end[:, 10:13]], -1)
+    blocks = blocks_of(step, goal, *unroll(step, policy, start, thing), rest)
     blocks["weights"] = torch.cat([w.flatten() for w in policy.parameters()])
     return blocks
 
 
-def weights_of(blocks: Mapping[str, Any]) -> dict[str, float]:
+def blocks_of(step: Step, goal: Tensor, rows: Tensor, states: Tensor, rest: bool) -> dict[str, Tensor]:
+    """Return the blocks of a roll-out, whose residuals (T, B, nr) and states (T + 1, B, nx) `unroll` gives."""
+    each, mean = (len(goal) * step.physics.steps) ** -0.5, len(goal) ** -0.5
+    blocks = {name: each * rows[..., part] for name, part in step.blocks.items()}
+    end = states[-1, :, step.nq :]
+    blocks["goal"] = mean * 100 * (end[:, :3] - goal[:, :3])
+    blocks["turn"] = mean * 20 * (end[:, 3:7] - goal[:, 3:])
+    if rest:
+        blocks["rest"] = mean * torch.cat([10 * end[:, 7:10], end[:, 10:13]], -1)
+    return blocks
+
+
+def weights_of(step: Step, rest: bool) -> dict[str, float]:
     """Return the weights of the blocks that there are."""
-    return {name: WEIGHTS[name] for name in blocks}
+    return {name: WEIGHTS[name] for name in (*step.blocks, "goal", "turn", *["rest"] * rest, "weights")}
 
 
 def first_guess(step: Step, place: np.ndarray, weight: float) -> Tensor:

@@ -128,6 +128,19 @@ class Step:
         return Kernel("observe", {"state": x, "object": thing}, {"seen": self.seen(x, thing)})
 
     @cached_property
+    def overlap(self) -> Kernel:
+        """Function of pose and scale of an object that returns how deep a link of the hand at home is within it [m]; negative: the
+        least distance. Looked at are five points along each link."""
+        pose, scale, depth = SX.sym("pose", 7), SX.sym("scale", 1), []
+        R, poses = quaternion.to_rotation(pose[3:]), self.poses(SX(ca.DM(self.hand.home)))[1]
+        for capsule in (*self.hand.tips, *self.hand.others):
+            R_link, at = poses[capsule.link]
+            for part in np.linspace(0, 1, 5):
+                here = R.T @ (at + R_link[:, 2] * part * capsule.length - pose[:3])
+                depth.append(capsule.radius - self.thing.distance(here, scale))
+        return Kernel("overlap", {"pose": pose, "scale": scale}, {"depth": ca.mmax(ca.vertcat(*depth))})
+
+    @cached_property
     def blocks(self) -> Mapping[str, slice]:
         """Name of a block of residuals -> its rows."""
         sizes = {

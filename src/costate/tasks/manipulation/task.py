@@ -12,22 +12,27 @@ import torch
 from torch import Tensor, nn
 
 from costate.core.fork import cached_property
-from costate.sim import World
+from costate.optimise.kronecker import Kronecker
+from costate.sim import Body, World
 from costate.sim.scene.parts import solid_inertia
+from costate.tasks.manipulation.curvature import curvature
 from costate.tasks.manipulation.execute import OBJECT, Executor, world_of
-from costate.tasks.manipulation.hand import Hand, hand_on_arm
+from costate.tasks.manipulation.hand import WIDE, Hand, hand_on_arm
 from costate.tasks.manipulation.objects import Cube, Thing
 from costate.tasks.manipulation.options import ManipulationOptions, honest, varied
-from costate.tasks.manipulation.proposals import first_guess, residuals
+from costate.tasks.manipulation.proposals import first_guess, residuals, weights_of
 from costate.tasks.manipulation.proposer import HandPolicy
 from costate.tasks.manipulation.step import Physics, Step
-from costate.tasks.manipulation.training import GaussNewtonTraining
+from costate.tasks.manipulation.training import PATIENT, GaussNewtonTraining
 from costate.tasks.manipulation.unroll import unroll
 from costate.train import episode
 from costate.train.episode import Trajectory, Verdict
 from costate.train.network import Network
 from costate.train.plan import Iteration
 from costate.train.trainable import Trainable, Variant
+
+CLEAR = 1e-3
+"""Least distance between an object and the open hand at the start [m]."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +81,7 @@ class Manipulation(Trainable):
     """Largest tilt of the object in the end [degrees]."""
     training: ClassVar[GaussNewtonTraining] = GaussNewtonTraining()
     variants: ClassVar[Mapping[str, Variant]] = {
-        "honest": Variant("An object of 100 g, friction 0.8, 0.5 s, at rest in the end.", honest),
+        "honest": Variant("An object of 100 g, friction 0.8, 0.5 s, at rest in the end.", honest, PATIENT),
         "varied": Variant("Sizes of 80 to 120 %, masses of 50 to 200 %, friction of 75 to 125 %.", varied),
     }
     options: ManipulationOptions = ManipulationOptions()
@@ -96,8 +101,8 @@ class Manipulation(Trainable):
     # --- the model, and the world ---------------------------------------------------------------------------------
 
     def hand(self) -> Hand:
-        """Return the hand that does it."""
-        return hand_on_arm()
+        """Return the hand that does it; it begins further open and higher if there may be larger objects than usual."""
+        return hand_on_arm({} if self.options.scales[1] <= 1 else WIDE)
 
     def thing(self) -> Thing:
         """Return the object that it is done with."""
@@ -118,14 +123,33 @@ class Manipulation(Trainable):
         """Controller between policy and servos."""
         return Executor(self.step, self.options.servos, self.options.mass)
 
+    def body(self) -> Body:
+        """Return the object of the full world."""
+        kind = {"joint": "continuous"} if self.hinge else {}
+        return Body(OBJECT, [self.step.thing.shape()], self.options.mass, position=self.middle, **kind)  # type: ignore[arg-type]
+
+    parameters: ClassVar[tuple[str, ...]] = (
+        "friction", f"mass:{OBJECT}/body", f"inertia:{OBJECT}/body", f"size:{OBJECT}",
+    )  # fmt: skip
+    """Parameters of the full world that episodes set."""
+
+    def touching(self) -> Sequence[str]:
+        """Return the names of the links that touch the object in the full world: the last two of every finger."""
+        hand = self.step.hand
+        return [c.link for c in (*hand.tips, *(c for c in hand.others if c.link.endswith("middle")))]
+
     @cached_property
     def world(self) -> World:
-        return world_of(self.step, self.options.servos, self.options.mass, self.options.friction, self.middle)
+        o = self.options
+        return world_of(self.step, o.servos, o.friction, self.body(), self.touching(), self.parameters)
 
     # --- episodes -------------------------------------------------------------------------------------------------
 
     def draw(self, batch: int, generator: torch.Generator, dtype: torch.dtype = torch.float32) -> Episodes:
-        """Draw random places, and objects. A cube looks the same after a quarter turn, so yaw within an eighth turn is any yaw."""
+        """Draw random places, and objects. A cube looks the same after a quarter turn, so yaw within an eighth turn is any yaw.
+
+        A place at which the object would be within a link of the open hand, or within 1 mm of one, is drawn anew.
+        """
         o = self.options
         drawn = torch.rand(batch, 6, generator=generator, dtype=torch.float64)
         errors = o.noise * torch.randn(o.steps, batch, 3, generator=generator, dtype=torch.float64)
@@ -134,6 +158,10 @@ class Manipulation(Trainable):
         thing = torch.stack([scale, o.mass * factor * scale**3, o.friction * grip], -1)
         state = self.world.initial_state(batch, torch.float64)
         self._put(state, scale, 2 * drawn[:, 3:] - 1)
+        while len(within := torch.nonzero(self._overlap(state, scale) > -CLEAR)[:, 0]):
+            moved, again = state[within], torch.rand(len(within), 3, generator=generator, dtype=torch.float64)
+            self._put(moved, scale[within], 2 * again - 1)
+            state[within] = moved
         shape = self.step.thing
         size = scale[:, None] * torch.tensor(shape.size)
         inertia = thing[:, 1, None, None] * scale[:, None, None] ** 2 * torch.tensor(solid_inertia(shape.shape(), 1.0))
@@ -145,6 +173,10 @@ class Manipulation(Trainable):
         state[:, n : n + 2] = torch.tensor(self.middle[:2]) + self.options.place * drawn[:, :2]
         state[:, n + 2] = scale * self.step.thing.size[-1] / 2
         state[:, n + 3 : n + 7] = about_z(yaw)
+
+    def _overlap(self, state: Tensor, scale: Tensor) -> Tensor:
+        """Return how deep links of the hand begin within the objects [m], (B,); negative: the least distance."""
+        return self.step.overlap(pose=self.pose(state), scale=scale[:, None]).depth[:, 0]
 
     def pose(self, state: Tensor) -> Tensor:
         """Return position [m] and quaternion of the object in states of the world, (..., 7)."""
@@ -192,6 +224,16 @@ class Manipulation(Trainable):
         """Return the residuals of proposals, of physics and of the goal."""
         start, goals = self.start(episodes), self.goals(episodes)
         return residuals(self.step, goals, policy, start, self.believed(episodes), self.options.rest)
+
+    @cached_property
+    def weights(self) -> Mapping[str, float]:
+        """Weights of the blocks of residuals."""
+        return weights_of(self.step, self.options.rest)
+
+    def curvature(self, policy: HandPolicy, episodes: Episodes, probes: int, generator: torch.Generator) -> Kronecker:
+        """Return the preconditioner of a Gauss-Newton step on these residuals."""
+        start, goals, thing = self.start(episodes), self.goals(episodes), self.believed(episodes)
+        return curvature(self.step, goals, policy, start, thing, self.options.rest, probes, generator)
 
     def proposed(self, policy: HandPolicy, episodes: Episodes) -> tuple[Tensor, Tensor]:
         """Return what the model makes of proposals: residuals (T, B, nr) and states (T + 1, B, nx)."""

@@ -33,7 +33,11 @@ def unroll(
 
 
 class Record:
-    """The course of a roll-out, with all that its linearisation needs."""
+    """The course of a roll-out, with all that its linearisation needs.
+
+    Known after `forward`: what the two layers saw, `seen` (T, B, n) and `hidden` (T, B, h), and `actions` (T, B, na). Known after
+    `transposed`: the adjoints of what the two layers gave, `adjoints` (T, B, h) and (T, B, na).
+    """
 
     def __init__(self, step: Step, start: Tensor, thing: Tensor, steps: int):
         self._step, self._start, self._thing, self._steps = step, start, thing.expand(len(start), 3).contiguous(), steps
@@ -55,15 +59,15 @@ class Record:
             states.append(state)
             residuals.append(residual)
         self._states, self.actions = torch.stack(states), torch.stack(actions)
-        self._seen, self._hidden = torch.stack(seens), torch.stack(hiddens)
-        self._slope = 1 - self._hidden.square()
+        self.seen, self.hidden = torch.stack(seens), torch.stack(hiddens)
+        self._slope = 1 - self.hidden.square()
         return torch.stack(residuals), self._states
 
     def transposed(self, of_residuals: Tensor, of_states: Tensor) -> Weights:
         """Return J^T u as the shapes of the weights have it: adjoints run backwards."""
         W1, _, W2, _ = self._weights
-        of_state, of_seen = of_states[-1], torch.zeros_like(self._seen[0])
-        into, out = torch.empty_like(self._hidden), torch.empty_like(self.actions)
+        of_state, of_seen = of_states[-1], torch.zeros_like(self.seen[0])
+        into, out = torch.empty_like(self.hidden), torch.empty_like(self.actions)
         for t in reversed(range(self._steps)):
             seeds = [of_state, of_seen, of_residuals[t]]
             of_before, of_action = self._back.run([self._states[t], self.actions[t], self._thing, *seeds])
@@ -71,17 +75,18 @@ class Record:
             into[t] = torch.mul(of_action @ W2, self._slope[t])
             of_seen = into[t] @ W1
             of_state = of_before + of_states[t]
+        self.adjoints = into, out
         flat_into, flat_out = into.flatten(0, 1), out.flatten(0, 1)
-        seen, hidden = self._seen.flatten(0, 1), self._hidden.flatten(0, 1)
+        seen, hidden = self.seen.flatten(0, 1), self.hidden.flatten(0, 1)
         return flat_into.T @ seen, flat_into.sum(0), flat_out.T @ hidden, flat_out.sum(0)
 
     def times(self, tangents: Weights) -> tuple[Tensor, Tensor]:
         """Return J v for the residuals and for the states: tangents run forwards."""
         W1, _, W2, _ = self._weights
         dW1, db1, dW2, db2 = tangents
-        into = torch.addmm(db1, self._seen.flatten(0, 1), dW1.T).view_as(self._hidden)
-        out = torch.addmm(db2, self._hidden.flatten(0, 1), dW2.T).view_as(self.actions)
-        state, seen = torch.zeros_like(self._start), torch.zeros_like(self._seen[0])
+        into = torch.addmm(db1, self.seen.flatten(0, 1), dW1.T).view_as(self.hidden)
+        out = torch.addmm(db2, self.hidden.flatten(0, 1), dW2.T).view_as(self.actions)
+        state, seen = torch.zeros_like(self._start), torch.zeros_like(self.seen[0])
         states, residuals = [state], []
         for t in range(self._steps):
             hidden = torch.addmm(into[t], seen, W1.T).mul_(self._slope[t])

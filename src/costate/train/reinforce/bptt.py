@@ -1,6 +1,7 @@
 """Back-propagation through time: the gradient of the rewards of whole episodes, without a critic.
 
-The plainest way to learn through a simulator, and the one that contact and chaos harm most: it is here to compare with.
+The plainest way to learn through a simulator, and the one that contact and chaos harm most. Without a critic, or anything random
+about the starts, a policy can come to rest where no gradient leads on; so several may begin (`attempts`), and the best goes on.
 """
 
 from __future__ import annotations
@@ -11,9 +12,13 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor
 
-from costate.train.plan import Schedule
+from costate.train.plan import Iteration, Schedule
 from costate.train.reinforce.actor import FLOAT
+from costate.train.reinforce.best import Best
 from costate.train.reinforce.windowed import Rolled, WindowOptions, WindowTraining
+from costate.train.run import Checkpoint
+from costate.train.streams import generator
+from costate.train.trainer import Iterated
 
 
 @dataclass(frozen=True)
@@ -27,12 +32,22 @@ class BpttOptions(WindowOptions):
     """Batches of episodes."""
     steps: int = 0
     """Control steps from the start; 0: the whole episode."""
+    attempts: int = 1
+    """Policies that begin, one after the other; the one that has earned most after its trial goes on."""
+    trial: int = 30
+    """Iterations of such a trial; they are part of all iterations."""
     discount: float = 1.0
     interval: int = 5
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.at_least("steps", least=0)
+        self.at_least("attempts", "trial")
+        if self.attempts > 1 and self.attempts * self.trial >= self.iterations:
+            raise ValueError(
+                f"{self.attempts} attempts of {self.trial} iterations leave none of {self.iterations} to go on with: "
+                "raise iterations, or lower attempts or trial"
+            )
 
     @classmethod
     def like(cls, other: Schedule) -> Self:
@@ -41,6 +56,30 @@ class BpttOptions(WindowOptions):
 
 class Bptt(WindowTraining):
     """A training by back-propagation through time."""
+
+    def set_up(self, point: Checkpoint) -> None:
+        self.trials = Best("trial", point.more)
+        super().set_up(point)
+
+    def iterate(self, plan: Iteration) -> Iterated:
+        self._try_another(plan.number)
+        return super().iterate(plan)
+
+    def _try_another(self, number: int) -> None:
+        """Begin with another policy where the trial of one is over; after the last trial, go on with the best."""
+        o = self.options
+        tried, within = divmod(number, o.trial)
+        if o.attempts == 1 or within or not 0 < tried <= o.attempts:
+            return
+        self.trials.offer(float(self.recent[0].mean()), self.policy)
+        fresh = self.task.policy(o, generator("weights", o.seed, 1 + tried)).state_dict()
+        self.policy.load_state_dict(self.trials.weights if tried == o.attempts else fresh)
+        self.adams["policy"].state.clear()
+
+    def kept(self) -> dict[str, Any]:
+        kept = super().kept()
+        kept["more"] |= self.trials.kept()
+        return kept
 
     @property
     def horizon(self) -> int:

@@ -67,6 +67,8 @@ class RewardedTask(Trainable):
     """
 
     unit = ""
+    judged = 1000  # episodes are long
+    report = "costate.report.rewards.page:RewardReport"
     stationary = True
     length: ClassVar[int] = 1000
     """Control steps of an episode at most."""

@@ -19,7 +19,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, get_args
 
 import torch
 from torch import Tensor, nn
@@ -34,8 +34,8 @@ from costate.train.run import Checkpoint
 from costate.train.streams import generator
 from costate.train.trainer import Iterated
 
-ENHANCEMENTS = ("", "policy", "sample")
-"""Uses of the simulator's gradients; the first is none."""
+Enhancement = Literal["none", "policy", "sample"]
+"""Uses of the simulator's gradients."""
 VALUES = "value0", "value1"
 """Names of the critics."""
 
@@ -66,8 +66,8 @@ class SacOptions(WindowOptions):
     """Target of the entropy of the actions, per action."""
     temperature: float = 0.1
     """Weight of the entropy at the start."""
-    enhancement: str = ""
-    """Use of the simulator's gradients: "policy", "sample", or none."""
+    enhancement: Enhancement = "none"
+    """Use of the simulator's gradients: for the policy, for samples nearby, or none."""
     extra: int = 9
     """Samples nearby for every sample that was simulated, with the enhancement "sample"."""
     displacement: float = 0.01
@@ -78,10 +78,8 @@ class SacOptions(WindowOptions):
         self.at_least("horizon", "updates", "minibatch", "memory", "extra")
         self.parts("target_memory")
         self.positive("temperature", "displacement")
-        if self.enhancement not in ENHANCEMENTS:
-            raise ValueError(
-                f"enhancement is {self.enhancement!r}; expected one of {', '.join(map(repr, ENHANCEMENTS))}"
-            )
+        if self.enhancement not in get_args(Enhancement):
+            raise ValueError(f"enhancement is {self.enhancement!r}; expected one of {', '.join(get_args(Enhancement))}")
 
 
 class Sac(WindowTraining):
@@ -89,7 +87,7 @@ class Sac(WindowTraining):
 
     def set_up(self, point: Checkpoint) -> None:
         o, (_, m, n) = self.options, self.task.size
-        self.memory = Memory(o.memory, (n, m, n, 1, 1, (n + 1) * m if o.enhancement else 0), FLOAT)
+        self.memory = Memory(o.memory, (n, m, n, 1, 1, (n + 1) * m if o.enhancement != "none" else 0), FLOAT)
         self.outcomes = Outcomes(self.task)
         super().set_up(point)
         for adam in self.adams.values():
@@ -130,7 +128,7 @@ class Sac(WindowTraining):
         action, _ = self.policy.act(w.heads, rolled.noise)
         state, _, age, values = w.states.split([nx, m, 1, self.loop.varied], -1)
         slope = w.seen.new_zeros(*w.seen.shape[:2], 0)
-        if self.options.enhancement:
+        if self.options.enhancement != "none":
             slope = self.outcomes.slope(state, action, (age + 1) / self.task.length, values).flatten(2)
         parts = w.seen, action, w.after, w.reward[..., None], 1.0 - w.fell[..., None].to(FLOAT), slope
         samples = [part.detach().flatten(0, 1) for part in parts]

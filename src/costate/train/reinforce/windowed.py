@@ -15,8 +15,10 @@ from torch import Tensor, nn
 
 from costate.train.dense.fit import BETAS
 from costate.train.dense.pull import pull_back
+from costate.train.evaluate import evaluate_policy
 from costate.train.plan import Iteration, Schedule
 from costate.train.reinforce.actor import FLOAT, Actor
+from costate.train.reinforce.best import Best
 from costate.train.reinforce.closed_loop import ClosedLoop, Window
 from costate.train.reinforce.critic import Critic
 from costate.train.run import Checkpoint
@@ -47,10 +49,11 @@ class WindowOptions(Schedule):
     state_clip: float = 3000.0
     """Longest gradient of the rewards of a window with respect to the state of a robot; a longer one is shortened."""
     calming: bool = False
-    """True: the noise of actions also falls, in proportion to the learning rate; a policy then ends as it acts without noise.
-    Standard deviations that depend on the observation stay as they are."""
+    """True: the noise of actions falls with the learning rate, unless the policy itself says how large it is (sapo, sac)."""
     interval: int = 25
     watch_interval: int = 0
+    """Iterations from one look at the policy without noise to the next; the best one is kept, not the last. 0: no looks."""
+    watch_episodes: int = 64
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -106,6 +109,7 @@ class WindowTraining(Training):
         self.adams = {
             name: torch.optim.Adam(m.parameters(), betas=BETAS, fused=True) for name, m in self.learnt.items()
         }
+        self.best = Best("best", point.more)
         if point.more:
             self._restore(point.more)
 
@@ -203,8 +207,20 @@ class WindowTraining(Training):
         shown = self.recent if self.recent.shape[1] else self.running
         return {"return": float(shown[0].mean()), "length": float(shown[1].mean()), "dropped": int(self.dropped)}
 
+    def _look(self) -> dict[str, float]:
+        o = self.options
+        found = evaluate_policy(self.task, self.policy, o.watch_episodes, stream="watch", seed=o.seed).metrics
+        played = found.columns["return"]
+        self.best.offer(played, self.policy)
+        return {"played": played, "success": found.success, "success_error": found.error_mean}
+
+    def save(self) -> None:
+        if self.done == self.options.iterations and self.best.weights:
+            self.policy.load_state_dict(self.best.weights)
+        super().save()
+
     def kept(self) -> dict[str, Any]:
-        more = {name: getattr(self, name) for name in self.going}
+        more = {name: getattr(self, name) for name in self.going} | self.best.kept()
         more |= {f"critic{k}.{key}": t for k, critic in enumerate(self.critics) for key, t in critic.kept().items()}
         for name, adam in self.adams.items():
             if name != "policy":

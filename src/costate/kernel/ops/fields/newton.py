@@ -7,6 +7,10 @@ between two that enclose it, until the slope is a tenth of what it was at first.
 not. (Without this, a step of heat whose nodes melt within 50 K goes back and forth between solid and liquid for ever.)
 
 Derivatives are those of the solution: J dy = -(dR/da) da, and its adjoint. They are solves by conjugate gradients (`krylov.py`).
+
+Where the energy is not convex, or a product with J is long to compute from scratch, a `Matrix` says how: numbers are computed once
+per step, and products made of them. A step then tries J itself. Where conjugate gradients meet a direction of negative curvature,
+it tries matrices between J and a positive definite one near it, in steps of PART. Derivatives are solves with J.
 """
 
 from __future__ import annotations
@@ -35,9 +39,30 @@ TRIALS = 40
 INSIDE = (0.1, 0.9)
 """Bounds of the next length to try, between the two that enclose it."""
 FORCING = (0.01, 0.1)
-"""Relative tolerances of the linear solves: of the first, and the largest."""
+"""Relative tolerances of the linear solves: of the first, and the largest, which is that of the first too if there is a matrix."""
+PART = 0.35
+"""Part of the way between J and the matrix near it that an attempt goes."""
 SMALL = 16.0
 """Size of a step, in smallest tolerances times |y|, that cannot be told from rounding: the solve has then converged, too."""
+
+
+@dataclass(frozen=True, eq=False)
+class Matrix:
+    """Jacobian of a residual by numbers that are computed once for many products."""
+
+    assemble: Program
+    """Program (a, y, *args) -> numbers of N + a (J - N), with a positive definite matrix N near J; a: (1)."""
+    apply: Program
+    """Program (v, *numbers) -> product with v."""
+    precondition: Program
+    """Program (r, *numbers) -> about J^-1 r, symmetric and positive definite."""
+    scale: Program | None = None
+    """Program (y, *args) -> square that |R|^2 is compared with (1); None: that at the start."""
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """Digests of the programs."""
+        return tuple(p.key if p else "" for p in (self.assemble, self.apply, self.precondition, self.scale))
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +78,8 @@ class Newton(Op):
     steps: int
     limit: int
     """Largest number of iterations of each linear solve."""
+    matrix: Matrix | None = None
+    """Programs of products with the Jacobian; None: the derivative of the residual."""
 
     block = BLOCK
 
@@ -75,8 +102,8 @@ class Newton(Op):
                 )
 
     def describe(self) -> tuple[Any, ...]:
-        diagonal = self.diagonal.key if self.diagonal else ""
-        return (self.residual.key, diagonal, self.space, self.tolerance, self.steps, self.limit)
+        more = tuple(p.key if p else "" for p in (self.diagonal, self.matrix))
+        return (self.residual.key, *more, self.space, self.tolerance, self.steps, self.limit)
 
     def bodies(self) -> list[Program]:
         return [self.body]
@@ -99,9 +126,15 @@ class Newton(Op):
         y, *args = (b.input(n) for n in self.in_sizes)
         (R,) = b.inline(self.residual, y, *args)
         (square,) = self.space.each(b, lambda R: (ca.sumsqr(R),), [R], [], "total")
-        allowed = numbers(b, lambda s: s * attainable(self.tolerance, s) ** 2, square)
-        # |R|^2, tolerance of the linear solve, iterations so far, going on
-        state = numbers(b, lambda s: ca.vertcat(s, FORCING[0], 0, ca.if_else(s > 0, 1, 0)), square)
+        given = self.matrix.scale if self.matrix else None
+        scale = square if given is None else b.inline(given, y, *args)[0]
+        allowed = numbers(b, lambda s: s * attainable(self.tolerance, s) ** 2, scale)
+
+        # |R|^2, tolerance of the linear solve, iterations so far, going on, share of J to try
+        def begin(s, a):
+            return ca.vertcat(s, FORCING[1 if self.matrix else 0], 0, ca.if_else(s > a, 1, 0), 1)
+
+        state = numbers(b, begin, square, allowed) if given else numbers(b, lambda s: begin(s, 0), square)
         loop = Scan(self._step(), self.steps, 3, 0, (False,) * 3, until=self._unfinished())
         y, R, last, taken = b.stage(loop, y, R, state, allowed, *args)
         status = numbers(
@@ -109,24 +142,21 @@ class Newton(Op):
             lambda s, s0, k: ca.vertcat(
                 ca.if_else(both(s[3] == 0, s[0] >= 0), 1, 0), ca.if_else(s0 == 0, 0, ca.sqrt(s[0] / s0)), s[2], k
             ),
-            *(last, square, taken),
+            *(last, scale, taken),
         )
         return b.finish(y, status)
 
     def _unfinished(self) -> Program:
         b = Builder()
-        ins = [b.input(n) for n in (self.space.size, self.space.size, 4, 1, *self.in_sizes[1:])]
+        ins = [b.input(n) for n in (self.space.size, self.space.size, 5, 1, *self.in_sizes[1:])]
         return b.finish(numbers(b, lambda s: ca.if_else(s[3] > 0, 1, 0), ins[2]))
 
     def _step(self) -> Program:
         """Return the program of a step: (y, R, state, allowed, *args) -> (y, R, state)."""
         b, space = Builder(), self.space
-        y, R, state, allowed = (b.input(n) for n in (space.size, space.size, 4, 1))
+        y, R, state, allowed = (b.input(n) for n in (space.size, space.size, 5, 1))
         args = [b.input(n) for n in self.in_sizes[1:]]
-        diagonal = b.inline(self.diagonal, y, *args) if self.diagonal else []
-        forcing = numbers(b, lambda s: s[1], state)
-        linear = cg_loop(space, self.jacobian, bool(diagonal), self.limit)
-        d, found = b.inline(linear, R, forcing, *diagonal, y, *args)
+        d, found = self._direction(b, y, R, state, args)
         (sums,) = space.each(
             b, lambda d, R, y: (ca.vertcat(ca.dot(d, R), ca.sumsqr(d), ca.sumsqr(y)),), [d, R, y], [], "total"
         )
@@ -140,9 +170,45 @@ class Newton(Op):
             lost = ca.logic_not(both(tried[1] > 0, sums[0] > 0))
             wanted = ca.fmax(0.9 * tried[2] / s[0], 0.5 * ca.sqrt(allowed / tried[2]))
             going = ca.if_else(done, 0, ca.if_else(lost, -1, 1))
-            return ca.vertcat(tried[2], ca.fmin(FORCING[1], wanted), s[2] + found[2], going)
+            return ca.vertcat(tried[2], ca.fmin(FORCING[1], wanted), s[2] + found[2], going, found[4])
 
         return b.finish(y, R, numbers(b, judge, state, found, sums, tried, allowed))
+
+    def _direction(self, b: Builder, y: Var, R: Var, state: Var, args: Sequence[Var]) -> tuple[Var, Var]:
+        """Return the step d, and about its solve: (r r, b b, iterations, converged, share of J to try in the next step)."""
+        if self.matrix:
+            trying = numbers(b, lambda s: ca.vertcat(0, 0, 0, 0, s[4]), state)
+            attempts = Scan(self._attempt(), 2 + int(1 / PART), 2, 0, (False,) * 2, until=self._failed())
+            d, found, _ = b.stage(attempts, R, trying, R, state, y, *args)
+            return d, numbers(b, lambda f: ca.vertcat(f[:4], ca.fmin(1, f[4] + PART)), found)
+        forcing = numbers(b, lambda s: s[1], state)
+        diagonal = b.inline(self.diagonal, y, *args) if self.diagonal else []
+        linear = cg_loop(self.space, self.jacobian, bool(diagonal), self.limit)
+        d, found = b.inline(linear, R, forcing, *diagonal, y, *args)
+        return d, numbers(b, lambda f: ca.vertcat(f, 1), found)
+
+    def _attempt(self) -> Program:
+        """Return the program of a linear solve: (d, found; R, state, y, *args) -> (d, found)."""
+        assert self.matrix
+        b, space = Builder(), self.space
+        _, before, R, state, y = (b.input(n) for n in (space.size, 5, space.size, 5, space.size))
+        args = [b.input(n) for n in self.in_sizes[1:]]
+        entries = b.inline(self.matrix.assemble, numbers(b, lambda f: f[4], before), y, *args)
+        linear = cg_loop(space, self.matrix.apply, self.matrix.precondition, self.limit)
+        d, found = b.inline(linear, R, numbers(b, lambda s: s[1], state), *entries, *entries)
+
+        def judge(f: ca.SX, before: ca.SX) -> ca.SX:
+            share = before[4]
+            good = ca.logic_or(f[3] > 0, share <= 0)
+            lower = ca.if_else(share > PART, share - PART, 0)
+            return ca.vertcat(f[:2], f[2] + before[2], ca.if_else(good, 1, 0), ca.if_else(good, share, lower))
+
+        return b.finish(d, numbers(b, judge, found, before))
+
+    def _failed(self) -> Program:
+        b = Builder()
+        ins = [b.input(n) for n in (self.space.size, 5, self.space.size, 5, self.space.size, *self.in_sizes[1:])]
+        return b.finish(numbers(b, lambda f: ca.if_else(f[3] > 0, 0, 1), ins[1]))
 
     def _too_far(self) -> Program:
         b = Builder()
@@ -171,6 +237,11 @@ class Newton(Op):
 
     def _solve(self, b: Builder, rhs: Var, y: Var, args: Sequence[Var]) -> Var:
         """Solve J v = rhs at the solution."""
+        if self.matrix:
+            found = b.inline(self.matrix.assemble, numbers(b, lambda: ca.SX(1)), y, *args)
+            how = self.matrix.apply, self.space, self.matrix.precondition
+            op = ConjugateGradients(*how, self.tolerance, self.limit, strict=True)
+            return b.stage(op, rhs, *found, *found)[0]
         diagonal = b.inline(self.diagonal, y, *args) if self.diagonal else []
         op = ConjugateGradients(self.jacobian, self.space, bool(diagonal), self.tolerance, self.limit, strict=True)
         return b.stage(op, rhs, *diagonal, y, *args)[0]

@@ -20,6 +20,7 @@ from costate.physics.dynamics.crba import crba
 from costate.physics.dynamics.passive import Passive
 from costate.physics.dynamics.rnea import rnea
 from costate.sim.contact.detect import Contact
+from costate.sim.contact.learnt import learnt_forces
 from costate.sim.contact.model import substep_inputs
 from costate.sim.contact.newton.finish import finish, turning_force
 from costate.sim.contact.newton.pairwise.step import PairStep, is_pairwise
@@ -111,6 +112,8 @@ def problem_of(s: Symbols, options: Newton, contacts: list[Contact]) -> tuple[Da
     passive = Passive(friction=not options.joint_friction)
     bias = rnea(model, s.params, s.q, s.v, SX(model.nv, 1), wrenches(s, s.q, s.v), passive)
     bias = bias - tendon_forces(s, s.q, s.v, not options.joint_friction)
+    learnt = learnt_forces(s, s.q, s.v)
+    bias = bias if learnt is None else bias - learnt
     # Accelerations are those in axes that stand still, see advance.py.
     f = actuate(s, s.q, s.v, s.u, M, bias) - bias + turning_force(s, M)
     return make_problem(M, f, blocks(s, contacts, options), options.cone, options.impratio)

@@ -18,6 +18,7 @@ from costate.core.fork import cached_property
 from costate.kernel import ProgramBuilder
 from costate.kernel.ir.program import Program, Var
 from costate.physics.algebra.ltl import Factor
+from costate.sim.contact.learnt import Learnt
 from costate.sim.contact.model import substep_inputs
 from costate.sim.contact.pgs.impact import after_impact
 from costate.sim.contact.pgs.pieces import Pieces, Scope, closing, least, meeting
@@ -62,7 +63,8 @@ class Dense(Pieces):
     def __init__(self, options: PGS, setup: Setup):
         super().__init__(options, setup)
         s = self.symbols = Symbols(setup)
-        self.rows = constraint_rows(s, s.q, s.contacts(), setup.h)
+        self.contacts = s.contacts()
+        self.rows = constraint_rows(s, s.q, self.contacts, setup.h)
         self.size = len(self.rows)
         self.striking = [k for k, r in enumerate(self.rows) if r.kind in ("normal", "limit")]
         self.hits = len(self.striking)
@@ -147,10 +149,19 @@ class Dense(Pieces):
             "touches": ca.vertcat(SX(0, 1), *(aim.touches for aim in aims)),
             "waits": ca.vertcat(SX(0, 1), *(aim.waits for aim in aims)),
             "strikes": ca.mmax(ca.vertcat(0, *(aim.strikes for aim in aims))),
-            "restitution": s.contact_value("restitution"),
+            "restitution": self._restitution(),
         } | self._sides(before, speed, aims)
         for name, value in zip(outputs, self._call(scope, "prepare", list(outputs.values())), strict=True):
             scope[name] = value
+
+    def _restitution(self) -> SX:
+        """Return the restitution of all contacts; where networks act on it, that of every row that strikes, (hits,)."""
+        s = self.symbols
+        same = s.contact_value("restitution")
+        if not s.wired.has("restitution"):
+            return same
+        learnt = Learnt.of(s, self.rows, self.contacts)
+        return ca.vertcat(*(learnt.change("restitution", k, same) for k in self.striking))
 
     def _sides(self, before: SX, speed: SX, aims: list[Target]) -> dict[str, SX]:
         """Return the right-hand sides of the sweeps: speeds less targets `c`, `push` for split corrections, and `jump` for explicit

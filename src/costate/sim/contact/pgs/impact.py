@@ -33,7 +33,7 @@ def after_impact(dense: Dense, scope: Scope) -> tuple[Var, Var]:
 
     def goes_on(v: SX, total: SX, j: SX, *more: SX) -> SX:
         touches, restitution = more[3:]
-        again = ca.logic_or(restitution > 0, ca.norm_1(total) == 0)
+        again = ca.logic_or(ca.mmax(restitution) > 0, ca.norm_1(total) == 0)
         return ca.logic_and(again, ca.mmax(_approaching(dense, SX(dense.J.sparsity(), j) @ v, touches)))
 
     (v, total), _ = b.while_loop(goes_on, _round(dense, scope), ROUNDS, start, shared=scope.pick(READ))
@@ -56,9 +56,11 @@ def _round(dense: Dense, scope: Scope) -> Program:
     def aims(v: SX, j: SX, bounds: SX, touches: SX, restitution: SX) -> list[SX]:
         u = SX(dense.J.sparsity(), j) @ v
         fast, c = _approaching(dense, u, touches), SX(u)
+        bounces = ca.mmax(restitution) > 0
         for i, k in enumerate(dense.striking):
-            bounce = restitution if rows[k].bounces else SX(0)
-            strikes = ca.if_else(restitution > 0, fast[i], touches[i])
+            own = restitution[i] if restitution.numel() > 1 else restitution
+            bounce = own if rows[k].bounces else SX(0)
+            strikes = ca.if_else(bounces, fast[i], touches[i])
             c[k] = ca.if_else(strikes, u[k] + bounce * ca.fmin(u[k], 0), FAR)
         return [u, c, bounds * ca.DM(rubs)]  # friction of joints has no impulse without duration
 

@@ -67,6 +67,7 @@ class PGS(ContactModel):
 
     integrators: ClassVar[tuple[str, ...]] = ("semi_implicit", "explicit", "implicit")
     parameters: ClassVar[tuple[str, ...]] = ("friction", "restitution")
+    learns: ClassVar[tuple[str, ...]] = ("restitution",)
     hard: ClassVar[bool] = True
 
     def check(self, integrator: str) -> None:
@@ -102,7 +103,8 @@ class PGS(ContactModel):
         """Return the number of impacts in a substep that are found at their time."""
         if self.impacts is not None:
             return self.impacts
-        bounces = self.restitution > 0 or "restitution" in setup.parameters
+        bounces = self.restitution > 0 or any(w.quantity == "restitution" for w in setup.networks)
+        bounces = bounces or "restitution" in setup.parameters
         return 0 if self.mapped is None and not bounces and is_pairwise(self, setup) else IMPACTS
 
     def warms(self, setup: Setup) -> bool:

@@ -98,7 +98,10 @@ def _shorter(folder: Run, stage: Run) -> Run | None:
         task = Insertion(replace(folder.task.options, horizon=horizon))
     except ValueError:  # the task refuses the horizon
         return None
-    return Run.create(path, task, _stage_options(folder.options), stage.checkpoint().policy)
+    options = _stage_options(folder.options)
+    learnt, begun = dict(stage.policy.named_parameters()), task.policy(options).state_dict()
+    weights = {name: learnt[name].detach() if name in learnt else value for name, value in begun.items()}
+    return Run.create(path, task, options, weights)
 
 
 def _stage_options(options: InsertionTraining) -> InsertionTraining:

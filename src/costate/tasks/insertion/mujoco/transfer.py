@@ -6,12 +6,14 @@ import copy
 from dataclasses import dataclass, replace
 
 import torch
+from torch import nn
 
 from costate.core.files import write_json
-from costate.tasks.insertion import Insertion, Metrics, Policy, draw, judge, run, summarise
+from costate.tasks.insertion import Insertion, Metrics, draw, judge, run, summarise
 from costate.tasks.insertion.mujoco.scene import MujocoScene, mjcf, run_in_mujoco
 from costate.tasks.insertion.scene import BOTTLE_RADIUS, DEPTH
 from costate.train.evaluate import at_least_one
+from costate.train.policy import acting
 from costate.train.run import Run
 from costate.train.streams import generator
 
@@ -42,16 +44,16 @@ class Transfer:
         return {name: m.as_dict() for name, m in values.items()} | {"agree": self.agree, "apart": self.apart}
 
 
-def transfer_of(task: Insertion, policy: Policy, episodes: int = EPISODES, seed: int = 0) -> Transfer:
+def transfer_of(task: Insertion, policy: nn.Module, episodes: int = EPISODES, seed: int = 0) -> Transfer:
     """Run held-out episodes in both engines, in float64."""
     policy = copy.deepcopy(policy).double()
     drawn = draw(task, episodes, generator("held out", seed), dtype=torch.float64)
     with torch.no_grad():
-        ours = run(task, task.world, policy, drawn)
-        theirs = run_in_mujoco(task, MujocoScene(task), policy, drawn)
+        ours = run(task, task.world, acting(policy), drawn)
+        theirs = run_in_mujoco(task, MujocoScene(task), acting(policy), drawn)
         fine = Insertion(replace(task.options, substeps=4 * task.options.substeps))
-        ours_fine = run(fine, fine.world, policy, drawn)
-        theirs_fine = run_in_mujoco(task, MujocoScene(task, fine.options.substeps), policy, drawn)
+        ours_fine = run(fine, fine.world, acting(policy), drawn)
+        theirs_fine = run_in_mujoco(task, MujocoScene(task, fine.options.substeps), acting(policy), drawn)
         verdicts = [judge(task, trajectory) for trajectory in (ours, theirs, ours_fine, theirs_fine)]
     agree = float((verdicts[0].success == verdicts[1].success).double().mean())
     a, b, c, d = (summarise(task, verdict) for verdict in verdicts)
@@ -69,7 +71,7 @@ def apart_above(task: Insertion, a: torch.Tensor, b: torch.Tensor) -> float:
 def transfer(folder: Run, episodes: int = EPISODES, seed: int = 0) -> Transfer:
     """Try a run's policy in both engines; write transfer.json."""
     at_least_one(episodes)
-    found = transfer_of(folder.task, folder.policy, episodes, seed)  # pyright: ignore[reportArgumentType]
+    found = transfer_of(folder.task, folder.policy, episodes, seed)
     write_json(folder.path / "transfer.json", found.as_dict() | {"seed": seed})
     return found
 

@@ -104,6 +104,8 @@ class Play(play.Play):
 
     def _act(self, state: Tensor, step: int) -> Tensor:
         """Return the policy's command, from what it would measure."""
+        if step == 0:
+            self.controller.begin()
         seen = state.numpy().copy()
         noise = torch.randn(8, generator=self.random, dtype=torch.float64).numpy()
         seen[:6] += 1e-3 * self.option(JOINT_NOISE) * noise[:6]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from functools import reduce
+from collections.abc import Callable, Mapping
+from functools import partial, reduce
 from typing import Any, ClassVar
 
 import casadi as ca
@@ -17,6 +18,7 @@ from costate.sim import World
 from costate.sim.files.load import load_world
 from costate.tasks.locomotion.gym_files import gym_file
 from costate.tasks.locomotion.random import uniform
+from costate.train.episode import Stepper
 from costate.train.reinforce.rewarded import RewardedTask
 from costate.train.reinforce.shac import ShacOptions
 
@@ -31,6 +33,9 @@ PRACTICE = ShacOptions(
     state_clip=100,
 )
 """Options of training: windows of stiff contact are short, and long gradients are shortened, or else they say nothing (docs)."""
+
+INTEGRATORS = {"RK4": "rk4", "Euler's": "semi_implicit"}
+"""Integrators that a policy is tried with: those of gymnasium's files."""
 
 
 class VersionFive(RewardedTask):
@@ -76,6 +81,9 @@ class VersionFive(RewardedTask):
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=".*settotalmass")  # MuJoCo will not always read it
             return load_world(gym_file(self.file), substeps=self.skip, check=False, **options)
+
+    def worlds(self) -> Mapping[str, Callable[[], Stepper]]:
+        return {f"{name} integrator": partial(self._world, integrator=kind) for name, kind in INTEGRATORS.items()}
 
     @cached_property
     def home(self) -> Tensor:

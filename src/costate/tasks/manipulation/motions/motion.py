@@ -7,17 +7,13 @@ two postures. Nobody tells it of contacts; whether it works is found out in the 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from costate.core.fork import cached_property
-from costate.robot import Robot
-from costate.sim import Body, Newton, Static, World
-from costate.sim.scene.shapes import plane
-from costate.tasks.manipulation.execute import OBJECT, ROBOT
 from costate.tasks.manipulation.motions.reach import Reach
 from costate.tasks.manipulation.motions.search import SearchTraining
 from costate.tasks.manipulation.task import Manipulation
@@ -97,37 +93,14 @@ class MotionTask(Manipulation):
     def network(self, policy: nn.Module) -> Network:
         raise ValueError("a motion is planned by inverse kinematics, which no file of a network can hold")
 
-    def body(self) -> Body:
-        """Return the object of the full world."""
-        return Body(OBJECT, [self.step.thing.shape()], self.options.mass, position=self.middle)
+    def _overlap(self, state: Tensor, scale: Tensor) -> Tensor:
+        """Return nothing within: hands of these tasks begin beside or above the object."""
+        return torch.full_like(scale, -1.0)
 
-    parameters: ClassVar[tuple[str, ...]] = (
-        "friction", f"mass:{OBJECT}/body", f"inertia:{OBJECT}/body", f"size:{OBJECT}",
-    )  # fmt: skip
-
-    @cached_property
-    def world(self) -> World:
-        """Full world: every link of the fingers, and the palm, touch the object."""
-        hand, o = self.step.hand, self.options
-        fingers = [f"{ROBOT}/{c.link}" for c in (*hand.tips, *hand.others)]
-        touching = [(link, f"{OBJECT}/body") for link in (*fingers, f"{ROBOT}/palm")]
-        if self.step.physics.floor:
-            tips = [f"{ROBOT}/{c.link}" for c in hand.tips]
-            touching += [(f"{OBJECT}/body", "floor"), *((link, "floor") for link in tips)]
-        arm = set(hand.joints[: hand.arm])
-        return World(
-            robots={ROBOT: Robot(hand.model).double()},
-            bodies=[self.body()],
-            scenery=[Static("floor", plane())],
-            actuators={f"{ROBOT}/{name}": o.servos.of(name in arm) for name in hand.joints},
-            contact=Newton(friction=o.friction, cone="elliptic", impratio=10.0),
-            collide=touching,
-            poses={ROBOT: hand.base},
-            dt=o.dt,
-            substeps=o.servos.substeps,
-            parameters=list(self.parameters),
-            check=False,
-        )
+    def touching(self) -> Sequence[str]:
+        """Return the names of the links that touch the object in the full world: all of the fingers, and the palm."""
+        hand = self.step.hand
+        return [*(c.link for c in (*hand.tips, *hand.others)), "palm"]
 
 
 def smooth(part: Tensor) -> Tensor:

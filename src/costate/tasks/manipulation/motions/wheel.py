@@ -77,7 +77,6 @@ class Wheel(MotionTask):
     summary: ClassVar[str] = "a Shadow hand on a UR5 turns a valve twice round, by regrasping"
     unit: ClassVar[str] = "degrees"
     tolerance: ClassVar[float | None] = 10.0
-    transfer: ClassVar[str | None] = None  # type: ignore[assignment]
     training: ClassVar[SearchTraining] = SearchTraining(iterations=5, batch=6, candidates=12, kept=4, steps=325)
     hinge: ClassVar[bool] = True
     way: ClassVar[tuple[float, float, float]] = (0.0, 0.0, 0.0)

@@ -41,6 +41,8 @@ def why_not(setup: Setup) -> str | None:
     scene = setup.scene
     if not scene.pairs:
         return "nothing in it can touch"
+    if any(w.row.owner == "contact" for w in setup.networks):
+        return "a network acts on its contacts"
     used = sorted({k for pair in scene.pairs for k in pair})
     composed = [scene.colliders[k].name for k in used if not is_plain(scene.colliders[k].solid)]
     if composed:

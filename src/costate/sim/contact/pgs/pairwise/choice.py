@@ -54,6 +54,8 @@ def why_not(setup: Setup) -> str | None:
     scene = setup.scene
     if not scene.pairs:
         return "nothing in it can touch"
+    if any(w.row.owner == "contact" for w in setup.networks):
+        return "a network acts on its contacts"
     solids = {k: scene.colliders[k].solid for pair in scene.pairs for k in pair}
     composed = [scene.colliders[k].name for k, solid in solids.items() if not is_plain(solid)]
     if composed:

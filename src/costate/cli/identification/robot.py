@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
+
+if TYPE_CHECKING:
+    from costate.identify import Identification
 
 
 @dataclass(frozen=True)
@@ -16,7 +19,7 @@ class Options:
     log: Annotated[Path, tyro.conf.Positional]
     """CSV, NPZ or Parquet file with columns t, q_JOINT, tau_JOINT and perhaps v_JOINT, a_JOINT (or numbers for JOINT)."""
     out: Path = Path("identified")
-    """Folder for the identified URDF, a report and plots."""
+    """Folder for the report (report.html), the identified robot as URDF and MJCF, and plots."""
     terms: tuple[str, ...] = ("inertial", "damping", "friction", "armature")
     """Parameters to find."""
     method: Literal["gauss_newton", "adam"] = "gauss_newton"
@@ -84,11 +87,23 @@ def run(options: Options) -> None:
         )
     print(result.summary())
     options.out.mkdir(parents=True, exist_ok=True)
-    urdf = options.out / "identified.urdf"
-    result.save_urdf(urdf)
+    print("\nwrote", *_write(result, options), sep="\n  ")
+
+
+def _write(result: Identification, options: Options) -> list[Path]:
+    """Write the robot, the report and the plots; returns their paths."""
+    from costate.model.mjcf.writer import write_mjcf
+    from costate.report.identification.robot import identification_report
+
+    files = {"identified.urdf": "the robot with the parameters found", "report.txt": "this report as text"}
+    result.save_urdf(options.out / "identified.urdf")
     (options.out / "report.txt").write_text(result.summary() + "\n")
-    written = [urdf, options.out / "report.txt", *(result.plot(options.out) if options.plots else [])]
-    print("\nwrote", *written, sep="\n  ")
+    if not any(joint.mimic for joint in result.model.joints):
+        write_mjcf(result.model, options.out / "identified.xml")
+        files["identified.xml"] = "the same for MuJoCo: dynamics and simple shapes"
+    plots = result.plot(options.out) if options.plots else []
+    page = identification_report(result, files).save(options.out / "report.html")
+    return [page, *(options.out / name for name in files), *plots]
 
 
 def _held(text: str) -> tuple[str, float]:

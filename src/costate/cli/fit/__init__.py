@@ -1,0 +1,1 @@
+"""Commands that fit models to data."""

@@ -1,0 +1,1 @@
+"""Reports of identification: a robot from its log, and a body from its tosses."""

@@ -1,0 +1,1 @@
+"""Tasks of cloth: what it is made of, from how it moved."""

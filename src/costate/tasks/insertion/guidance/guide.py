@@ -1,0 +1,107 @@
+"""The guide: a controller that follows from kinematics alone, which a network then corrects.
+
+The bottle is to be upright over the socket, lower and lower as a table of heights says; inverse kinematics gives the joint
+positions r(t) of that. What the arm is away from them, e = q - r, vanishes with least accelerations by the time the foot passes the
+mouth: the next velocity is r' + a(t) e + b(t) e', from a table, too. Commands then take into account how the servos answer.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from costate.tasks.insertion.guidance.steering import (
+    AFTER,
+    ARRIVAL,
+    EARLY,
+    answered,
+    factors,
+    gains,
+    heights,
+    moments,
+    monomials,
+    sag,
+    upright,
+)
+
+if TYPE_CHECKING:
+    from costate.tasks.insertion.cell import Cell
+
+LEAST = 5
+"""Steps in which an error is to vanish at least."""
+USED = 0.98
+"""Part of the limit of acceleration that it uses."""
+AIM = 1.5e-4
+"""Height above the seat that it aims at [m]."""
+
+
+class Guide(nn.Module):
+    """Function of positions and velocities of joints and socket that returns joint velocities to command, all in SI units."""
+
+    table: Tensor
+    places: Tensor
+    upright: Tensor
+    middle: Tensor
+    faster: Tensor
+    changes: Tensor
+    inverse: Tensor
+    shifts: Tensor
+    sag: Tensor
+
+    def __init__(self, cell: Cell):
+        super().__init__()
+        o = cell.options
+        T, arrival = o.horizon, round(ARRIVAL * o.horizon)
+        if o.disturbances.belt_change:
+            arrival = max(arrival, T // 2 + AFTER)
+        self.horizon, self.dt = T, o.dt
+        self.limit = USED * o.acceleration_limit * o.dt if o.acceleration_limit else float("inf")
+        answer, fit = answered(cell), upright(cell)
+        late = answer.late
+        # The velocity that a step begins with is that of the reference a little earlier, since changes count in part.
+        shifts = np.array([0.0, -late, 1 - late, 2 - late])
+        times = np.arange(T + 1)[:, None] + shifts
+        z = heights(times, T - int(EARLY * T), arrival, o.start_height, AIM)
+        ab = np.array([gains(max(arrival - k, LEAST), late) for k in range(T + 1)])
+        numbers = {
+            "table": np.concatenate([z, ab], -1),
+            "shifts": o.dt * shifts,
+            "places": torch.stack([fit.middle, 1 / fit.half]),
+            "upright": fit.coefficients,
+            "middle": answer.middle,
+            "faster": answer.faster,
+            "changes": torch.cat([answer.moved, answer.faster], -1),
+            "inverse": answer.inverse,
+            "sag": sag(cell, answer.middle),
+        }
+        self.chosen = [f"factors{k}" for k in range(6)]
+        numbers |= dict(zip(self.chosen, factors(), strict=True))
+        for name, values in numbers.items():
+            self.register_buffer(name, torch.as_tensor(values).float())
+
+    def forward(self, q: Tensor, v: Tensor, xy: Tensor, belt: Tensor, step: Tensor) -> Tensor:
+        """Return joint velocities (..., 6) to command, from (..., 6), (..., 6), (..., 2), (..., 2) and the step (..., 1)."""
+        row = self.looked_up(self.table, step)
+        place = xy.unsqueeze(-2) + belt.unsqueeze(-2) * self.shifts.unsqueeze(-1)
+        points = torch.cat([place, row[..., :4].unsqueeze(-1)], -1)
+        chosen = [getattr(self, name) for name in self.chosen]
+        r = monomials((points - self.places[0]) * self.places[1], chosen) @ self.upright
+        now, after = ((r[..., k + 1, :] - r[..., k, :]) / self.dt for k in (1, 2))
+        wanted = after + row[..., 4:5] / self.dt * (q - r[..., 0, :]) + row[..., 5:6] * (v - now)
+        return v + moments(q - self.middle, v, (wanted - v).clamp(-self.limit, self.limit)) @ self.inverse
+
+    def looked_up(self, table: Tensor, step: Tensor) -> Tensor:
+        """Return the row of a table (T + 1, n) for a step (..., 1), interpolated, (..., n)."""
+        last = table.shape[0] - 1
+        number = torch.arange(last + 1, dtype=step.dtype)
+        return torch.relu(1 - (step.clamp(max=last) - number).abs()) @ table
+
+    def predict(self, q: Tensor, v: Tensor, command: Tensor) -> tuple[Tensor, Tensor]:
+        """Return positions and velocities of the joints after a step with a command."""
+        q, v = q.expand_as(command), v.expand_as(command)
+        known = moments(q - self.middle, v, command - v)
+        moved, faster = (known @ self.changes).split(6, -1)
+        return q + self.dt * v + moved, v + faster

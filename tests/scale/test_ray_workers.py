@@ -1,0 +1,79 @@
+"""A cluster of Ray with several nodes on this machine: the same bits, also when a node is killed."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tests.scale.threads import SQUARES
+
+from costate.scale.choose import Cluster, executor
+from costate.scale.ray_workers import LOOPBACK, RayPool
+from costate.train.registry import find_task
+from costate.train.run import Run
+from costate.train.trainer import shared, train
+
+HOLD = Path(__file__).parents[1] / "train" / "shards" / "hold.py"
+LONGER = 60.0
+"""Time by which a lost node may delay a training [s]."""
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    """A head that computes nothing, and two nodes."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        patch.setenv(LOOPBACK, "0")
+        ray = pytest.importorskip("ray")
+        from ray.cluster_utils import Cluster as Nodes
+
+        small = {"object_store_memory": 80_000_000, "include_dashboard": False}
+        made: Any = Nodes(initialize_head=True, head_node_args={"num_cpus": 0, **small})
+        made.workers = [made.add_node(num_cpus=1, **small) for _ in range(2)]
+        yield made
+        ray.shutdown()
+        made.shutdown()
+
+
+def test_an_address_where_nobody_listens_is_said_at_once() -> None:
+    for address in ("127.0.0.1:1", "nowhere"):
+        with pytest.raises(ConnectionError, match=f"no Ray cluster answers at {address}"):
+            executor(SQUARES, Cluster(cluster=address))
+
+
+@pytest.mark.slow
+def test_a_node_killed_at_a_random_moment_leaves_the_bits_alone(cluster: Any, tmp_path: Path) -> None:
+    kind = find_task(HOLD)
+    options = replace(kind.training, iterations=160, interval=8)
+    alone, run = (Run.create(tmp_path / name, kind, options) for name in ("alone", "run"))
+    train(alone)
+    killed: list[float] = []
+
+    def kill() -> None:
+        time.sleep(random.uniform(0.0, 0.3))
+        cluster.remove_node(cluster.workers[0], allow_graceful=False)
+        killed.append(time.monotonic())
+
+    killer = threading.Thread(target=kill)
+
+    def watch(row: dict[str, Any]) -> None:
+        assert isinstance(pool, RayPool)
+        if row["iteration"] >= 16 and len(pool.finished) == 2 and killer.ident is None:
+            killer.start()
+
+    with executor(shared(run), Cluster(cluster=cluster.address, workers=2)) as pool:
+        assert isinstance(pool, RayPool)
+        train(run, watch, pool)
+        assert killer.ident, "the two workers were never there together"
+        killer.join()
+        assert time.monotonic() - killed[0] < LONGER  # what is left takes a second
+        assert pool.lost and "is lost" in pool.lost[0]  # said by name
+    for name, tensor in alone.checkpoint().policy.items():
+        assert torch.equal(tensor, run.checkpoint().policy[name])

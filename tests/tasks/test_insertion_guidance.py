@@ -1,0 +1,179 @@
+"""The guide of the insertion, its observer, and the controller that corrects them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from tests.gradients import check_gradients
+
+from costate.tasks.insertion import (
+    Disturbances,
+    Insertion,
+    InsertionOptions,
+    InsertionTraining,
+    InsertionWeights,
+    draw,
+    judge,
+    loss,
+    run,
+)
+from costate.tasks.insertion.guidance.guide import Guide
+from costate.tasks.insertion.guidance.guided import GuidedPolicy
+from costate.tasks.insertion.guidance.steering import ABOVE, gains, heights, upright
+from costate.tasks.insertion.scene import ARM_Q, ARM_V, BOTTLE_MASS, DEPTH, SOCKET_XY
+from costate.train.policy import acting
+
+D = torch.float64
+
+
+def seeded(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+@pytest.fixture(scope="module")
+def task() -> Insertion:
+    return Insertion(InsertionOptions(horizon=40))
+
+
+@pytest.fixture(scope="module")
+def robust() -> Insertion:
+    return Insertion(InsertionOptions().robust())
+
+
+def untrained(task: Insertion, hidden: int = 8) -> GuidedPolicy:
+    """The guide alone: its network corrects nothing."""
+    policy = task.policy(InsertionTraining(hidden=hidden), seeded())
+    assert isinstance(policy, GuidedPolicy)
+    with torch.no_grad():
+        policy.outer.weight.zero_()
+    return policy.double()
+
+
+# --- what it follows from ---------------------------------------------------------------------------------------------
+
+
+def test_heights_begin_and_end_at_rest_and_pass_the_mouth() -> None:
+    def at(t: float) -> float:
+        return float(heights(np.array([t]), 38, 20, 0.12, 1e-4)[0])
+
+    assert (at(0), at(20), at(38), at(45)) == pytest.approx((0.12, DEPTH + ABOVE, 1e-4, 1e-4), abs=1e-12)
+    h = 1e-3
+    for end in (0.0, 38.0):
+        inside = h if end == 0 else -h
+        assert at(end + inside) == pytest.approx(at(end), abs=1e-8)  # velocity and acceleration vanish: third order
+    before, after = (at(20) - at(20 - h)) / h, (at(20 + h) - at(20)) / h
+    assert before == pytest.approx(after, rel=1e-3) and before < 0
+
+
+@pytest.mark.parametrize("late", [0.5, 0.67])
+def test_gains_end_at_rest_in_time_and_are_those_of_least_acceleration(late: float) -> None:
+    e, v = 1.0, 0.3
+    for left in range(12, 1, -1):
+        a, b = gains(left, late)
+        w = a * e + b * v
+        e, v = e + (1 - late) * v + late * w, w
+    assert e + (1 - late) * v == pytest.approx(0.0, abs=1e-12)  # and the last step's velocity is zero
+    # For many short steps: acceleration = -6 e / t^2 - 4 v / t, the known law.
+    a, b = gains(400, late)
+    assert a * 400**2 == pytest.approx(-6, rel=0.02) and (b - 1) * 400 == pytest.approx(-4, rel=0.02)
+
+
+def test_polynomials_stand_for_inverse_kinematics(task: Insertion) -> None:
+    guide, fit = Guide(task).double(), upright(task)
+    xy = task.sample(200, seeded(1), D)[:, SOCKET_XY]
+    step = torch.full((200, 1), 40.0, dtype=D)
+    rest = torch.zeros(200, 6, dtype=D)
+    seats = task.seats(xy, 1.5e-4)
+    # At its seat, at rest, nothing is left to do.
+    command = guide(seats, rest, xy, torch.zeros_like(xy), step)
+    assert float(command.abs().max()) < 1e-3 and fit.coefficients.shape == (84, 6)
+
+
+def test_it_knows_what_servos_make_of_commands(task: Insertion) -> None:
+    """One step of the world: predicted, and brought about."""
+    guide, state = Guide(task).double(), task.sample(100, seeded(2), D)
+    state[:, ARM_V] = torch.randn(100, 6, generator=seeded(3), dtype=D)
+    command = state[:, ARM_V] + 0.5 * torch.randn(100, 6, generator=seeded(4), dtype=D)
+    after = task.smooth.step(state, command)
+    q, v = guide.predict(state[:, ARM_Q], state[:, ARM_V], command)
+    change = (after[:, ARM_V] - state[:, ARM_V]).square().mean().sqrt()
+    assert float((v - after[:, ARM_V]).square().mean().sqrt()) < 0.05 * float(change)
+    assert float((q - after[:, ARM_Q]).square().mean().sqrt()) < 0.05 * task.options.dt * float(change)
+
+
+# --- alone ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("moving", [False, True])
+def test_the_guide_alone_inserts(task: Insertion, moving: bool) -> None:
+    task = Insertion(replace(task.options, moving=moving))
+    with torch.no_grad():
+        verdict = judge(task, run(task, task.world, acting(untrained(task)), draw(task, 64, seeded(5), dtype=D)))
+    assert float(verdict.success.double().mean()) > 0.9
+    assert float(verdict.peak_acceleration.median()) < 40 and float(verdict.peak_jerk.median()) < 4000
+
+
+def test_the_observer_finds_latency_and_payload(robust: Insertion) -> None:
+    """Every other disturbance is there, too; motions begin at once, so that both can be told."""
+    policy, episodes = untrained(robust), draw(robust, 64, seeded(6), dtype=D)
+    assert policy.observer is not None and episodes.delays is not None and episodes.payload is not None
+    memory, state, actions = policy.start.expand(64, -1), episodes.state, []
+    with torch.no_grad():
+        for step in range(40):
+            state = robust.disturb(state, step, episodes)
+            action, memory = policy(robust.observe(state, step, episodes), memory)
+            actions.append(action)
+            control = robust.control(robust.applied(actions, episodes))
+            state = robust.smooth_payload.step(state, control, {"mass:ur5/bottle": episodes.payload})
+    kept = memory[:, 6:].split((6, 6, 2, 2, 1, 3, 12), -1)
+    right = kept[5].argmax(1) == episodes.delays.argmax(1)
+    assert float(right.double().mean()) > 0.95
+    more = episodes.payload - BOTTLE_MASS
+    assert float((kept[4] - more).abs().mean()) < 0.5 * float(more.abs().mean())
+    seen = robust.observe(state, 40, episodes)
+    off = (kept[2] - (state[:, SOCKET_XY] - 0.01 * state[:, 15:17])).norm(dim=-1).mean()
+    assert float(off) < 3e-4 < float(0.05 * (seen - robust.observe(state, 40))[:, 12:14].norm(dim=-1).mean())
+
+
+# --- corrected --------------------------------------------------------------------------------------------------------
+
+
+def test_gradients_through_the_guide(task: Insertion) -> None:
+    """Of the loss with respect to the network's weights, through 50 control steps."""
+    policy = task.policy(InsertionTraining(hidden=8), seeded(7)).double().requires_grad_(False)
+    names, episodes = ["inner.weight", "outer.weight", "outer.bias"], draw(task, 2, seeded(8), dtype=D)
+
+    def terms(*weights: torch.Tensor) -> torch.Tensor:
+        memory = policy.get_buffer("start").expand(2, -1)
+
+        def controller(observation: torch.Tensor) -> torch.Tensor:
+            nonlocal memory
+            given = dict(zip(names, weights, strict=True))
+            action, memory = torch.func.functional_call(policy, given, (observation, memory))
+            return action
+
+        trajectory = run(task, task.smooth, controller, episodes)
+        return torch.stack(list(loss(task, trajectory, InsertionWeights()).values()))
+
+    weights = tuple(policy.get_parameter(name) for name in names)
+    check_gradients(terms, weights, names=tuple(names), step=1e-3, directions=1, float32=False)
+
+
+@pytest.mark.parametrize("noisy", [False, True])
+def test_the_controller_is_exported(task: Insertion, robust: Insertion, noisy: bool) -> None:
+    """An episode under the network in NumPy is that under the policy."""
+    task, calm = robust if noisy else task, replace(robust.options.disturbances, belt_change=0.0)
+    policy = task.policy(InsertionTraining(hidden=16), seeded(9)).double()
+    with torch.no_grad():
+        policy.get_parameter("outer.weight").mul_(20)
+        episodes = draw(task, 3, seeded(10), calm if noisy else Disturbances(), D)
+        trajectory = run(task, task.smooth, acting(policy), episodes)
+        network, memory = task.network(policy), None
+        for step in range(task.steps):
+            seen = task.observe(trajectory.states[step], step, trajectory.episodes).numpy()
+            command, memory = network.step(seen, network.memory if memory is None else memory)
+            wanted = task.control(trajectory.actions[step])
+            torch.testing.assert_close(torch.from_numpy(command), wanted, rtol=0, atol=1e-6)

@@ -1,0 +1,77 @@
+"""The documentation site: every page and public name is in it, it asks no other host, and can be searched from a file."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.browser import Browser
+from tests.test_repository import ROOT
+
+import costate as cs
+
+pytest.importorskip("zensical", reason="needs the extra 'docs'")
+REFERENCE = ROOT / "docs" / "reference"
+FORMER = {"learn"}
+"""Public names that are former names of others; the reference says so in a sentence."""
+
+
+@pytest.fixture(scope="module")
+def site() -> Path:
+    """Build the site, without running its notebooks, and return its folder."""
+    command = [sys.executable, "-m", "docs.site", "--no-notebooks"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return ROOT / "build" / "site"
+
+
+def test_every_page_of_docs_can_be_navigated_to() -> None:
+    listed = set(re.findall(r": ([\w/]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE))
+    pages = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
+    assert pages - listed == set()
+
+
+def test_every_public_name_has_an_entry_and_an_example() -> None:
+    sections = [
+        section
+        for page in REFERENCE.glob("*.md")
+        for section in re.split(r"^::: ", page.read_text(), flags=re.MULTILINE)[1:]
+    ]
+    entries = {section.split()[0].removeprefix("costate.").split(".")[0]: section for section in sections}
+    names = set(cs.__all__) - {"__version__"} - FORMER
+    assert names - set(entries) == set()
+    examples = "\n".join(re.findall(r"^```python\n(.*?)^```", "\n".join(sections), re.MULTILINE | re.DOTALL))
+    assert {name for name in names if not re.search(rf"\bcs\.{name}\b", examples)} == set()
+
+
+def test_the_gallery_shows_the_replays_there_are() -> None:
+    shown = re.findall(r'src="gallery/(\w+)\.html"', (ROOT / "docs" / "gallery.md").read_text())
+    assert sorted(shown) == sorted(
+        path.name.removesuffix(".html.xz") for path in (ROOT / "docs" / "gallery").glob("*.xz")
+    )
+
+
+@pytest.mark.slow
+def test_pages_ask_no_other_host(site: Path) -> None:
+    with Browser() as browser:
+        for name in ("index", "simulation", "reference/robots"):
+            page = browser.page((site / f"{name}.html").as_uri())
+            assert page.js("document.querySelector('h1').textContent")
+            assert [url for url in page.requests if not url.startswith("file:")] == []
+            assert page.errors == []
+
+
+@pytest.mark.slow
+def test_search_works_from_files(site: Path) -> None:
+    with Browser() as browser:
+        page = browser.page((site / "index.html").as_uri())
+        page.js("document.querySelector('.md-search__button').click()")
+        root = "[...document.querySelectorAll('*')].find((e) => e.shadowRoot?.querySelector('[role=combobox]'))?.shadowRoot"
+        page.wait(f"!!{root}")
+        page.js(
+            f"const i = {root}.querySelector('input'); i.value = 'restitution'; i.dispatchEvent(new Event('input'))"
+        )
+        page.wait(f"/restitution/i.test({root}.querySelector('[role=listbox]').textContent)")
