@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 import time
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -195,14 +196,21 @@ class Page:
         self.mouse("Pressed", x, y)
         self.mouse("Released", x, y)
 
-    def drag(self, start: tuple[float, float], end: tuple[float, float], steps: int = 12, hold: float = 0.0) -> None:
+    def drag(
+        self,
+        start: tuple[float, float],
+        end: tuple[float, float],
+        steps: int = 12,
+        hold: Callable[[], object] = lambda: None,
+    ) -> None:
+        """Press at the start, move to the end, and let go once `hold` has returned."""
         self.mouse("Moved", *start)
         self.mouse("Pressed", *start)
         for k in range(1, steps + 1):
             part = k / steps
             self.mouse("Moved", *(a + (b - a) * part for a, b in zip(start, end, strict=True)), held=1)
             time.sleep(0.01)
-        time.sleep(hold)
+        hold()
         self.mouse("Released", *end)
 
     def close(self) -> None:

@@ -39,7 +39,7 @@ def test_clean_data_give_the_true_base_parameters(name: str, physical: bool) -> 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ROBOTS)
+@pytest.mark.parametrize("name", ["ur5", pytest.param("iiwa7", marks=pytest.mark.study)])
 def test_noisy_data_give_honest_intervals(name: str) -> None:
     """100 runs with 1 % noise. The true parameters lie in the 95 % region of all base parameters together in about 95 runs
     (fewer than 90 has probability 1 %), and each in its own interval 95 % of the time."""

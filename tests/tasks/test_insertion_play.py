@@ -117,9 +117,13 @@ def _drags_the_socket(page: Page, play: Play) -> None:
     before = play.live.state[6:8].numpy().copy()
     wall, right = np.array([*before, 0.05]), camera.axes()[0]  # a drag is in the plane of the screen
     start, end = (camera.project(wall + d * right, *SIZE)[:2].tolist() for d in (0.0, 0.06))
-    page.drag((start[0], start[1]), (end[0], end[1]), steps=6, hold=1.0)
+
+    def arrived() -> bool:
+        return np.linalg.norm(play.live.state[6:8].numpy() - before - 0.06 * right[:2]) < 0.02
+
+    page.drag((start[0], start[1]), (end[0], end[1]), steps=6, hold=lambda: until(arrived))
     until(lambda: play.live.hand.grip is None)
-    assert np.linalg.norm(play.live.state[6:8].numpy() - before - 0.06 * right[:2]) < 0.02
+    assert arrived()
 
 
 def _sets_the_belt(page: Page, play: Play) -> None:

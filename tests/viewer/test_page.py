@@ -170,6 +170,8 @@ def test_a_body_is_dragged(browser: Browser) -> None:
     def note(now: Any) -> None:
         if (grip := now.hand.grip) is not None:
             grips.append((grip.goal, now.state[:3].numpy().copy()))
+        elif grips and now.running:
+            now._toggle()  # let go, the ball would drift out of sight before a slow page is drawn
 
     live.on_step = note  # pyright: ignore[reportAttributeAccessIssue]
     runner = threading.Thread(target=live.run, daemon=True)  # pyright: ignore[reportAttributeAccessIssue]
@@ -178,7 +180,14 @@ def test_a_body_is_dragged(browser: Browser) -> None:
         page = opened(browser, viewer)
         image = seen(page, "view_live", lambda i: red(i).sum() > 1000)
         y, x = (float(v.mean()) for v in np.nonzero(red(image)))
-        page.drag((x, y), (x - 200, y), steps=6, hold=1.5)
+        half = (
+            100 * 0.2 / np.sqrt(red(image).sum() / np.pi)
+        )  # half of 200 pixels [m], by the radius of the ball in the picture
+
+        def followed() -> bool:
+            return bool(grips) and float(np.linalg.norm(grips[-1][1])) > half
+
+        page.drag((x, y), (x - 200, y), steps=6, hold=lambda: until(followed))
         moved = seen(page, "view_dragged", lambda i: np.nonzero(red(i))[1].mean() < x - 40)
         assert np.nonzero(red(moved))[1].mean() < x - 40
         goal, centre = grips[-1]
