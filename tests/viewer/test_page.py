@@ -159,6 +159,16 @@ def test_a_motion_is_played(browser: Browser, model: Model) -> None:
         viewer.close()
 
 
+def drag_ball(page: Page, image: np.ndarray, at: tuple[float, float], grips: list[Any]) -> None:
+    """Drag a ball of 0.2 m by 200 pixels to the left, and let go once it has come half of the way."""
+    half = 100 * 0.2 / np.sqrt(red(image).sum() / np.pi)  # 100 pixels [m], by the radius of the ball in the picture
+
+    def followed() -> bool:
+        return bool(grips) and float(np.linalg.norm(grips[-1][1])) > half
+
+    page.drag(at, (at[0] - 200, at[1]), steps=6, hold=lambda: until(followed))
+
+
 def test_a_body_is_dragged(browser: Browser) -> None:
     ball = cs.shapes.sphere(0.2)
     body = cs.Body("ball", [replace(ball, color=RED)], mass=1.0)
@@ -180,14 +190,7 @@ def test_a_body_is_dragged(browser: Browser) -> None:
         page = opened(browser, viewer)
         image = seen(page, "view_live", lambda i: red(i).sum() > 1000)
         y, x = (float(v.mean()) for v in np.nonzero(red(image)))
-        half = (
-            100 * 0.2 / np.sqrt(red(image).sum() / np.pi)
-        )  # half of 200 pixels [m], by the radius of the ball in the picture
-
-        def followed() -> bool:
-            return bool(grips) and float(np.linalg.norm(grips[-1][1])) > half
-
-        page.drag((x, y), (x - 200, y), steps=6, hold=lambda: until(followed))
+        drag_ball(page, image, (x, y), grips)
         moved = seen(page, "view_dragged", lambda i: np.nonzero(red(i))[1].mean() < x - 40)
         assert np.nonzero(red(moved))[1].mean() < x - 40
         goal, centre = grips[-1]
