@@ -48,6 +48,8 @@ def test_every_public_name_has_an_entry_and_an_example() -> None:
     assert names - set(entries) == set()
     examples = "\n".join(re.findall(r"^```python\n(.*?)^```", "\n".join(sections), re.MULTILINE | re.DOTALL))
     assert {name for name in names if not re.search(rf"\bcs\.{name}\b", examples)} == set()
+    inner = {entry for section in sections if (entry := section.split()[0]).count(".") > 1}
+    assert {entry for entry in inner if not re.search(rf"\b{entry.split('.')[-1]}\b", examples)} == set()
 
 
 def test_the_gallery_shows_the_replays_there_are() -> None:
