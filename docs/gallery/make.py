@@ -78,9 +78,6 @@ SECTIONS = {
     },
     "Trained controllers": {
         "insertion": trained("insertion", "A UR5 puts a bottle into a socket", "insertion.md"),
-        "trot": example(
-            "15_walking_robot", "A Laikago learns to trot", "walking.md", "out/15_walking_robot/report.html", moment=0.3
-        ),
         "own_task": example("12_own_task", "Pendulums learn to stand up", "own_task.md", "out/12_own_task/report.html"),
         "ant": trained("ant", "An ant learns to run by reward", "walking.md", "--iterations 300 --calming"),
         "valve": trained("wheel", "A Shadow hand turns a valve", "manipulation.md", moment=0.7),

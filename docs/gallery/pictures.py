@@ -28,9 +28,9 @@ SEEK = """((view, share) => new Promise((done) => {
   r.seek(r.begin + share * (r.end - r.begin));
   requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 60)));
 }))"""
-TOUR = ("insertion", "trot", "knead", "towel")
+TOUR = ("insertion", "throw", "crawler", "smoke")
 """Replays of the film, each beside the others."""
-FRAMES = 36
+FRAMES = 24
 TILE = (240, 200)
 """Of one replay in the film [pixels]."""
 
@@ -77,7 +77,7 @@ def film() -> None:
         for k, image in enumerate(images):
             frame.paste(image, (k * TILE[0], 0))
         together.append(frame)
-    times = [100] * (FRAMES - 1) + [1200]
+    times = [125] * (FRAMES - 1) + [1500]
     to = HERE.parent / "pictures" / "tour.webp"
     together[0].save(to, save_all=True, append_images=together[1:], duration=times, loop=0, quality=60, method=6)
     together[FRAMES // 2].save(to.with_name("tour_still.webp"), quality=80, method=6)
