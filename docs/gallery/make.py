@@ -145,6 +145,8 @@ def write_page() -> None:
     ]
     for heading, section in SECTIONS.items():
         cards = [card(name, replay) for name, replay in section.items() if packed(name).exists()]
+        if not cards:
+            continue
         parts.append(f'## {heading}\n\n<div class="gallery" markdown>\n\n' + "\n\n".join(cards) + "\n\n</div>")
     (HERE.parent / "gallery.md").write_text("\n\n".join(parts) + "\n")
 
