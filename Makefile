@@ -87,7 +87,8 @@ matrix: $(READY_TEST) ## the accuracy of every gradient: functions, joints, shap
 docs: $(READY_TEST) ## the documentation site, into build/site: pages, reference, notebooks, gallery
 	$(PY) -m docs.site
 
-# In environments of their own, outside of the checkout; PYTHON=python3.13 for another interpreter.
+# In environments of their own, outside the checkout; PYTHON=python3.13 for another interpreter. Extras are resolved, not installed.
+EXTRAS := continuum,data,decompose,export,jax,log,mesh,mjcf,optimise,rl,scale,view
 package: ## build wheel and sdist into dist, install each into a new environment and try it
 	rm -rf dist && set -e; folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; checkout=$$PWD; \
 	$(PYTHON) -m venv "$$folder/build"; "$$folder/build/bin/pip" install --quiet build; \
@@ -96,6 +97,7 @@ package: ## build wheel and sdist into dist, install each into a new environment
 	  rm -rf "$$folder/venv"; $(PYTHON) -m venv "$$folder/venv"; \
 	  "$$folder/venv/bin/pip" install --quiet --disable-pip-version-check -c constraints.txt torch "$$file"; \
 	  (cd "$$folder" && COSTATE_CACHE="$$folder/cache" venv/bin/python -P "$$checkout/tests/wheel_smoke.py" "$$checkout"); \
+	  "$$folder/venv/bin/pip" install --quiet --disable-pip-version-check --dry-run -c constraints.txt "$$file[$(EXTRAS)]"; \
 	done
 
 format: $(READY_TEST) ## put the code into form

@@ -12,6 +12,7 @@ import torch
 from rich.progress import track
 
 import costate as cs
+from costate.report import Report
 
 torch.set_default_dtype(torch.float64)
 QUICK = bool(os.environ.get("COSTATE_QUICK"))
@@ -80,6 +81,9 @@ def main() -> None:
     )
     print(f"lowest corner {1e3 * min(heights):.2f} mm while they fall, {1e3 * heights[-1]:.2f} mm at the end")
     print("wrote", cs.render(world, states, "out/11_pile.png", size=(640, 400)))
+    page = Report("A pile", f"{SIDE**2 * LAYERS} boxes, {pairs} pairs")
+    page.replay(world, states[::3], dt=3 * DT)
+    print("wrote", page.save("out/11_pile.html"))
     assert energy.diff().max() < 1e-3 * energy[0], "the energy should decay"
     assert speed.max() < 0.02, "the pile should come to rest"
     assert min(heights) > -0.002, "no box should sink into the floor"

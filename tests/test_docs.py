@@ -19,7 +19,11 @@ from costate.cli import commands
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 SCRIPTS = sorted(DOCS.glob("*.py"))
-PAGES = [page for page in sorted(DOCS.rglob("*.md")) if "\n```python\n" in page.read_text()]
+PAGES = [page for page in sorted(DOCS.glob("*.md")) if "\n```python\n" in page.read_text()]
+SHORT = [
+    folder for folder in sorted(DOCS.iterdir()) if any("\n```python\n" in p.read_text() for p in folder.glob("*.md"))
+]
+"""Folders of short pages, which share an interpreter: starting one takes longer than most of them."""
 FILES = {
     "coming_from/mujoco": ("hopper.xml",),
     "contact": ("ant.xml", "rock.obj", "cup.stl", "chair.obj", "bars.urdf", "arm.urdf"),
@@ -54,13 +58,44 @@ def test_page_runs(page: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: name_of(path))
 def test_snippets_run(page: Path, tmp_path: Path) -> None:
     """From top to bottom in one interpreter, beside the files that the page speaks of."""
+    run(write_snippets(page, tmp_path))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("folder", SHORT, ids=lambda path: path.name)
+def test_snippets_of_short_pages_run(folder: Path, tmp_path: Path) -> None:
+    """One page after the other in one interpreter, each in a folder and with names of its own."""
+    for page in sorted(folder.glob("*.md")):
+        (tmp_path / page.stem).mkdir()
+        write_snippets(page, tmp_path / page.stem)
+    (tmp_path / "all.py").write_text(ONE_BY_ONE)
+    run(tmp_path / "all.py")
+
+
+ONE_BY_ONE = """
+import os, pathlib, runpy, torch
+for file in sorted(pathlib.Path.cwd().glob("*/snippets.py")):
+    print("page", file.parent.name, flush=True)
+    os.chdir(file.parent)
+    torch.set_default_dtype(torch.float32)
+    torch.set_num_threads(1)
+    runpy.run_path(str(file), run_name="__main__")
+"""
+
+
+def write_snippets(page: Path, folder: Path) -> Path:
+    """Write the snippets of a page, and the files that they read, into a folder; return the program."""
     for name in FILES.get(name_of(page), ()):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        write_file(tmp_path / name)
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        write_file(folder / name)
     snippets = re.findall(r"^```python\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
-    file = tmp_path / "snippets.py"
-    file.write_text("\n".join(snippets))
-    done = subprocess.run([sys.executable, file], cwd=tmp_path, capture_output=True, text=True)
+    (folder / "snippets.py").write_text("\n".join(snippets))
+    return folder / "snippets.py"
+
+
+def run(program: Path) -> None:
+    """Run a program to its end, in its folder."""
+    done = subprocess.run([sys.executable, program], cwd=program.parent, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -12,9 +12,12 @@ from tests.browser import Browser
 from tests.test_repository import ROOT
 
 import costate as cs
+from costate.cli.commands import COMMANDS
 
 pytest.importorskip("zensical", reason="needs the extra 'docs'")
 REFERENCE = ROOT / "docs" / "reference"
+REPLAYS = ("gallery/insertion", "gallery/crawler", "gallery/printed")
+"""One replay of each kind: of links, of particles, of a part."""
 FORMER = {"learn"}
 """Public names that are former names of others; the reference says so in a sentence."""
 
@@ -45,21 +48,32 @@ def test_every_public_name_has_an_entry_and_an_example() -> None:
     assert names - set(entries) == set()
     examples = "\n".join(re.findall(r"^```python\n(.*?)^```", "\n".join(sections), re.MULTILINE | re.DOTALL))
     assert {name for name in names if not re.search(rf"\bcs\.{name}\b", examples)} == set()
+    inner = {entry for section in sections if (entry := section.split()[0]).count(".") > 1}
+    assert {entry for entry in inner if not re.search(rf"\b{entry.split('.')[-1]}\b", examples)} == set()
 
 
 def test_the_gallery_shows_the_replays_there_are() -> None:
-    shown = re.findall(r'src="gallery/(\w+)\.html"', (ROOT / "docs" / "gallery.md").read_text())
-    assert sorted(shown) == sorted(
+    cards = (ROOT / "docs" / "gallery.md").read_text().split('<div class="card" markdown>')[1:]
+    shown = [re.findall(r"\]\(gallery/(\w+)\.html\)", card) for card in cards]
+    assert len(cards) >= 16 and all(len(names) == 1 for names in shown)
+    assert sorted(name for (name,) in shown) == sorted(
         path.name.removesuffix(".html.xz") for path in (ROOT / "docs" / "gallery").glob("*.xz")
     )
+    for card in cards:  # a picture, a page to read, and the command, which exists
+        assert re.search(r"\]\(gallery/\w+\.webp\)", card) and re.search(r"\[more\]\([\w/]+\.md\)", card)
+        for line in re.findall(r"^(python|costate) (\S+)", card, re.MULTILINE):
+            assert (ROOT / line[1]).is_file() if line[0] == "python" else line[1] in COMMANDS, line
+        assert re.search(r"^```sh\n(python|costate) ", card, re.MULTILINE)
 
 
 @pytest.mark.slow
 def test_pages_ask_no_other_host(site: Path) -> None:
     with Browser() as browser:
-        for name in ("index", "simulation", "reference/robots"):
+        for name in ("index", "simulation", "reference/robots", "gallery", *REPLAYS):
             page = browser.page((site / f"{name}.html").as_uri())
             assert page.js("document.querySelector('h1').textContent")
+            if name in REPLAYS:
+                page.wait("costateReplays.length > 0 && costateReplays.every((replay) => replay && replay.gl)")
             assert [url for url in page.requests if not url.startswith("file:")] == []
             assert page.errors == []
 

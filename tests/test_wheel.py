@@ -1,10 +1,14 @@
-"""The wheel holds the whole package, and works outside of the checkout. `make package` tries it in a new environment."""
+"""The wheel holds the whole package, and works outside the checkout; other packages name the same versions.
+
+`make package` tries wheel and sdist in new environments."""
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -12,8 +16,14 @@ from typing import Any
 import pytest
 from tests.test_repository import ROOT, tracked_files
 
+import costate as cs
+
 LIMIT = 1200
 """Seconds after which a process counts as hanging, on a busy machine, too."""
+
+PACKAGING = ROOT / "packaging"
+CONDA = {"torch": "pytorch-cpu", "matplotlib": "matplotlib-base"}
+"""Name on the package index -> name in conda, where they differ."""
 
 
 def done(*command: str | Path, **options: Any) -> str:
@@ -48,3 +58,33 @@ def test_the_wheel_works_outside_of_the_checkout(wheel: Path, tmp_path: Path) ->
     environment = os.environ | {"PYTHONPATH": str(target)}
     shown = done(sys.executable, "-P", ROOT / "tests" / "wheel_smoke.py", ROOT, cwd=tmp_path, env=environment)
     assert str(target / "costate") in shown
+
+
+def project() -> dict[str, Any]:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+def test_the_conda_recipe_asks_for_the_same_as_the_wheel() -> None:
+    recipe = (PACKAGING / "conda" / "meta.yaml").read_text()
+    run = dict(
+        re.findall(r"^    - ([\w-]+) (>=[\d.]+)$", recipe.partition("  run:")[2].partition("test:")[0], re.MULTILINE)
+    )
+    asked = dict(re.findall(r"^([\w-]+)(>=[\d.]+)$", "\n".join(project()["dependencies"]), re.MULTILINE))
+    assert len(asked) == len(project()["dependencies"])
+    assert run == {CONDA.get(name, name): bound for name, bound in asked.items()} | {
+        "python": project()["requires-python"]
+    }
+    assert re.search(r'set version = "(.+)"', recipe)[1] == cs.__version__  # pyright: ignore[reportOptionalSubscript]
+    assert f"name: {project()['name']}\n" in recipe
+    assert f"- costate = {project()['scripts']['costate']}\n" in recipe
+
+
+def test_the_image_is_built_from_what_there_is() -> None:
+    recipe = (PACKAGING / "Dockerfile").read_text()
+    (copied,) = re.findall(r"^COPY (.+) \./$", recipe, re.MULTILINE)
+    kept = re.findall(r"^!(.+)$", (PACKAGING / "Dockerfile.dockerignore").read_text(), re.MULTILINE)
+    assert {*copied.split(), "src"} == set(kept) and all((ROOT / name).exists() for name in kept)
+    (torch,) = re.findall(r"torch==[\d.]+", recipe)
+    assert torch in (ROOT / "constraints.txt").read_text().split()
+    (extras,) = re.findall(r"'\.\[(.+)\]'", recipe)
+    assert set(extras.split(",")) <= set(project()["optional-dependencies"])

@@ -30,8 +30,13 @@ def main(checkout: Path) -> None:
     check_gradient()
     check_roll_out()
     with tempfile.TemporaryDirectory() as folder:
-        page = Report("A page").save(Path(folder) / "page.html").read_text()
-        assert "<style" in page and "<script" in page
+        report = Report("A page")
+        world = cs.World([cs.load_robot("two_link")], contact=None, dt=0.01)
+        report.replay(world, world.rollout(world.initial_state(), steps=10))
+        page = report.save(Path(folder) / "page.html").read_text()
+        assert (
+            "<style" in page and "costateScene" in page and "kinds.recording" in page
+        )  # page.css, scene.js, replay.js
     command = "import sys; from costate.cli.main import main; sys.argv = ['costate', 'train', 'list']; main()"
     shown = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True)
     assert shown.returncode == 0 and "insertion" in shown.stdout, shown.stderr

@@ -61,7 +61,9 @@ def executed(source: Path) -> Any:
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
     notebook = jupytext.read(source)
-    NotebookClient(notebook, timeout=None, kernel_name="python3", resources={"metadata": {"path": str(work)}}).execute()
+    place = {"metadata": {"path": str(work)}}
+    quiet = ["--log-level=ERROR"]  # without warnings about the connection, which stays on this machine
+    NotebookClient(notebook, timeout=None, kernel_name="python3", resources=place, extra_arguments=quiet).execute()
     nbformat.write(notebook, kept)
     return notebook
 

@@ -96,7 +96,8 @@ def pages() -> Iterator[Path]:
     yield from (ROOT / "docs").rglob("*.md")
     yield from (ROOT / "examples").glob("*.py")
     yield from (ROOT / name for name in PLACES if (ROOT / name).exists())
-    yield from (ROOT / "docs" / "gallery").glob("*.xz")
+    for folder, pattern in (("gallery", "*.xz"), ("gallery", "*.webp"), ("pictures", "*.webp")):
+        yield from (ROOT / "docs" / folder).glob(pattern)
     yield from (ROOT / "docs" / "site" / name for name in ("site.css", "iframe-worker.js"))
 
 

@@ -47,14 +47,16 @@ def robot_html(robot: Any) -> str:
     ]
     table = table_html(rows, ("joint", "kind", "unit", "lower", "upper", "speed")) if rows else ""
     q = neutral(model) if model.home is None else model.home
-    return _beside(_picture(model, np.asarray(q, float)), f"<b>{escape(model.name)}</b><br>{facts}{table}")
+    return _beside(_picture(model, np.asarray(q, float), model.name), f"<b>{escape(model.name)}</b><br>{facts}{table}")
 
 
 def world_html(world: Any) -> str:
     """Return a world as a picture at its start, beside a table of what it holds."""
     held = repr(world).removeprefix("World(").removesuffix(")").split("; ")
     rows = [(kind, text) if text else ("", kind) for kind, _, text in (line.partition(": ") for line in held)]
-    return _beside(_picture(world, world.initial_state()), f"<b>World</b>{table_html(rows, ('', ''))}")
+    return _beside(
+        _picture(world, world.initial_state(), "the world at its start"), f"<b>World</b>{table_html(rows, ('', ''))}"
+    )
 
 
 def report_html(report: Report) -> str:
@@ -83,8 +85,8 @@ def _limit(values: Any) -> float | None:
     return float(values[0]) if len(values) == 1 and np.isfinite(values[0]) else None
 
 
-def _picture(source: Any, state: Any) -> str:
-    """Return a picture as HTML; the reason where there is none."""
+def _picture(source: Any, state: Any, text: str) -> str:
+    """Return a picture as HTML; the reason where there is none. text: what it shows, for those who cannot see it."""
     try:
         recording = record(source, state)
         (image,) = frames(recording, [0], PICTURE, whole_view(recording.motion, PICTURE))
@@ -95,7 +97,8 @@ def _picture(source: Any, state: Any) -> str:
     buffer = io.BytesIO()
     Image.fromarray(image).save(buffer, "PNG")
     data = base64.b64encode(buffer.getvalue()).decode()
-    return f'<img alt="" width="{PICTURE[0]}" height="{PICTURE[1]}" src="data:image/png;base64,{data}">'
+    size = f'width="{PICTURE[0]}" height="{PICTURE[1]}"'
+    return f'<img alt="{escape(text, quote=True)}" {size} src="data:image/png;base64,{data}">'
 
 
 def _beside(picture: str, text: str) -> str:

@@ -147,7 +147,7 @@ const costateScene = (() => {
       this.gl = this.canvas.getContext("webgl2", { antialias: true, alpha: true, premultipliedAlpha: true });
       if (!this.gl) { root.classList.add("no-webgl"); return; }
       this.begin = data.times[0]; this.end = data.times[data.times.length - 1];
-      this.time = this.begin; this.playing = Boolean(data.play); this.speed = data.speed || 1;
+      this.time = this.begin; this.playing = Boolean(data.play) && !window.matchMedia("(prefers-reduced-motion: reduce)").matches; this.speed = data.speed || 1;
       this.build(); this.home(); this.controls(); this.recolor();
       new ResizeObserver(() => this.ask()).observe(this.canvas);
       this.ask();

@@ -40,9 +40,10 @@ def scene_html(
     options = "".join(f'<option value="{s:g}"{" selected" * (s == data["speed"])}>{s:g}</option>' for s in speeds)
     begin, end = data["times"][0], data["times"][-1]
     return f"""<figure><div class="replay" data-kind="{kind}" id="{escape(name, quote=True)}">
-<div class="view"><canvas class="scene" tabindex="0"></canvas><div class="name" hidden></div>{overlay}
+<div class="view"><canvas class="scene" tabindex="0" role="img" aria-label="3D replay; space plays and pauses"></canvas>
+<div class="name" hidden></div>{overlay}
 <div class="lost">This replay needs WebGL 2, which this browser does not offer.</div></div>
-<div class="bar"><button class="play" title="play or pause (space)">&#9654;</button>
+<div class="bar"><button class="play" title="play or pause (space)" aria-label="play or pause">&#9654;</button>
 <input class="scrub" type="range" min="{begin}" max="{end}" step="any" value="{begin}" aria-label="time"><span class="clock"></span>
 <label>speed <select class="speed">{options}</select></label>
 {controls}</div>{below}

@@ -127,7 +127,7 @@ class Run:
         """Open an existing folder. task: the class of its task, if that was never in a file."""
         path = Path(path)
         if not path.is_dir():
-            raise ValueError(f"{path} is not a folder; a run folder is what `costate train` writes")
+            raise ValueError(f"{path} is not a folder; expected the folder of a run, which `costate train TASK` writes")
         if not (path / "run.json").is_file():
             raise ValueError(
                 f"{path} is not a run folder: it has no run.json; a run folder is what `costate train` writes"

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 def open_run(path: Path) -> Run:
     """Open a run folder. One that is missing is said before anything heavy is loaded, as `Run.open` says it."""
     if not path.is_dir():
-        raise ValueError(f"{path} is not a folder; a run folder is what `costate train` writes")
+        raise ValueError(f"{path} is not a folder; expected the folder of a run, which `costate train TASK` writes")
     if not (path / "run.json").is_file():
         raise ValueError(f"{path} is not a run folder: it has no run.json; a run folder is what `costate train` writes")
     from costate.train.run import Run

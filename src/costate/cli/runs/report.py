@@ -26,7 +26,9 @@ class Options:
 
 def run(options: Options) -> None:
     if not options.source.is_dir():
-        raise ValueError(f"{options.source} is no folder of a run or a recording")
+        raise ValueError(
+            f"{options.source} is not a folder; expected that of a run, which `costate train TASK` writes, or of a recording"
+        )
     is_run = (options.source / "run.json").is_file()
     report = _of_run(options) if is_run else _of_recording(options)
     print(report.save(options.out or options.source / "report.html"))
