@@ -87,7 +87,9 @@ def test_its_log_identifies_with_fourier_derivatives(tmp_path: Path) -> None:
 
 
 def test_the_objective_is_log_det_and_has_its_gradient() -> None:
-    W = torch.randn(12, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64) * torch.tensor([1e-3, 1, 10, 1])
+    W = torch.randn(12, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64) * torch.tensor(
+        [1e-3, 1, 10, 1]
+    )
     torch.testing.assert_close(_volume(W.T @ W), -torch.logdet(W.T @ W))
     check_gradients(lambda x: _volume(x.T @ x), (W,))
     W.requires_grad_()
