@@ -34,7 +34,7 @@ NETWORKS = ((), ("friction_coefficient", "restitution"), ("normal_force", "frict
 
 def mujoco_rows(options: TossOptions, file: str, iterations: int) -> list[tuple[str, ...]]:
     """Return the rows of MuJoCo."""
-    from benchmarks.identify.mujoco_tosses import NAMES, Scene
+    from benchmarks.identify.mujoco_tosses import Scene
 
     tosses = read_tosses(file)
     order = np.random.default_rng(options.seed).permutation(len(tosses))
@@ -56,7 +56,7 @@ def mujoco_rows(options: TossOptions, file: str, iterations: int) -> list[tuple[
             parts = trial.stretches(train, STAGES[0], free)
             some = np.random.default_rng(options.seed).permutation(len(parts.start))[: STAGES[0].batch]
             found = scene.fit(parts.start[some], parts.rows[:, some], iterations)
-            print("MuJoCo, raw numbers:", dict(zip(NAMES, found.round(3).tolist(), strict=True)), flush=True)
+            print("MuJoCo, raw numbers of", ", ".join(scene.counts), found.round(3).tolist(), flush=True)
         seconds = time.process_time() - clock
         for start, (states, seen) in starts.items():
             errors = errors_of(scene.states(states, ROWS - 1), rows, CUBE.length, seen)
