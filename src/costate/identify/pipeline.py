@@ -108,16 +108,12 @@ def identify(
     train_index, test_index = solve.blocks(len(log), chosen.held_out)
     reduced = _reduce(regressor, log, ready.filter.within(train_index))
     base, singular = _base(reduced, regressor)
-    elastic, twist = _elastic(chosen, regressor, ready, train_index, base)
-    log = replace(log, tau=log.tau - twist)
-    drive = fit_drive(chosen.friction, regressor, log, ready.filter, train_index, base)
-    beyond = twist + drive.torques(regressor, log)
-    if drive.weights.size or elastic is not None:
-        log = replace(log, tau=ready.log.tau - beyond)
+    elastic, drive, beyond = _beyond(chosen, regressor, ready, train_index, base)
+    if elastic is not None or drive.weights.size:
+        log = replace(log, tau=log.tau - beyond)
         reduced = _reduce(regressor, log, ready.filter.within(train_index))
     linear = solve.solve_linear(reduced, base.independent, _scale(log))
-    plain = drive.covariance is None and elastic is None
-    corrected = _correct(ready, regressor, base, linear, train_index) if plain else None
+    corrected = _correct(ready, regressor, base, linear, train_index) if log is ready.log else None
     if chosen.method == "adam":
         found, predicted, history, unseen = _by_adam(robot, regressor, log, train_index, test_index, chosen, progress)
     else:
@@ -188,16 +184,19 @@ def _begin(
     return regressor, ready, found_gains + notes + ready.notes
 
 
-def _elastic(
+def _beyond(
     options: IdentifyOptions, regressor: Regressor, ready: Prepared, index: Array, base: Base
-) -> tuple[Elastic | None, Array]:
-    """Return the elasticity of joints, if it is asked for, and what it changes in the torques (N, nv)."""
-    if not options.elastic:
-        return None, np.zeros_like(ready.log.tau)
-    if options.method != "gauss_newton":
-        raise ValueError(f"elastic joints are found by method gauss_newton, not {options.method}")
-    found = fit_elastic(options.elastic, regressor, ready.log, ready.filter.within(index), base, options.period)
-    return found, found.torques(regressor, ready.log)
+) -> tuple[Elastic | None, Drive, Array]:
+    """Return the elasticity of joints, if it is asked for, their friction, and the torques that both add (N, nv)."""
+    log, elastic, twist = ready.log, None, np.zeros_like(ready.log.tau)
+    if options.elastic:
+        if options.method != "gauss_newton":
+            raise ValueError(f"elastic joints are found by method gauss_newton, not {options.method}")
+        elastic = fit_elastic(options.elastic, regressor, log, ready.filter.within(index), base, options.period)
+        twist = elastic.torques(regressor, log)
+        log = replace(log, tau=log.tau - twist)
+    drive = fit_drive(options.friction, regressor, log, ready.filter, index, base)
+    return elastic, drive, twist + drive.torques(regressor, log)
 
 
 def _covariance(corrected: Corrected | None, drive: Drive, elastic: Elastic | None, linear: solve.Linear) -> Array:
