@@ -2,8 +2,8 @@
 
 python -m benchmarks.study_tosses FILE [--only pgs networks newton mujoco] [--iterations 80] [--seed 0]
 
-FILE is the recording of ContactNets in the form of docs/real_data.md. networks: the fit of PGS goes on with networks on contacts,
-and without any for as long. MuJoCo starts from the same states: with its defaults, the friction of the authors, and with numbers
+FILE is the recording of ContactNets in the form of docs/real_data.md. networks: the fits of PGS and Newton go on with networks on
+contacts, and without any for as long. MuJoCo starts from the same states: with its defaults, the friction of the authors, and with numbers
 fitted to the same stretches of the same tosses by its sysid tool.
 """
 
@@ -80,6 +80,7 @@ def network_rows(result: TossResult, options: TossOptions) -> list[tuple[str, ..
     """Return rows of fits that go on with networks on contacts, and of one that goes on without."""
     rows = []
     for quantities in NETWORKS:
+        quantities = tuple(q for q in quantities if q != "restitution" or result.contact == "pgs")
         more = learn_networks(result, replace(options, networks=quantities))
         print(quantities, "loss", more.losses[-1], flush=True)
         new = {name: errors for name, errors in more.errors.items() if name not in result.errors}
@@ -110,7 +111,7 @@ def main() -> None:
         result = identify_tosses(CUBE, args.file, chosen)
         print(result.summary(), flush=True)
         rows += costate_rows(result)
-        if part == "pgs" and "networks" in args.only:
+        if "networks" in args.only:
             rows += network_rows(result, chosen)
     columns = ("prediction", "position [%]", "rotation [deg]", "end [%]", "end [deg]", "median [deg]", "processor s")
     print(machine())
