@@ -3,8 +3,8 @@
 python -m benchmarks.study_tosses FILE [--only pgs networks newton mujoco] [--iterations 80] [--seed 0]
 
 FILE is the recording of ContactNets in the form of docs/real_data.md. networks: the fits of PGS and Newton go on with networks on
-contacts, and without any for as long. MuJoCo starts from the same states: with its defaults, the friction of the authors, and with numbers
-fitted to the same stretches of the same tosses by its sysid tool.
+contacts, and without any for as long. MuJoCo starts from the same states: with its defaults, the friction of the authors, and with
+numbers fitted to the same stretches of the same tosses by its sysid tool.
 """
 
 from __future__ import annotations
