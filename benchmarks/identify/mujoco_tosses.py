@@ -1,4 +1,4 @@
-"""Tosses in MuJoCo: with its defaults, and with numbers fitted by its own least squares (the optimiser of its sysid tool)."""
+"""Tosses in MuJoCo: with its defaults, and with numbers fitted by its own sysid tool (pip install 'mujoco[sysid]')."""
 
 # pyright: reportAttributeAccessIssue=false
 
@@ -7,23 +7,16 @@ from __future__ import annotations
 import mujoco
 import numpy as np
 import torch
-from mujoco import minimize, rollout
+from mujoco import rollout, sysid
 
 from costate.identify.tosses import Thrown
+from costate.identify.tosses.thrown import UNKNOWNS, usual_unknowns
 from costate.identify.tosses.turns import rotated, turn_between
 
 SCENE = """<mujoco><option timestep="{step}" cone="elliptic"/><worldbody>
 <geom name="floor" type="plane" size="5 5 1"/>
 <body name="cube"><freejoint/><inertial pos="0 0 0" mass="{mass}" diaginertia="{i} {i} {i}"/>
 <geom name="cube" type="box" size="{half} {half} {half}"/></body></worldbody></mujoco>"""
-NAMES = [
-    "friction",
-    "timeconst",
-    "dampratio",
-    *(f"{k} {a}" for k in ("com", "I", "size", "place") for a in "xyz"),
-    "g",
-    "floor",
-]
 LARGE, STEP = 0.05, 1e-2
 """Error in widths from which on it counts by its size, not its square; step of the differences, long enough to see past kinks of
 contact: 1 % of friction, 0.1 mm."""
@@ -32,31 +25,43 @@ SPREAD = 1.5
 
 
 class Scene:
-    """A box over a floor in MuJoCo, with numbers that may be set."""
+    """A box over a floor in MuJoCo, with numbers that may be set: the unknowns that Costate finds with `Newton`."""
 
     def __init__(self, thrown: Thrown, inertia: float, dt: float, substeps: int, friction: float | None):
         self.thrown, self.substeps, self.width = thrown, substeps, thrown.length
         text = SCENE.format(step=dt / substeps, mass=thrown.mass, i=inertia, half=self.width / 2)
-        self.model = mujoco.MjModel.from_xml_string(text)
+        self.model = m = mujoco.MjModel.from_xml_string(text)
         if friction is not None:
-            self.model.geom_friction[:, 0] = friction
-        m = self.model
+            m.geom_friction[:, 0] = friction
         m.body_sameframe[:], m.geom_sameframe[:] = 0, 0  # else MuJoCo leaves out offsets that the file does not have
-        self.start = [m.geom_friction.copy(), m.geom_solref.copy(), m.body_inertia.copy(), m.geom_size.copy()]
+        given = {
+            "friction": m.geom_friction[1, :1],
+            "solref": m.geom_solref[1],
+            "solimp": m.geom_solimp[1],
+            "size": 2 * m.geom_size[1],
+            "position": np.zeros(3),
+            "com": np.zeros(3),
+            "inertia": np.diag(m.body_inertia[1]).ravel(),
+            "gravity": m.opt.gravity,
+            "floor": np.zeros(3),
+        }
+        self.start = {name: torch.tensor(np.array(x)) for name, x in given.items()}
+        self.counts = {n: UNKNOWNS[n].count or len(self.start[n]) for n in usual_unknowns("newton", thrown.shape)}
 
-    def set(self, x: np.ndarray) -> None:
-        """Set the numbers: logarithms of ratios, and lengths in tenths of the width, in the order of NAMES."""
-        m, (friction, solref, inertia, size) = self.model, self.start
-        m.geom_friction[:, 0] = friction[:, 0] * np.exp(x[0])
-        m.geom_solref[:] = solref * np.exp(x[1:3])
-        m.body_ipos[1] = 0.1 * self.width * x[3:6]
-        m.body_inertia[1] = inertia[1] * np.exp(x[6:9])
-        m.geom_size[1] = size[1] * np.exp(0.1 * x[9:12])
-        m.geom_rbound[1] = np.linalg.norm(m.geom_size[1])
-        m.geom_aabb[1, 3:] = m.geom_size[1]
-        m.geom_pos[1] = 0.1 * self.width * x[12:15]
-        m.opt.gravity[2] = -9.81 + x[15]
-        m.geom_pos[0, 2] = 0.1 * self.width * x[16]
+    def set(self, raw: np.ndarray) -> None:
+        """Set the numbers from raw ones, which mean what they mean in Costate's fit."""
+        parts = torch.tensor(np.asarray(raw, float)).split(list(self.counts.values()))
+        x = {
+            name: UNKNOWNS[name].value(part, self.start[name], self.width).numpy()
+            for name, part in zip(self.counts, parts, strict=True)
+        }
+        m = self.model
+        m.geom_friction[:, 0], m.geom_solref[:], m.geom_solimp[:] = x["friction"], x["solref"], x["solimp"]
+        m.geom_size[1], m.geom_pos[1], m.geom_pos[0] = x["size"] / 2, x["position"], x["floor"]
+        m.geom_rbound[1], m.geom_aabb[1, 3:] = np.linalg.norm(m.geom_size[1]), m.geom_size[1]
+        m.opt.gravity[:], m.body_ipos[1] = x["gravity"], x["com"]
+        m.body_inertia[1], axes = np.linalg.eigh(x["inertia"].reshape(3, 3))
+        mujoco.mju_mat2Quat(m.body_iquat[1], (axes * np.linalg.det(axes)).ravel())
 
     def states(self, start: torch.Tensor, steps: int) -> torch.Tensor:
         """Return states (steps + 1, n, 13) in Costate's order from starts (n, 13); velocities are left at zero."""
@@ -71,27 +76,27 @@ class Scene:
 
     def fit(self, start: torch.Tensor, rows: torch.Tensor, iterations: int) -> np.ndarray:
         """Return the numbers that explain stretches best: errors count by their size (as in Costate's fit), differences as J."""
+        if not hasattr(sysid, "optimize"):
+            raise ImportError("MuJoCo's sysid tool needs more packages: pip install 'mujoco[sysid]'")
 
-        def residual(points: np.ndarray) -> np.ndarray:
+        def residual(points: np.ndarray, _: object) -> tuple[list[np.ndarray], None, None]:
             columns = []
-            for x in points.T:
+            for x in points.reshape(len(points), -1).T:
                 self.set(x)
                 states = self.states(start, len(rows) - 1)
-                away = torch.cat(
-                    [
-                        (states[..., :3] - rows[..., :3]) / self.width,
-                        turn_between(rows[..., 3:7], states[..., 3:7]) / 2,
-                    ],
-                    -1,
-                )
-                size = away.unflatten(-1, (2, 3)).norm(dim=-1, keepdim=True)
+                shift = (states[..., :3] - rows[..., :3]) / self.width
+                away = torch.stack([shift, turn_between(rows[..., 3:7], states[..., 3:7]) / 2], -2)
+                size = away.norm(dim=-1, keepdim=True)
                 # Squares add up to sizes where these are large, so that single tosses that went another way do not rule.
-                columns.append((away.unflatten(-1, (2, 3)) / (1 + (size / LARGE) ** 2) ** 0.25).flatten().numpy())
-            return np.stack(columns, 1)
+                columns.append((away / (1 + (size / LARGE) ** 2) ** 0.25).flatten().numpy())
+            return [np.stack(columns, 1)], None, None
 
-        low = -SPREAD * np.ones(len(NAMES))
-        found, _ = minimize.least_squares(
-            np.zeros(len(NAMES)), residual, [low, -low], eps=STEP, max_iter=iterations, verbose=0
+        unknowns = {
+            name: sysid.Parameter(name, np.zeros(n), -SPREAD * np.ones(n), SPREAD * np.ones(n))
+            for name, n in self.counts.items()
+        }
+        found, _ = sysid.optimize(
+            sysid.ParameterDict(unknowns), residual, verbose=False, eps=STEP, max_iters=iterations
         )
-        self.set(found)
-        return found
+        self.set(found.as_vector())
+        return found.as_vector()

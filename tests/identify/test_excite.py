@@ -6,10 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+from tests.gradients import check_gradients
 from tests.identify.motions import guessed, motion, noisy, with_friction
 
 import costate as cs
 from costate.identify import Regressor
+from costate.identify.excite import _volume
 from costate.robot import Robot
 
 
@@ -81,6 +84,17 @@ def test_its_log_identifies_with_fourier_derivatives(tmp_path: Path) -> None:
     result = cs.identify(Robot(guessed(true)), measured, period=found.period)
     assert result.test is not None
     assert (result.test.after < 1.2 * 0.01 * np.sqrt((log["tau"] ** 2).mean(0))).all()
+
+
+def test_the_objective_is_log_det_and_has_its_gradient() -> None:
+    W = torch.randn(12, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64) * torch.tensor(
+        [1e-3, 1, 10, 1]
+    )
+    torch.testing.assert_close(_volume(W.T @ W), -torch.logdet(W.T @ W))
+    check_gradients(lambda x: _volume(x.T @ x), (W,))
+    W.requires_grad_()
+    (found,) = torch.autograd.grad(_volume(W.T @ W), W)
+    torch.testing.assert_close(found, -2 * torch.linalg.pinv(W.detach()).T)  # closed form: d log det(W'W) = 2 tr(W+ dW)
 
 
 def test_what_is_refused() -> None:

@@ -14,10 +14,12 @@ from itertools import pairwise
 from typing import Any
 
 import casadi as ca
+import numpy as np
 import torch
 from casadi import SX
 from torch import Tensor, nn
 
+from costate.core.arrays import Array
 from costate.core.names import unknown
 
 MOST_LAYERS = 2
@@ -124,6 +126,11 @@ class Network(nn.Module):
         """Return all weights and biases, layer after layer, (size,)."""
         parts = [x.flatten() for pair in zip(self.weights, self.biases, strict=True) for x in pair]
         return torch.cat(parts)
+
+    def numbers(self) -> Array:
+        """Return the present weights and biases as numbers, (size,): inside of transforms of `torch.func`, too."""
+        pairs = zip(self.weights, self.biases, strict=True)
+        return np.concatenate([np.ravel(x.tolist()) for pair in pairs for x in pair])
 
     @torch.no_grad()
     def set_vector(self, vector: Tensor) -> None:

@@ -29,6 +29,8 @@ from costate.robot import Robot, load_robot
 
 FREE_RANGE, FREE_SPEED = np.pi, 2.0
 """Half range [rad or m] and speed [rad/s or m/s] of joints without limits."""
+FLOOR = 1e-12
+"""Least information about a combination of parameters, relative to that about single ones."""
 
 
 @dataclass(frozen=True)
@@ -122,10 +124,7 @@ class _Known:
     def volume(self, Y: Tensor) -> Tensor:
         """Return -log det of the information after the motion, whose regressor is Y (samples, n, r)."""
         W = (Y * self.weight.sqrt()[:, None]).reshape(-1, Y.shape[-1])
-        gram = W.T @ W + self.information
-        scale = gram.detach().diagonal().clamp(min=1e-24).sqrt()
-        unit = gram / scale / scale[:, None] + 1e-12 * torch.eye(len(scale), dtype=W.dtype)
-        return -(torch.linalg.slogdet(unit)[1] + 2 * scale.log().sum())
+        return _volume(W.T @ W + self.information)
 
 
 def excite(
@@ -202,7 +201,8 @@ def _design(
         tau = out.Y @ pi + out.known
         excess = sum(((use.abs() - 1).clamp(min=0) ** 2).mean() for use in limits.use(q, v, a, tau))
         Y = out.Y[..., columns]
-        objective = (_volume(Y) if known is None else known.volume(Y)) / base.rank + 100 * excess
+        W = Y.flatten(0, 1)
+        objective = (_volume(W.T @ W) if known is None else known.volume(Y)) / base.rank + 100 * excess
         objective.backward()
         optimizer.step()
         schedule.step()
@@ -214,14 +214,11 @@ def _design(
     return sine.numpy(), cosine.numpy(), history
 
 
-def _volume(Y: Tensor) -> Tensor:
-    """Return -log det(W^T W), by way of singular values that cannot vanish."""
-    W = Y.reshape(-1, Y.shape[-1])
-    scale = W.detach().norm(dim=0).clamp(min=1e-12)
-    gram = (W / scale).T @ (W / scale) + 1e-10 * torch.eye(W.shape[-1], dtype=W.dtype)
-    return -(
-        torch.linalg.slogdet(gram)[1] + 2 * (W.norm(dim=0).clamp(min=1e-12) / scale).log().sum() + 2 * scale.log().sum()
-    )
+def _volume(information: Tensor) -> Tensor:
+    """Return -log det of an information matrix (r, r), in units in which its diagonal is 1, where a floor keeps it finite."""
+    scale = information.diagonal().clamp(min=1e-24).sqrt()
+    unit = information / scale / scale[:, None] + FLOOR * torch.eye(len(scale), dtype=information.dtype)
+    return -(torch.linalg.slogdet(unit)[1] + 2 * scale.log().sum())
 
 
 def _at_rest(x: Tensor) -> tuple[Tensor, Tensor]:

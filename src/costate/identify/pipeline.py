@@ -15,6 +15,7 @@ from costate.identify import solve
 from costate.identify.adam import AdamOptions, train
 from costate.identify.base import Base
 from costate.identify.checks import check_torques, in_radians
+from costate.identify.drives.elastic import Elastic, fit_elastic
 from costate.identify.drives.fit import Drive, fit_drive
 from costate.identify.drives.gains import drive_gains
 from costate.identify.filter import Filter
@@ -69,6 +70,8 @@ class IdentifyOptions:
     friction: str = "coulomb_viscous"
     """Law of friction beside damping and Coulomb friction: offset, stribeck, load, lugre, monotone, combined, or auto: the one with
     the least error in cross-validation."""
+    elastic: tuple[str, ...] = ()
+    """Joints whose gears twist, or all: their stiffness is found, if the log has the positions of the motors."""
     validate: str | Path | Mapping[str, Array] | None = None
     """Another log, to test the result on."""
     header: str | None = None
@@ -105,13 +108,12 @@ def identify(
     train_index, test_index = solve.blocks(len(log), chosen.held_out)
     reduced = _reduce(regressor, log, ready.filter.within(train_index))
     base, singular = _base(reduced, regressor)
-    drive = fit_drive(chosen.friction, regressor, log, ready.filter, train_index, base)
-    beyond = drive.torques(regressor, log)
-    if drive.weights.size:
+    elastic, drive, beyond = _beyond(chosen, regressor, ready, train_index, base)
+    if elastic is not None or drive.weights.size:
         log = replace(log, tau=log.tau - beyond)
         reduced = _reduce(regressor, log, ready.filter.within(train_index))
     linear = solve.solve_linear(reduced, base.independent, _scale(log))
-    corrected = _correct(ready, regressor, base, linear, train_index) if drive.covariance is None else None
+    corrected = _correct(ready, regressor, base, linear, train_index) if log is ready.log else None
     if chosen.method == "adam":
         found, predicted, history, unseen = _by_adam(robot, regressor, log, train_index, test_index, chosen, progress)
     else:
@@ -124,7 +126,7 @@ def identify(
         regressor=regressor,
         base=base,
         beta=linear.beta if corrected is None else corrected.beta,
-        covariance=_covariance(corrected, drive, linear),
+        covariance=_covariance(corrected, drive, elastic, linear),
         sigma=linear.sigma,
         singular_values=singular,
         train=_fit(ready, given, predicted, train_index),
@@ -135,7 +137,8 @@ def identify(
         log=ready.log,
         predicted=predicted,
         drive=drive,
-        validation=_validate(chosen, model, columns, regressor, regressor.pi(found), drive),
+        elastic=elastic,
+        validation=_validate(chosen, model, columns, regressor, regressor.pi(found), drive, elastic),
         filter=ready.filter,
         clock=ready.clock,
     )
@@ -181,10 +184,27 @@ def _begin(
     return regressor, ready, found_gains + notes + ready.notes
 
 
-def _covariance(corrected: Corrected | None, drive: Drive, linear: solve.Linear) -> Array:
+def _beyond(
+    options: IdentifyOptions, regressor: Regressor, ready: Prepared, index: Array, base: Base
+) -> tuple[Elastic | None, Drive, Array]:
+    """Return the elasticity of joints, if it is asked for, their friction, and the torques that both add (N, nv)."""
+    log, elastic, twist = ready.log, None, np.zeros_like(ready.log.tau)
+    if options.elastic:
+        if options.method != "gauss_newton":
+            raise ValueError(f"elastic joints are found by method gauss_newton, not {options.method}")
+        elastic = fit_elastic(options.elastic, regressor, log, ready.filter.within(index), base, options.period)
+        twist = elastic.torques(regressor, log)
+        log = replace(log, tau=log.tau - twist)
+    drive = fit_drive(options.friction, regressor, log, ready.filter, index, base)
+    return elastic, drive, twist + drive.torques(regressor, log)
+
+
+def _covariance(corrected: Corrected | None, drive: Drive, elastic: Elastic | None, linear: solve.Linear) -> Array:
     if corrected is not None:
         return corrected.covariance
-    return linear.covariance if drive.covariance is None else drive.covariance
+    if drive.covariance is not None:
+        return drive.covariance
+    return linear.covariance if elastic is None else elastic.covariance
 
 
 def _correct(ready: Prepared, regressor: Regressor, base: Base, linear: solve.Linear, index: Array) -> Corrected | None:
@@ -207,7 +227,13 @@ def _prepared(log: Log, regressor: Regressor, options: IdentifyOptions) -> Prepa
 
 
 def _validate(
-    options: IdentifyOptions, model: Model, columns: Columns | None, regressor: Regressor, pi: Array, drive: Drive
+    options: IdentifyOptions,
+    model: Model,
+    columns: Columns | None,
+    regressor: Regressor,
+    pi: Array,
+    drive: Drive,
+    elastic: Elastic | None,
 ) -> Validation | None:
     """Return the errors in another log."""
     if options.validate is None:
@@ -216,6 +242,8 @@ def _validate(
     log = ready.log
     assert log.v is not None
     error = log.tau - _torques(regressor, log, pi) - drive.torques(regressor, log)
+    if elastic is not None:
+        error = error - elastic.torques(regressor, log)
     return Validation.of(error, log.tau, log.v)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from costate.core.arrays import Array
 from costate.identify.base import Base
+from costate.identify.drives.elastic import Z95, Elastic
 from costate.identify.drives.fit import Drive
 from costate.identify.filter import Filter
 from costate.identify.log import Log
@@ -19,8 +20,6 @@ from costate.robot import Robot
 
 MOVING = 0.03
 """Part of its largest speed above which a joint moves."""
-Z95 = 1.959963984540054
-"""Half width of a 95 % interval of a normal distribution, in standard deviations."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +92,8 @@ class Identification:
     """Filter that torques and regressor went through."""
     drive: Drive | None = None
     """Friction beyond damping and Coulomb friction."""
+    elastic: Elastic | None = None
+    """Stiffness of elastic joints, if it was asked for."""
     validation: Validation | None = None
     """Errors in another log, if one was given."""
     clock: Clock | None = None
@@ -175,6 +176,8 @@ class Identification:
             lines += ["", "cannot be told apart by these data", *(f"  {line}" for line in self.indistinct())]
         if self.drive is not None and self.drive.errors:
             lines += ["", *self.drive.table()]
+        if self.elastic is not None:
+            lines += ["", *self.elastic.table()]
         if self.validation is not None:
             lines += ["", "another log: error by torque, all rows and moving rows [%]"]
             for k, name in enumerate(joints):

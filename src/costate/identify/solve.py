@@ -38,15 +38,16 @@ class Reduced:
         tau: Array,
         filtered: Filter | None = None,
         own: Array | None = None,
+        shared: Array | None = None,
     ) -> Reduced:
         """Reduce a log, block by block.
 
         filtered: rows that count, and the filter that all columns go through; own: further columns of each joint, (N, nv, k), whose
-        nv k coefficients follow the parameters, joint by joint.
+        nv k coefficients follow the parameters, joint by joint; shared: likewise, with k coefficients for all joints together.
         """
         filtered = Filter.none(len(q)) if filtered is None else filtered
         nv = tau.shape[1]
-        size = regressor.size + (0 if own is None else nv * own.shape[2])
+        size = regressor.size + (0 if own is None else nv * own.shape[2]) + (0 if shared is None else shared.shape[2])
         factors: list[Array] = [np.zeros((0, size + 1)) for _ in range(nv)]
         block = BLOCK if not filtered.half else max(1, 2 * BLOCK // filtered.half)
         for start in range(0, len(filtered), block):
@@ -54,6 +55,7 @@ class Reduced:
             rows = part.span()
             Y, known = regressor.rows(q[rows], v[rows], a[rows])
             more = [] if own is None else [side_by_side(own[rows])]
+            more += [] if shared is None else [shared[rows]]
             both = part.apply(np.concatenate([Y, *more, (tau[rows] - known)[..., None]], 2), rows.start)
             factors = [triangle(np.concatenate([f, both[:, j]])) for j, f in enumerate(factors)]
         R = [f[:size, :size] for f in factors]

@@ -194,7 +194,7 @@ class Setup:
         """Return the present weights of a network, flat."""
         for w in self.networks:
             if w.parameter == parameter:
-                return w.network.vector().detach().double().numpy()
+                return w.network.numbers()
         there = ", ".join(w.parameter for w in self.networks) or "none"
         raise ValueError(f"unknown parameter '{parameter}': networks of this world are {there}; world.augment adds one")
 

@@ -48,6 +48,8 @@ class Options:
         "coulomb_viscous"
     )
     """Law of friction; auto: the one with the least error in cross-validation."""
+    elastic: tuple[str, ...] = ()
+    """Joints whose gears twist, or all: their stiffness is found from a log of the motors' positions."""
     validate: Path | None = None
     """Another log, to test the result on."""
     header: str | None = None

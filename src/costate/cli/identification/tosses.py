@@ -50,7 +50,7 @@ def run(options: Options) -> None:
     inertia = None if options.inertia is None else options.inertia * np.eye(3)
     thrown = Thrown(shape, options.mass, options.friction, options.restitution, inertia, options.width)
     with Progress(transient=True) as bar:
-        task = bar.add_task("fit", total=options.fit.iterations)
+        task = bar.add_task("fit", total=options.fit.iterations)  # networks begin anew
         result = identify_tosses(
             thrown,
             options.log,
@@ -63,4 +63,8 @@ def run(options: Options) -> None:
     (options.out / "found.json").write_text(json.dumps(numbers, indent=2) + "\n")
     (options.out / "report.txt").write_text(result.summary() + "\n")
     toss_report(result).save(options.out / "report.html")
-    print("\nwrote", *(options.out / name for name in ("found.json", "report.txt", "report.html")), sep="\n  ")
+    names = ["found.json", "report.txt", "report.html"]
+    if result.augmented is not None:
+        result.augmented.save_networks(options.out / "networks")
+        names += ["networks.json", "networks.safetensors"]
+    print("\nwrote", *(options.out / name for name in names), sep="\n  ")

@@ -60,7 +60,7 @@ class Trial:
     """Number of rows that a start is estimated from; 1: the first row as logged."""
 
     def values(self, raws: Raws) -> dict[str, Tensor]:
-        """Return the world's parameters. Weights of a network in the step would be further raw numbers, and enter here."""
+        """Return the world's parameters."""
         return values(self.world, raws, self.length)
 
     def start(self, rows: Tensor, params: Mapping[str, Tensor]) -> Tensor:

@@ -14,6 +14,7 @@ from torch import Tensor
 from costate.core.arrays import Array
 from costate.identify.tosses.fit import STAGES, Progress, Raws, Stage, Trial, covariance, fit
 from costate.identify.tosses.log import Tosses, read_tosses
+from costate.identify.tosses.networks import add_networks, take_over
 from costate.identify.tosses.result import Errors, TossResult, errors_of
 from costate.identify.tosses.thrown import Thrown, start_of, usual_unknowns
 
@@ -37,6 +38,9 @@ class TossOptions:
     """Number of gradients."""
     substeps: int = 1
     """Physics steps per row."""
+    networks: tuple[str, ...] = ()
+    """Quantities of contacts that a network adds to, after the numbers alone have been found: friction_coefficient, restitution,
+    normal_force, friction_force. Numbers and weights are fitted together, with as many gradients again."""
     seed: int = 0
     """Seed of the draw of tosses."""
 
@@ -65,8 +69,32 @@ def identify_tosses(
     scatter = covariance(trial, raws, trial.stretches(train, stages[0], trial.values(raws)))
     seconds = time.process_time() - clock
     errors, predicted = _judge(trial, {"as given": begin, "found": raws}, test)
-    return TossResult(
+    result = TossResult(
         thrown, options.contact, world, raws, scatter, tosses, train, test, errors, predicted, losses, seconds
+    )
+    return learn_networks(result, options, progress) if options.networks else result
+
+
+def learn_networks(result: TossResult, options: TossOptions, progress: Progress | None = None) -> TossResult:
+    """Continue the fit of a result with networks on its contacts, and judge it beside what was found without.
+
+    Without any networks in the options the numbers alone are fitted further: what as many more gradients are worth.
+    """
+    clock, tosses = time.process_time(), result.tosses
+    world = result.thrown.world(result.contact, tosses.dt, options.substeps, tuple(result.raws))
+    weights = add_networks(world, result.thrown, options.networks)
+    trial = Trial(world, tosses, result.thrown.length, options.rows, options.first_rows)
+    raws, losses = fit(trial, {**result.raws, **weights}, result.train, _stages(options), options.seed, progress)
+    take_over(world, raws)
+    name = "found with networks" if options.networks else "found, fitted longer"
+    errors, _ = _judge(trial, {name: raws}, result.test)
+    return replace(
+        result,
+        errors={**result.errors, **errors},
+        losses=[*result.losses, *losses],
+        seconds=result.seconds + time.process_time() - clock,
+        augmented=world,
+        learnt=raws,
     )
 
 

@@ -69,6 +69,10 @@ class TossResult:
     """Loss of each iteration."""
     seconds: float = 0.0
     """Processor time of the fit [s]."""
+    augmented: World | None = None
+    """World with networks on its contacts, with the weights found, if any were asked for."""
+    learnt: Raws = field(default_factory=dict)
+    """Raw numbers found together with the networks, and their weights by "network:NAME"; the numbers above are those without."""
 
     @property
     def values(self) -> dict[str, Array]:

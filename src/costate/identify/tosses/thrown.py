@@ -137,9 +137,11 @@ def usual_unknowns(contact: str, shape: Shape) -> tuple[str, ...]:
 
 
 def values(world: World, raws: Mapping[str, Tensor], length: float) -> dict[str, Tensor]:
-    """Return the parameters of a world from raw numbers by the names of unknowns."""
-    found = {}
+    """Return the parameters of a world from raw numbers by the names of unknowns; weights of networks are what they are."""
+    found = {name: raw for name, raw in raws.items() if name not in UNKNOWNS}
     for name, raw in raws.items():
+        if name in found:
+            continue
         default = torch.as_tensor(world.setup.default(parameter(name)), dtype=raw.dtype)
         found[parameter(name)] = UNKNOWNS[name].value(raw, default, length)
     return found

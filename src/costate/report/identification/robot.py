@@ -98,6 +98,14 @@ def _errors_section(report: Report, result: Identification, joints: list[str]) -
             for law, (_, mean, doubt) in result.drive.errors.items()
         ]
         report.table(laws, caption="Laws of friction in cross-validation.")
+    if result.elastic is not None:
+        twisting = [
+            {"joint": name, "stiffness": float(k), "from": float(low), "to": float(high)}
+            for name, k, low, high in zip(
+                result.elastic.joints, result.elastic.stiffness, *result.elastic.interval, strict=True
+            )
+        ]
+        report.table(twisting, caption="Elastic joints: stiffness with its 95 % interval [N m/rad or N/m].")
 
 
 def _residuals_section(report: Report, result: Identification, joints: list[str]) -> None:

@@ -66,7 +66,7 @@ class LearntSolver(ContactModel):
 
     def number(self, setup: Setup, parameter: str) -> np.ndarray:
         if parameter == "weights":
-            return np.zeros(1) if self.network is None else self.network.vector().detach().double().numpy()
+            return np.zeros(1) if self.network is None else self.network.numbers()
         return super().number(setup, parameter)
 
     def friction_axes(self, s: Symbols, contact: Contact) -> tuple[Axes, Axes]:
