@@ -43,7 +43,7 @@ def engines(gravity: tuple[float, float, float], dt: float) -> tuple[mujoco.MjMo
 
 
 def test_a_sheet_stretches_as_in_mujoco() -> None:
-    """It hangs from an edge in its plane, pulled sideways a little: 4 % of strain, narrower in the middle than at the edge."""
+    """It hangs from an edge in its plane, and is pulled sideways a little: its end moves by 5 % of the length."""
     m, d, model = engines((60.0, 15.0, 0.0), 0.1)
     m.dof_damping[:] = 0.01
     for _ in range(20_000):
@@ -65,6 +65,5 @@ def test_a_sheet_swings_as_in_mujoco() -> None:
             mujoco.mj_step(m, d)
         ours = model.run(round(0.12 / dt)).final.x.numpy()
         found.append(np.abs(ours - d.flexvert_xpos).max())
-        print(found, np.abs(d.flexvert_xpos - model.scene.points).max())
     assert found[1] < 1e-3
     assert found[1] == pytest.approx(found[0] / 2, rel=0.3)

@@ -104,6 +104,5 @@ def test_a_strip_bends_as_an_elastica() -> None:
         assert last.v.abs().max() < 1e-3
         found.append(-float(last.x[-rows:, 2].mean()) / L)
     expected = elastica(CLOTH["density"] * G * L**3 / B)
-    print(found, limit(sizes, found), expected)
     assert abs(found[2] - expected) < abs(found[1] - expected) < abs(found[0] - expected)
     assert limit(sizes, found) == pytest.approx(expected, rel=0.02)
