@@ -128,10 +128,8 @@ class ClothStep:
         args = [drift, given.own, *([hold] if hold else []), *more, *given.fixed]
         like = [start, *args]
         program = self._program
-        blocks = self._assemble(like)
-        matrix = Matrix(
-            program(self._steady, like), blocks, self._apply, self._precondition, program(self._scale, like)
-        )
+        parts = program(self._steady, like), self._assemble(like), program(self._whole, like)
+        matrix = Matrix(*parts, self._apply, self._precondition, program(self._scale, like))
         limits = self.solver.tolerance, self.solver.steps, self.solver.limit
         return f.solve(program(self._residual, like), start, args, None, *limits, matrix)
 
@@ -192,11 +190,28 @@ class ClothStep:
     # --- its matrix -------------------------------------------------------------------------------------------------
 
     def _steady(self, g: FieldBuilder, y: Field, drift: Field, own: Field, *args) -> list[Field]:
-        """Return what a solve computes once: numbers of all places (bending, inertia, ties), and the coarser levels."""
+        """Return what a solve computes once: numbers of all places, and the coarser levels of a positive definite matrix."""
         hold, air, contact, _, fixed = self._split(args)
-        moved = self._moved(g, y, drift, own)
-        m, h2, none = self.scene.pattern.m, self.h**2, g.constant([0.0])
-        parts = self._parts(g, True, none, moved, fixed, own, air)
+        moved, none = self._moved(g, y, drift, own), g.constant([0.0])
+        numbers = self._numbers(g, moved, own, hold, fixed)
+        if not self.coarse.levels:
+            return [numbers]
+        full = self._parts(g, False, none, moved, fixed, own, air)
+        touched = self.contacts.blocks(g, none, moved, own, contact)
+        blocks = g.for_each(self.points, _joined(len(full), len(touched)), [own, *full, *touched])
+        return [numbers, *self.coarse.assemble(g, blocks, numbers)]
+
+    def _whole(self, g: FieldBuilder, y: Field, drift: Field, own: Field, *args) -> list[Field]:
+        """Return all fields of the Hessian: numbers of all places, its coarser levels, and those of `_matrix`."""
+        hold, _, _, _, fixed = self._split(args)
+        numbers = self._numbers(g, self._moved(g, y, drift, own), own, hold, fixed)
+        found = self._matrix(g, g.constant([1.0]), y, numbers, drift, own, *args)
+        return [numbers, *self.coarse.assemble(g, found[:1], numbers), *found]
+
+    def _numbers(self, g: FieldBuilder, moved: Field, own: Field, hold: list[Field], fixed: list[Field]) -> Field:
+        """Return numbers of all places: bending, inertia and ties."""
+        m, h2 = self.scene.pattern.m, self.h**2
+        parts = self._parts(g, True, g.constant([0.0]), moved, fixed, own, None)
 
         def join(own: ca.SX, *given: ca.SX) -> ca.SX:
             found = given[len(hold) :]
@@ -204,13 +219,7 @@ class ClothStep:
             numbers[0] = numbers[0] + own[0] / h2 + (own[1] * given[0][0] if hold else 0)
             return numbers
 
-        (numbers,) = g.for_each(self.points, join, [own, *hold, *parts])
-        if not self.coarse.levels:
-            return [numbers]
-        full = self._parts(g, False, none, moved, fixed, own, air)
-        touched = self.contacts.blocks(g, none, moved, own, contact)
-        blocks = g.for_each(self.points, _joined(len(full), len(touched)), [own, *full, *touched])
-        return [numbers, *self.coarse.assemble(g, blocks, numbers)]
+        return g.for_each(self.points, join, [own, *hold, *parts])[0]
 
     def _parts(self, g: FieldBuilder, isotropic: bool, exact: Var, moved: Field, fixed, own: Field, air) -> list[Field]:
         """Return the blocks of all elements that have numbers (isotropic) or 3 x 3 blocks, kind by kind, as fields of points."""

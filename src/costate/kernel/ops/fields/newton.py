@@ -26,6 +26,7 @@ import casadi as ca
 from costate.core.fork import cached_property
 from costate.kernel.ir.derive import jvp, vjp
 from costate.kernel.ir.program import Array, Builder, Op, Program, Var
+from costate.kernel.ir.vector_ops import zeros
 from costate.kernel.ops.fields.blocks import BLOCK
 from costate.kernel.ops.fields.krylov import ConjugateGradients, Space, attainable, both, cg_loop, minus, numbers
 from costate.kernel.ops.finite import Finite
@@ -57,6 +58,8 @@ class Matrix:
     """Program (y, *args) -> numbers that all steps of a solve share; y: where it starts."""
     assemble: Program
     """Program (a, y, *shared numbers, *args) -> numbers of N + a (J - N), with a positive definite matrix N near J; a: (1)."""
+    whole: Program
+    """Program (y, *args) -> shared numbers and numbers of J, for derivatives."""
     apply: Program
     """Program (v, *shared numbers, *numbers) -> product with v, perhaps with v times it."""
     precondition: Program
@@ -67,9 +70,8 @@ class Matrix:
     @property
     def key(self) -> tuple[str, ...]:
         """Digests of the programs."""
-        return tuple(
-            p.key if p else "" for p in (self.prepare, self.assemble, self.apply, self.precondition, self.scale)
-        )
+        parts = self.prepare, self.assemble, self.whole, self.apply, self.precondition, self.scale
+        return tuple(p.key if p else "" for p in parts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +145,7 @@ class Newton(Op):
             return ca.vertcat(s, FORCING[1 if self.matrix else 0], 0, ca.if_else(s > (a if given else 0), 1, 0), share)
 
         state = numbers(b, begin, square, scale, allowed)
-        shared = b.inline(self.matrix.prepare, y, *args) if self.matrix else []
+        shared = self._prepared(b, state, y, args) if self.matrix else []
         loop = Scan(self._step(), self.steps, 3, 0, (False,) * 3, until=self._unfinished())
         y, R, last, taken = b.stage(loop, y, R, state, allowed, *shared, *args)
         status = numbers(
@@ -154,6 +156,18 @@ class Newton(Op):
             *(last, scale, taken),
         )
         return b.finish(y, status)
+
+    def _prepared(self, b: Builder, state: Var, y: Var, args: Sequence[Var]) -> list[Var]:
+        """Return what all steps share of the matrix; zeros if there is none to take."""
+        assert self.matrix
+        sizes = self.matrix.prepare.out_sizes
+        once, until = Builder(), Builder()
+        for c in (once, until):
+            ins = [c.input(n) for n in (*sizes, 5, *self.in_sizes)]
+        body = once.finish(*once.inline(self.matrix.prepare, *once.inputs[len(sizes) + 1 :]))
+        going = until.finish(numbers(until, lambda s: ca.if_else(s[3] > 0, 1, 0), ins[len(sizes)]))
+        loop = Scan(body, 1, len(sizes), 0, (False,) * len(sizes), until=going)
+        return b.stage(loop, *(zeros(b, n) for n in sizes), state, y, *args)[: len(sizes)]
 
     @property
     def _shared(self) -> tuple[int, ...]:
@@ -257,8 +271,7 @@ class Newton(Op):
     def _solve(self, b: Builder, rhs: Var, y: Var, args: Sequence[Var]) -> Var:
         """Solve J v = rhs at the solution."""
         if self.matrix:
-            shared = b.inline(self.matrix.prepare, y, *args)
-            found = [*shared, *b.inline(self.matrix.assemble, numbers(b, lambda: ca.SX(1)), y, *shared, *args)]
+            found = b.inline(self.matrix.whole, y, *args)
             how = self.matrix.apply, self.space, self.matrix.precondition
             op = ConjugateGradients(*how, self.tolerance, self.limit, strict=True)
             return b.stage(op, rhs, *found, *found)[0]
