@@ -1,6 +1,7 @@
 """Benchmark of cloth: processor time of an implicit step, forward and backward, one thread.
 
-python -m benchmarks.bench_cloth [--smoke] [--json FILE] [--markdown FILE] [--rounds 5]
+python -m benchmarks.bench_cloth [--smoke] [--json FILE] [--markdown FILE] [--rounds 5] [--sizes 30 60]
+    [--tolerances 1e-2 1e-4 1e-6] [--bending 1.5e-5]
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ WARM = 40
 """Steps before the first that is measured: the sheet swings then."""
 TOLERANCES = (1e-2, 1e-4, 1e-6)
 NOTE = (
-    f"A sheet of 1 m x 1 m (0.3 kg/m^2, 1000 N/m, bending 1e-5 N m) that falls from two pinned corners, steps of 1/120 s, {STEPS} "
+    f"A sheet of 1 m x 1 m (0.3 kg/m^2, 1000 N/m) that falls from two pinned corners, steps of 1/120 s, {STEPS} "
     f"of them after {WARM}. tolerance: forces that do not balance, by the weights (root of the sums of squares); the adjoint is "
     "solved to the same share of its right-hand side. Backward is the gradient of the positions at the end by those at the "
     "beginning and the velocities; it includes following the solution once more. One thread, least processor time, all that a "
@@ -26,15 +27,16 @@ NOTE = (
 )
 
 
-def sheets(n: int, tolerance: float) -> tuple[ClothModel, ClothState]:
+def sheets(n: int, tolerance: float, bending: float) -> tuple[ClothModel, ClothState]:
     """Return a sheet of n x n points that swings."""
-    model = ClothModel([sheet((n, n), (1.0, 1.0))], dt=1 / 120, pins=[0, n - 1], solver=Solver(tolerance))
+    cloth = sheet((n, n), (1.0, 1.0), parameters={"bending": bending})
+    model = ClothModel([cloth], dt=1 / 120, pins=[0, n - 1], solver=Solver(tolerance))
     return model, model.run(WARM).final
 
 
-def measured(n: int, tolerance: float, rounds: int) -> tuple[str | float, ...]:
+def measured(n: int, tolerance: float, bending: float, rounds: int) -> tuple[str | float, ...]:
     """Return a row of the table."""
-    model, begin = sheets(n, tolerance)
+    model, begin = sheets(n, tolerance, bending)
     x, v = begin.x.clone().requires_grad_(), begin.v.clone().requires_grad_()
     seconds = {"forward": float("inf"), "backward": float("inf")}
     told = torch.zeros(1, 4)
@@ -55,9 +57,10 @@ def measured(n: int, tolerance: float, rounds: int) -> tuple[str | float, ...]:
 
 def table(chosen: Options) -> Table:
     """Return the times of a step."""
-    sizes = (12,) if chosen.smoke else (30, 60)
-    rounds = 1 if chosen.smoke else chosen.rest.rounds
-    rows = [measured(n, t, rounds) for n in sizes for t in (TOLERANCES[:1] if chosen.smoke else TOLERANCES)]
+    sizes, tolerances, rounds = chosen.rest.sizes, chosen.rest.tolerances, chosen.rest.rounds
+    if chosen.smoke:
+        sizes, tolerances, rounds = (12,), TOLERANCES[:1], 1
+    rows = [measured(n, t, chosen.rest.bending, rounds) for n in sizes for t in tolerances]
     head = ("points", "tolerance", "Newton steps", "CG iterations", "forward [ms per step]", "backward [ms per step]")
     return Table("A step of cloth", head, tuple(rows), NOTE)
 
@@ -67,6 +70,9 @@ def main() -> None:
 
     def add(parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--rounds", type=int, default=5, help="rounds, of which the best counts")
+        parser.add_argument("--sizes", type=int, nargs="+", default=(30, 60), help="points along a side")
+        parser.add_argument("--tolerances", type=float, nargs="+", default=TOLERANCES)
+        parser.add_argument("--bending", type=float, default=1.5e-5, help="bending stiffness [N m]")
 
     chosen = options(__doc__ or "", ["smoke"], add)
     with threads(1):

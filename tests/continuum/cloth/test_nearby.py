@@ -6,6 +6,7 @@ import casadi as ca
 import numpy as np
 import pytest
 
+from costate.continuum.cloth import nearby
 from costate.continuum.cloth.body import sheet
 from costate.continuum.cloth.nearby import GAP, Surfaces, distances
 from costate.continuum.cloth.pairs import nearest
@@ -50,7 +51,9 @@ def surfaces(count: int = 2) -> tuple[Surfaces, np.ndarray]:
     return Surfaces(triangles, edges_of(triangles), 16 * count, np.zeros((0, 2), int)), x
 
 
-def test_all_near_pairs_are_found() -> None:
+@pytest.mark.parametrize("few", [0, nearby.FEW], ids=["by trees", "all tried"])
+def test_all_near_pairs_are_found(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nearby, "FEW", few)
     of, x = surfaces()
     x = x + 0.02 * np.random.default_rng(0).normal(size=x.shape)
     pairs, kinds = of.near_pairs(x, 0.03)

@@ -15,7 +15,8 @@ import casadi as ca
 import numpy as np
 
 from costate.continuum.cloth.topology import Pattern
-from costate.kernel.fields import OWN, Entities, Field, FieldBuilder
+from costate.kernel.fields import OWN, TOTAL, Entities, Field, FieldBuilder
+from costate.kernel.ir.program import Var
 from costate.kernel.ops.fields.blocks import BLOCK
 
 SIZES = (16, 4, 4)
@@ -104,28 +105,36 @@ class Coarse:
         return Entities("points", self.finest.count)
 
     @cached_property
-    def sizes(self) -> list[tuple[Entities, int]]:
-        """Entities and numbers of all fields of the matrix: blocks of 3 x 3, numbers, inverses of diagonal blocks with 1 for free
-        points; then of every level blocks, and inverses of diagonal blocks."""
-        found = [(self.points, 9 * self.finest.m3), (self.points, self.finest.m), (self.points, 10)]
+    def steady(self) -> list[tuple[Entities, int]]:
+        """Entities and numbers of what a solve computes once: numbers of all places; blocks and inverses of diagonal blocks of
+        every level."""
+        found = [(self.points, self.finest.m)]
         for level in self.levels:
             found += [(level.points, 9 * level.pattern.m3), (level.points, 9)]
         return found
 
-    def assemble(self, g: FieldBuilder, blocks: Field, numbers: Field) -> list[Field]:
-        """Return the fields of the coarser levels."""
+    @property
+    def finest_sizes(self) -> list[tuple[Entities, int]]:
+        """Those of the finest level: blocks of 3 x 3, inverses of diagonal blocks with 1 for free points."""
+        return [(self.points, 9 * self.finest.m3), (self.points, 10)]
+
+    def assemble(self, g: FieldBuilder, blocks: Sequence[Field], numbers: Field) -> list[Field]:
+        """Return the fields of the coarser levels. blocks: those of 3 x 3 of the finest level, or none."""
         found: list[Field] = []
-        pattern, parts = self.finest, [(blocks, self.finest.m3, 9), (numbers, self.finest.m, 1)]
+        pattern = self.finest
+        parts = [*((b, self.finest.m3, 9) for b in blocks), (numbers, self.finest.m, 1)]
         for level in self.levels:
             target = Entities("places", level.pattern.places(level.pattern.m3))
             sums = [self._summed(g, level, pattern, target, *p) for p in parts]
-            mc = level.pattern.m3
+            mc, widths = level.pattern.m3, [n for _, _, n in parts]
 
-            def join(*parts: ca.SX) -> tuple[ca.SX, ca.SX]:
-                total = sum(parts[1:], parts[0])
+            def join(*parts: ca.SX, mc: int = mc, widths: list[int] = widths) -> tuple[ca.SX, ca.SX]:
+                total = ca.SX.zeros(9 * mc)
+                for part, n in zip(parts, widths, strict=True):
+                    total += part if n == 9 else ca.kron(part, ca.vec(ca.SX.eye(3)))
                 return total, ca.vec(inverse(ca.reshape(total[:9], 3, 3)))
 
-            fields = [g.as_field(s.var, level.points, 9 * mc) for s in sums]
+            fields = [g.as_field(s.var, level.points, n * mc) for s, n in zip(sums, widths, strict=True)]
             found += g.for_each(level.points, join, fields, [OWN, OWN])
             pattern, parts = level.pattern, [(found[-2], mc, 9)]
         return found
@@ -133,27 +142,23 @@ class Coarse:
     def _summed(self, g, level: Level, finer: Pattern, target: Entities, field: Field, m: int, n: int) -> Field:
         places = Entities("places", finer.places(m))
         table = g.table(places, target, level.slots(finer, m))
-        body = (lambda b: b) if n == 9 else (lambda s: ca.vec(s * ca.SX.eye(3)))
+        return g.for_each(places, lambda b: b, [g.as_field(field.var, places, n)], [table])[0]
 
-        def dense(b):
-            return ca.densify(body(b))
+    def precondition(self, g: FieldBuilder, r: Field, near: Field, coarser: Sequence[Field]) -> tuple[Field, Var]:
+        """Return z, about A^-1 r, and (r r, r z). near: inverses of diagonal blocks; coarser: fields of the coarser levels."""
 
-        return g.for_each(places, dense, [g.as_field(field.var, places, n)], [table])[0]
+        def scaled(r: ca.SX, n: ca.SX, *below: ca.SX) -> tuple[ca.SX, ca.SX]:
+            z = ca.mtimes(ca.reshape(n[:9], 3, 3), r) + sum(n[9] * b.T for b in below)
+            return z, ca.vertcat(ca.dot(r, r), ca.dot(r, z))
 
-    def precondition(self, g: FieldBuilder, r: Field, *fields: Field) -> Field:
-        """Return about A^-1 r."""
-        near = fields[2]
-
-        def scaled(r, n):
-            return ca.mtimes(ca.reshape(n[:9], 3, 3), r)
-
-        if not self.levels:
-            return g.for_each(self.points, scaled, [r, near])[0]
-        first = self.levels[0]
-        table = g.table(self.points, first.points, first.group[:, None])
-        (rest,) = g.for_each(self.points, lambda r, n: n[9] * r, [r, near], [table])
-        below = self._cycle(g, 0, rest, fields[3:])  # what follows the fields of the levels is not read
-        return g.for_each(self.points, lambda r, n, z: scaled(r, n) + n[9] * z.T, [r, near, below[table]])[0]
+        below = []
+        if self.levels:
+            first = self.levels[0]
+            table = g.table(self.points, first.points, first.group[:, None])
+            (rest,) = g.for_each(self.points, lambda r, n: n[9] * r, [r, near], [table])
+            below = [self._cycle(g, 0, rest, coarser)[table]]
+        z, sums = g.for_each(self.points, scaled, [r, near, *below], [OWN, TOTAL])
+        return z, sums
 
     def _cycle(self, g: FieldBuilder, k: int, r: Field, fields: Sequence[Field]) -> Field:
         level, blocks, near = self.levels[k], fields[0], fields[1]

@@ -175,17 +175,13 @@ class ClothModel:
         fixed = self.fixed(dtype, parameters, rest, friction, air)
         rows = self.rows(steps, state, pins, ties, poses, gravity, wind)
         if self.self_contact:
-            return self._untangled(
-                steps,
-                state,
-                rows,
-                fixed,
-                torch.as_tensor(self.self_friction if self_friction is None else self_friction, dtype=dtype),
-            )
+            mu = self.self_friction if self_friction is None else self_friction
+            fixed["self_friction"] = torch.as_tensor(mu, dtype=dtype)[..., None]
         return self._rolled(steps, state, rows, fixed)
 
     def _rolled(self, steps: int, state: ClothState, rows: dict[str, Tensor], fixed: dict[str, Tensor]) -> ClothHistory:
         """Compute all segments."""
+        segment = self._untangled if self.self_contact else self._segment
         n = segment_steps(steps, 6 * self.points, self.memory, shortest=1)
         whole = n == 1
         n = steps if whole else n
@@ -194,9 +190,9 @@ class ClothModel:
             count = min(n, steps - begin)
             part = {k: t[..., begin : begin + count, :] for k, t in rows.items()}
             if whole or not torch.is_grad_enabled():
-                x, v, a, ends, found = self._segment(count, state, part, fixed)
+                x, v, a, ends, found = segment(count, state, part, fixed)
             else:
-                x, v, a, ends, found = checkpoint(self._segment, count, state, part, fixed, use_reentrant=False)
+                x, v, a, ends, found = checkpoint(segment, count, state, part, fixed, use_reentrant=False)
             state = ClothState(x, v, a)
             frames.append(ends if whole else x[..., None, :, :])
             times += list(range(begin + 1, begin + count + 1)) if whole else [begin + count]
@@ -214,20 +210,16 @@ class ClothModel:
     def _apart(self) -> Untangled:
         return Untangled(self)
 
-    def _untangled(
-        self, steps: int, state: ClothState, rows: dict[str, Tensor], fixed: dict[str, Tensor], friction
-    ) -> ClothHistory:
-        """Compute all steps of cloth that touches itself."""
-        frames, told = [state.x], []
-        for k in range(steps):
-            row = {name: t[..., k : k + 1, :] for name, t in rows.items()}
-            x, v, found = self._apart.step(state, row, fixed, friction)
+    def _untangled(self, n: int, state: ClothState, rows: dict[str, Tensor], fixed: dict[str, Tensor]):
+        """Return what `_segment` does, of cloth that touches itself."""
+        frames, told = [], []
+        for k in range(n):
+            x, v, found = self._apart.step(state, {name: t[..., k : k + 1, :] for name, t in rows.items()}, fixed)
             self.check(found)
             state = ClothState(x, v)
             frames.append(x)
             told.append(found)
-        times = self.dt * torch.arange(steps + 1, dtype=state.x.dtype)
-        return ClothHistory(times, torch.stack(frames, -3), state, torch.stack(told, -2))
+        return state.x, state.v, None, torch.stack(frames, -3), torch.stack(told, -2)
 
     def _segment(self, n: int, state: ClothState, rows: dict[str, Tensor], fixed: dict[str, Tensor]):
         """Return positions and velocities at the end of some steps, positions at the end of each, numbers about the solves."""

@@ -17,6 +17,8 @@ GAP = 0.2
 """Share of the distance at the beginning of a motion that is kept at its end."""
 ROUNDS = 200
 """Largest number of advances."""
+FEW = 20_000
+"""Number of pairs up to which all are tried, which is faster than a tree."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,29 +54,50 @@ class Surfaces:
         keep = distances(x, pairs, kinds) < room
         return pairs[keep], kinds[keep]
 
+    @cached_property
+    def _every(self) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
+        """All pairs of points and triangles, and of edges, that share no point; none where a tree finds the near ones."""
+        none = np.zeros(0, np.int64)
+        points, edges = (none, none), (none, none)
+        if self.count * len(self.triangles) <= FEW:
+            points = self._strangers(*(k.ravel() for k in np.indices((self.count, len(self.triangles)))))
+        if len(self.edges) ** 2 <= FEW:
+            edges = self._apart(*np.triu_indices(len(self.edges), 1))
+        return points, edges
+
+    def _strangers(self, p: np.ndarray, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return those of some pairs of points and triangles that share no point."""
+        keep = ~(self.same[self.triangles[t]] == self.same[p][:, None]).any(1)
+        return p[keep], t[keep]
+
+    def _apart(self, i: np.ndarray, j: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return those of some pairs of edges that share no point."""
+        a, b = self.same[self.edges[i]], self.same[self.edges[j]]
+        keep = ~(a[:, :, None] == b[:, None, :]).any((1, 2))
+        return i[keep], j[keep]
+
     def _points_and_triangles(self, x: np.ndarray, reach: float) -> np.ndarray:
         tri = self.triangles
         if not len(tri):
             return np.zeros((0, 4), np.int64)
         corners = x[tri]
-        centres = corners.mean(1)
-        size = np.sqrt(((corners - centres[:, None]) ** 2).sum(-1).max())
-        hits = KDTree(x).sparse_distance_matrix(KDTree(centres), size + reach, output_type="ndarray")
-        p, t = hits["i"], hits["j"]
-        apart = ~(self.same[tri[t]] == self.same[p][:, None]).any(1)
-        p, t = p[apart], t[apart]
-        low, high = corners[t].min(1) - reach, corners[t].max(1) + reach
-        boxed = ((x[p] >= low) & (x[p] <= high)).all(1)
+        p, t = self._every[0]
+        if self.count * len(tri) > FEW:
+            centres = corners.mean(1)
+            size = np.sqrt(((corners - centres[:, None]) ** 2).sum(-1).max())
+            hits = KDTree(x).sparse_distance_matrix(KDTree(centres), size + reach, output_type="ndarray")
+            p, t = self._strangers(hits["i"], hits["j"])
+        low, high = corners.min(1) - reach, corners.max(1) + reach
+        boxed = ((x[p] >= low[t]) & (x[p] <= high[t])).all(1)
         return np.column_stack([p[boxed], tri[t[boxed]]])
 
     def _edges(self, x: np.ndarray, reach: float) -> np.ndarray:
         ends = x[self.edges]
-        half = np.linalg.norm(ends[:, 1] - ends[:, 0], axis=1).max() / 2
-        hits = KDTree(ends.mean(1)).query_pairs(2 * half + reach, output_type="ndarray")
-        a, b = self.same[self.edges[hits[:, 0]]], self.same[self.edges[hits[:, 1]]]
-        hits = hits[~(a[:, :, None] == b[:, None, :]).any((1, 2))]
+        i, j = self._every[1]
+        if len(self.edges) ** 2 > FEW:
+            half = np.linalg.norm(ends[:, 1] - ends[:, 0], axis=1).max() / 2
+            i, j = self._apart(*KDTree(ends.mean(1)).query_pairs(2 * half + reach, output_type="ndarray").T)
         low, high = ends.min(1), ends.max(1)
-        i, j = hits[:, 0], hits[:, 1]
         boxed = ((low[i] - reach <= high[j]) & (low[j] - reach <= high[i])).all(1)
         return np.concatenate([self.edges[i[boxed]], self.edges[j[boxed]]], 1)
 

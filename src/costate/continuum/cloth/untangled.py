@@ -56,13 +56,13 @@ class Untangled:
             self.known[capacity] = replace(roll, step=replace(roll.step, pairs=pairs, solver=solver), kernels={})
         return self.known[capacity]
 
-    def step(self, state: ClothState, row: dict[str, Tensor], fixed: dict[str, Tensor], friction: Tensor):
+    def step(self, state: ClothState, row: dict[str, Tensor], fixed: dict[str, Tensor]):
         """Return positions and velocities after one step, and numbers about its solves."""
         if state.x.dim() > 2:
             raise ValueError(
                 "cloth that touches itself is computed one state at a time; call run for each of the batch"
             )
-        given = {"x": state.x, "v": state.v, **row, **fixed, "self_friction": friction[..., None]}
+        given = {"x": state.x, "v": state.v, **row, **fixed}
         if in_transform():
             raise ValueError("cloth that touches itself has gradients by torch.autograd, and not yet by torch.func")
         with torch.no_grad():

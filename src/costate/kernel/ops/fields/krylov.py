@@ -2,7 +2,8 @@
 
     r = b, p = z = r / diagonal;   alpha = r z / p A p;   x += alpha p;   r -= alpha A p;   beta = r' z' / r z;   p = z' + beta p
 
-The loop ends when |r| <= tolerance |b|. Derivatives are those of the solution, by the implicit function theorem, and not those of
+The loop ends when |r| <= tolerance |b|. An operator may return p A p, and a preconditioner (r r, r z), as a second result: then no
+pass over the field is needed for them. Derivatives are those of the solution, by the implicit function theorem, and not those of
 the iterations, of which nothing is kept:
 
     dx = A^-1 (db - dA x)          gradient of b: w = A^-1 seed, since A is symmetric; of what A depends on: -(dA/da x)^T w
@@ -98,8 +99,7 @@ def cg_loop(space: Space, apply: Program, precondition: Preconditioner, limit: i
     diagonal = [b.input(n) for n in preconditioner_sizes(space, precondition)]
     args = [b.input(n) for n in apply.in_sizes[1:]]
     if isinstance(precondition, Program):
-        (p,) = b.inline(precondition, rhs, *diagonal)
-        (sums,) = space.each(b, lambda r, z: (ca.vertcat(ca.dot(r, r), ca.dot(r, z)),), [rhs, p], [], "total")
+        p, sums = _preconditioned(b, space, precondition, rhs, diagonal)
     else:
 
         def first(r: ca.SX, *d: ca.SX) -> tuple[ca.SX, ...]:
@@ -128,6 +128,13 @@ def cg_loop(space: Space, apply: Program, precondition: Preconditioner, limit: i
     return b.finish(x, found)
 
 
+def _preconditioned(b: Builder, space: Space, by: Program, r: Var, given: Sequence[Var]) -> tuple[Var, Var]:
+    """Return z and (r r, r z)."""
+    z, *told = b.inline(by, r, *given)
+    (sums,) = told or space.each(b, lambda r, z: (ca.vertcat(ca.dot(r, r), ca.dot(r, z)),), [r, z], [], "total")
+    return z, sums
+
+
 def _scaled(r: ca.SX, diagonal: Sequence[ca.SX]) -> ca.SX:
     return r / diagonal[0] if diagonal else r
 
@@ -148,8 +155,8 @@ def _iteration(space: Space, apply: Program, precondition: Preconditioner) -> Pr
     b.input(1)
     diagonal = [b.input(n) for n in preconditioner_sizes(space, precondition)]
     args = [b.input(n) for n in apply.in_sizes[1:]]
-    (Ap,) = b.inline(apply, p, *args)
-    (curvature,) = space.each(b, lambda p, Ap: (ca.dot(p, Ap),), [p, Ap], [], "total")
+    Ap, *told = b.inline(apply, p, *args)
+    (curvature,) = told or space.each(b, lambda p, Ap: (ca.dot(p, Ap),), [p, Ap], [], "total")
     step = numbers(b, lambda s, c: ca.if_else(c > 0, s[1] / c, 0), state, curvature)
 
     def move(x: ca.SX, r: ca.SX, p: ca.SX, Ap: ca.SX, *rest: ca.SX) -> tuple[ca.SX, ...]:
@@ -161,9 +168,8 @@ def _iteration(space: Space, apply: Program, precondition: Preconditioner) -> Pr
         return (_scaled(r, rest[:-1]) + rest[-1] * p,)
 
     if isinstance(precondition, Program):
-        x, r, _ = space.each(b, move, [x, r, p, Ap], [step], "own own total")
-        (z,) = b.inline(precondition, r, *diagonal)
-        (sums,) = space.each(b, lambda r, z: (ca.vertcat(ca.dot(r, r), ca.dot(r, z)),), [r, z], [], "total")
+        x, r = space.each(b, lambda *a: move(*a)[:2], [x, r, p, Ap], [step], "own own")
+        z, sums = _preconditioned(b, space, precondition, r, diagonal)
         diagonal = []
     else:
         x, r, sums = space.each(b, move, [x, r, p, Ap, *diagonal], [step], "own own total")
@@ -179,7 +185,7 @@ class ConjugateGradients(Op):
     """inputs: b, [what preconditions], what the operator depends on; outputs: x, status (3)."""
 
     apply: Program
-    """Operator (x, *args) -> A x."""
+    """Operator (x, *args) -> A x, perhaps with x A x."""
     space: Space
     precondition: Preconditioner
     tolerance: float
@@ -205,7 +211,7 @@ class ConjugateGradients(Op):
     def check(self) -> None:
         """Raise if the operator does not take and return the field."""
         n = self.space.size
-        if self.apply.in_sizes[:1] != (n,) or self.apply.out_sizes != (n,):
+        if self.apply.in_sizes[:1] != (n,) or self.apply.out_sizes[:1] != (n,):
             raise ValueError(
                 f"an operator over a field of {n} elements takes vectors of sizes {self.apply.in_sizes} and returns "
                 f"{self.apply.out_sizes}; expected it to take the field first, and to return one such field"
@@ -219,6 +225,11 @@ class ConjugateGradients(Op):
         return [self.body]
 
     @cached_property
+    def product(self) -> Program:
+        """Operator without a second result."""
+        return replace(self.apply, outputs=self.apply.outputs[:1])
+
+    @cached_property
     def body(self) -> Program:
         """Program that runs: the loop, and the residual of what it found."""
         b = Builder()
@@ -227,7 +238,7 @@ class ConjugateGradients(Op):
         x, found = b.inline(cg_loop(self.space, self.apply, self.precondition, self.limit), rhs, tolerance, *rest)
         if self.strict:
             (x,) = self.space.each(b, lambda x, s: (x * ca.if_else(s[3], 1, math.nan),), [x], [found], "own")
-        (Ax,) = b.inline(self.apply, x, *rest[self.first - 1 :])
+        (Ax,) = b.inline(self.product, x, *rest[self.first - 1 :])
         (rr,) = self.space.each(b, lambda u, v: (ca.sumsqr(u - v),), [rhs, Ax], [], "total")
         status = numbers(
             b, lambda s, rr: ca.vertcat(s[3], ca.if_else(s[1] == 0, 0, ca.sqrt(rr / s[1])), s[2]), found, rr
@@ -248,7 +259,7 @@ class ConjugateGradients(Op):
         rhs = tans[0]
         if moving:
             wrt = [1 + k - first for k in moving]
-            (pushed,) = b.inline(jvp(self.apply, wrt), outs[0], *ins[first:], *(t for t in tans[first:] if t))
+            (pushed,) = b.inline(jvp(self.product, wrt), outs[0], *ins[first:], *(t for t in tans[first:] if t))
             rhs = minus(b, self.space, rhs, pushed)
         return outs, [None if rhs is None else self._solve(b, rhs, ins), None]
 
@@ -260,7 +271,7 @@ class ConjugateGradients(Op):
         w = self._solve(b, seeds[0], ins)
         wanted = [k for k in range(first, len(ins)) if wrt[k]]
         if wanted:
-            back = vjp(self.apply, [1 + k - first for k in wanted], [0])
+            back = vjp(self.product, [1 + k - first for k in wanted], [0])
             seed = minus(b, self.space, None, w)
             for k, g in zip(wanted, b.inline(back, outs[0], *ins[first:], seed), strict=True):
                 grads[k] = g

@@ -9,8 +9,10 @@ not. (Without this, a step of heat whose nodes melt within 50 K goes back and fo
 Derivatives are those of the solution: J dy = -(dR/da) da, and its adjoint. They are solves by conjugate gradients (`krylov.py`).
 
 Where the energy is not convex, or a product with J is long to compute from scratch, a `Matrix` says how: numbers are computed once
-per step, and products made of them. A step then tries J itself. Where conjugate gradients meet a direction of negative curvature,
-it tries matrices between J and a positive definite one near it, in steps of PART. Derivatives are solves with J.
+per step, some of them once per solve, and products made of them. Far from the solution a solve begins with a positive definite
+matrix near J, and goes on to J in steps of PART. Where conjugate gradients meet a direction of negative curvature, a step tries
+matrices between J and the one near it. Linear solves are as accurate as R is linear along the step (the first choice of Eisenstat
+and Walker). Derivatives are solves with J.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ import casadi as ca
 from costate.core.fork import cached_property
 from costate.kernel.ir.derive import jvp, vjp
 from costate.kernel.ir.program import Array, Builder, Op, Program, Var
+from costate.kernel.ir.vector_ops import zeros
 from costate.kernel.ops.fields.blocks import BLOCK
 from costate.kernel.ops.fields.krylov import ConjugateGradients, Space, attainable, both, cg_loop, minus, numbers
 from costate.kernel.ops.finite import Finite
@@ -39,7 +42,8 @@ TRIALS = 40
 INSIDE = (0.1, 0.9)
 """Bounds of the next length to try, between the two that enclose it."""
 FORCING = (0.01, 0.1)
-"""Relative tolerances of the linear solves: of the first, and the largest, which is that of the first too if there is a matrix."""
+"""Relative tolerances of the linear solves: of the first, and the largest. With a matrix: the least unless the end is near, and
+that of the first and the largest."""
 PART = 0.35
 """Part of the way between J and the matrix near it that an attempt goes."""
 SMALL = 16.0
@@ -50,19 +54,24 @@ SMALL = 16.0
 class Matrix:
     """Jacobian of a residual by numbers that are computed once for many products."""
 
+    prepare: Program
+    """Program (y, *args) -> numbers that all steps of a solve share; y: where it starts."""
     assemble: Program
-    """Program (a, y, *args) -> numbers of N + a (J - N), with a positive definite matrix N near J; a: (1)."""
+    """Program (a, y, *shared numbers, *args) -> numbers of N + a (J - N), with a positive definite matrix N near J; a: (1)."""
+    whole: Program
+    """Program (y, *args) -> shared numbers and numbers of J, for derivatives."""
     apply: Program
-    """Program (v, *numbers) -> product with v."""
+    """Program (v, *shared numbers, *numbers) -> product with v, perhaps with v times it."""
     precondition: Program
-    """Program (r, *numbers) -> about J^-1 r, symmetric and positive definite."""
+    """Program (r, *shared numbers, *numbers) -> z, about J^-1 r, symmetric and positive definite, perhaps with (r r, r z)."""
     scale: Program | None = None
     """Program (y, *args) -> square that |R|^2 is compared with (1); None: that at the start."""
 
     @property
     def key(self) -> tuple[str, ...]:
         """Digests of the programs."""
-        return tuple(p.key if p else "" for p in (self.assemble, self.apply, self.precondition, self.scale))
+        parts = self.prepare, self.assemble, self.whole, self.apply, self.precondition, self.scale
+        return tuple(p.key if p else "" for p in parts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,12 +140,14 @@ class Newton(Op):
         allowed = numbers(b, lambda s: s * attainable(self.tolerance, s) ** 2, scale)
 
         # |R|^2, tolerance of the linear solve, iterations so far, going on, share of J to try
-        def begin(s, a):
-            return ca.vertcat(s, FORCING[1 if self.matrix else 0], 0, ca.if_else(s > a, 1, 0), 1)
+        def begin(s, s0, a):
+            share = ca.if_else(s > s0, 0, 1) if given else 1
+            return ca.vertcat(s, FORCING[1 if self.matrix else 0], 0, ca.if_else(s > (a if given else 0), 1, 0), share)
 
-        state = numbers(b, begin, square, allowed) if given else numbers(b, lambda s: begin(s, 0), square)
+        state = numbers(b, begin, square, scale, allowed)
+        shared = self._prepared(b, state, y, args) if self.matrix else []
         loop = Scan(self._step(), self.steps, 3, 0, (False,) * 3, until=self._unfinished())
-        y, R, last, taken = b.stage(loop, y, R, state, allowed, *args)
+        y, R, last, taken = b.stage(loop, y, R, state, allowed, *shared, *args)
         status = numbers(
             b,
             lambda s, s0, k: ca.vertcat(
@@ -146,17 +157,35 @@ class Newton(Op):
         )
         return b.finish(y, status)
 
+    def _prepared(self, b: Builder, state: Var, y: Var, args: Sequence[Var]) -> list[Var]:
+        """Return what all steps share of the matrix; zeros if there is none to take."""
+        assert self.matrix
+        sizes = self.matrix.prepare.out_sizes
+        once, until = Builder(), Builder()
+        for c in (once, until):
+            ins = [c.input(n) for n in (*sizes, 5, *self.in_sizes)]
+        body = once.finish(*once.inline(self.matrix.prepare, *once.inputs[len(sizes) + 1 :]))
+        going = until.finish(numbers(until, lambda s: ca.if_else(s[3] > 0, 1, 0), ins[len(sizes)]))
+        loop = Scan(body, 1, len(sizes), 0, (False,) * len(sizes), until=going)
+        return b.stage(loop, *(zeros(b, n) for n in sizes), state, y, *args)[: len(sizes)]
+
+    @property
+    def _shared(self) -> tuple[int, ...]:
+        """Sizes of what all steps share: numbers of the matrix, and arguments."""
+        return (*(self.matrix.prepare.out_sizes if self.matrix else ()), *self.in_sizes[1:])
+
     def _unfinished(self) -> Program:
         b = Builder()
-        ins = [b.input(n) for n in (self.space.size, self.space.size, 5, 1, *self.in_sizes[1:])]
+        ins = [b.input(n) for n in (self.space.size, self.space.size, 5, 1, *self._shared)]
         return b.finish(numbers(b, lambda s: ca.if_else(s[3] > 0, 1, 0), ins[2]))
 
     def _step(self) -> Program:
         """Return the program of a step: (y, R, state, allowed, *args) -> (y, R, state)."""
         b, space = Builder(), self.space
         y, R, state, allowed = (b.input(n) for n in (space.size, space.size, 5, 1))
-        args = [b.input(n) for n in self.in_sizes[1:]]
-        d, found = self._direction(b, y, R, state, args)
+        shared = [b.input(n) for n in self._shared]
+        args = shared[len(shared) - len(self.in_sizes) + 1 :]
+        d, found = self._direction(b, y, R, state, shared)
         (sums,) = space.each(
             b, lambda d, R, y: (ca.vertcat(ca.dot(d, R), ca.sumsqr(d), ca.sumsqr(y)),), [d, R, y], [], "total"
         )
@@ -168,32 +197,36 @@ class Newton(Op):
             small = sums[1] <= (SMALL * attainable(0, s[0])) ** 2 * sums[2]
             done = ca.logic_or(both(tried[2] <= allowed, tried[2] >= 0), small)
             lost = ca.logic_not(both(tried[1] > 0, sums[0] > 0))
-            wanted = ca.fmax(0.9 * tried[2] / s[0], 0.5 * ca.sqrt(allowed / tried[2]))
+            wanted = 0.9 * tried[2] / s[0]
+            if self.matrix:  # how much R differs from what the linear solve left of it
+                wanted = ca.fmax(ca.fabs(ca.sqrt(tried[2]) - ca.sqrt(found[0])) / ca.sqrt(s[0]), FORCING[0])
+            wanted = ca.fmax(wanted, 0.5 * ca.sqrt(allowed / tried[2]))
             going = ca.if_else(done, 0, ca.if_else(lost, -1, 1))
             return ca.vertcat(tried[2], ca.fmin(FORCING[1], wanted), s[2] + found[2], going, found[4])
 
         return b.finish(y, R, numbers(b, judge, state, found, sums, tried, allowed))
 
-    def _direction(self, b: Builder, y: Var, R: Var, state: Var, args: Sequence[Var]) -> tuple[Var, Var]:
+    def _direction(self, b: Builder, y: Var, R: Var, state: Var, shared: Sequence[Var]) -> tuple[Var, Var]:
         """Return the step d, and about its solve: (r r, b b, iterations, converged, share of J to try in the next step)."""
         if self.matrix:
             trying = numbers(b, lambda s: ca.vertcat(0, 0, 0, 0, s[4]), state)
             attempts = Scan(self._attempt(), 2 + int(1 / PART), 2, 0, (False,) * 2, until=self._failed())
-            d, found, _ = b.stage(attempts, R, trying, R, state, y, *args)
+            d, found, _ = b.stage(attempts, R, trying, R, state, y, *shared)
             return d, numbers(b, lambda f: ca.vertcat(f[:4], ca.fmin(1, f[4] + PART)), found)
         forcing = numbers(b, lambda s: s[1], state)
-        diagonal = b.inline(self.diagonal, y, *args) if self.diagonal else []
+        diagonal = b.inline(self.diagonal, y, *shared) if self.diagonal else []
         linear = cg_loop(self.space, self.jacobian, bool(diagonal), self.limit)
-        d, found = b.inline(linear, R, forcing, *diagonal, y, *args)
+        d, found = b.inline(linear, R, forcing, *diagonal, y, *shared)
         return d, numbers(b, lambda f: ca.vertcat(f, 1), found)
 
     def _attempt(self) -> Program:
-        """Return the program of a linear solve: (d, found; R, state, y, *args) -> (d, found)."""
+        """Return the program of a linear solve: (d, found; R, state, y, *shared) -> (d, found)."""
         assert self.matrix
         b, space = Builder(), self.space
         _, before, R, state, y = (b.input(n) for n in (space.size, 5, space.size, 5, space.size))
-        args = [b.input(n) for n in self.in_sizes[1:]]
-        entries = b.inline(self.matrix.assemble, numbers(b, lambda f: f[4], before), y, *args)
+        shared = [b.input(n) for n in self._shared]
+        known = shared[: len(self.matrix.prepare.out_sizes)]
+        entries = [*known, *b.inline(self.matrix.assemble, numbers(b, lambda f: f[4], before), y, *shared)]
         linear = cg_loop(space, self.matrix.apply, self.matrix.precondition, self.limit)
         d, found = b.inline(linear, R, numbers(b, lambda s: s[1], state), *entries, *entries)
 
@@ -207,7 +240,7 @@ class Newton(Op):
 
     def _failed(self) -> Program:
         b = Builder()
-        ins = [b.input(n) for n in (self.space.size, 5, self.space.size, 5, self.space.size, *self.in_sizes[1:])]
+        ins = [b.input(n) for n in (self.space.size, 5, self.space.size, 5, self.space.size, *self._shared)]
         return b.finish(numbers(b, lambda f: ca.if_else(f[3] > 0, 0, 1), ins[1]))
 
     def _too_far(self) -> Program:
@@ -238,7 +271,7 @@ class Newton(Op):
     def _solve(self, b: Builder, rhs: Var, y: Var, args: Sequence[Var]) -> Var:
         """Solve J v = rhs at the solution."""
         if self.matrix:
-            found = b.inline(self.matrix.assemble, numbers(b, lambda: ca.SX(1)), y, *args)
+            found = b.inline(self.matrix.whole, y, *args)
             how = self.matrix.apply, self.space, self.matrix.precondition
             op = ConjugateGradients(*how, self.tolerance, self.limit, strict=True)
             return b.stage(op, rhs, *found, *found)[0]
