@@ -12,8 +12,6 @@ from costate.core.arrays import Array
 
 COLORS = ((0.25, 0.45, 0.70, 1.0), (0.80, 0.45, 0.25, 1.0), (0.35, 0.60, 0.40, 1.0), (0.60, 0.40, 0.62, 1.0))
 """Colours of the bodies, in turn."""
-BACK = 0.75
-"""Factor of the colour of the other side."""
 SIDES = 6
 """Sides of a rope."""
 ROPE = 0.004
@@ -35,16 +33,6 @@ def surface(model: ClothModel, x: Array) -> list[tuple[Array, Array]]:
         points = x[model.scene.slice_of(k)]
         found.append((points, body.triangles) if isinstance(body, Cloth) else _tube(points))
     return found
-
-
-def normals_of(points: Array, triangles: Array) -> Array:
-    """Return unit normals at the vertices: means of those of the triangles around, by area."""
-    a, b, c = (points[triangles[:, k]] for k in range(3))
-    each = np.cross(b - a, c - a)
-    total = np.zeros_like(points)
-    for k in range(3):
-        np.add.at(total, triangles[:, k], each)
-    return total / np.maximum(np.linalg.norm(total, axis=1, keepdims=True), 1e-20)
 
 
 def _tube(points: Array) -> tuple[Array, Array]:
