@@ -136,6 +136,14 @@ CLOTH: dict[str, tuple[str, str]] = {
         "a UR5 folds a towel that lies anywhere in front of it, from corner to corner",
         "gauss_newton, lbfgs, search",
     ),
+    "cloth_hang": (
+        "a UR5 hangs a towel onto a bar, as much of it on one side as on the other",
+        "gauss_newton, lbfgs, search",
+    ),
+    "cloth_stretch": (
+        "two UR5 stretch a towel that hangs between them until it is flat, and no further",
+        "gauss_newton, lbfgs, search",
+    ),
 }
 """The same for tasks of cloth (`costate.tasks.cloth`)."""
 HANDS: dict[str, tuple[str, str]] = {

@@ -6,6 +6,8 @@ from costate.tasks.cloth.flag import FlagTask
 from costate.tasks.cloth.hat import HatTask
 from costate.tasks.cloth.problem import ClothTask
 from costate.tasks.cloth.robots.fold import FoldTask
+from costate.tasks.cloth.robots.hang import HangTask
+from costate.tasks.cloth.robots.stretch import StretchTask
 from costate.tasks.cloth.rope import ThreadTask
 from costate.tasks.cloth.towel import TowelTask
 
@@ -15,5 +17,7 @@ CLOTH_TASKS: dict[str, ClothTask] = {
     "cloth_flag": FlagTask(),
     "cloth_thread": ThreadTask(),
     "cloth_fold": FoldTask(),
+    "cloth_hang": HangTask(),
+    "cloth_stretch": StretchTask(),
 }
 """Name -> task with its defaults."""

@@ -9,12 +9,22 @@ import numpy as np
 import torch
 from torch import Tensor
 
+import costate as cs
+from costate.model import Shape
 from costate.robot import Robot
 from costate.tasks.cloth.knots import smooth
 from costate.tasks.soft.robots.arm import DOWN, TOOL, through
 
 NEAR = (0.0, -1.2, 2.0, -2.3, -1.57, -1.57)
 """Configuration of a UR5 whose flange looks down in front of it [rad]."""
+
+CLAMP = 0.1
+"""Distance of the edge that a clamp holds from the flange [m]."""
+
+
+def clamp(wide: float) -> Shape:
+    """Return a clamp on a flange, as wide as the edge that it holds [m]."""
+    return cs.shapes.box((0.02, wide, CLAMP), (0.0, 0.0, CLAMP / 2))
 
 
 @dataclass(frozen=True, eq=False)
