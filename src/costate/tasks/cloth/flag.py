@@ -25,12 +25,12 @@ REACH = 0.06
 
 
 @lru_cache(maxsize=4)
-def _model(shape: tuple[int, int]) -> ClothModel:
+def _model(shape: tuple[int, int], tolerance: float) -> ClothModel:
     flag = sheet(shape, (WIDE, TALL), name="flag")
     upright = flag.points @ np.array([[1.0, 0, 0], [0, 0, 1.0], [0, 1.0, 0]])
     body = type(flag)(upright, flag.triangles, name="flag")
     mast = list(range(shape[1]))
-    return ClothModel([body], DT, pins=mast, solver=Solver(1e-5))
+    return ClothModel([body], DT, pins=mast, solver=Solver(tolerance))
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class FlagTask(ClothTask):
 
     def problem(self, seed: int) -> ClothProblem:
         random = np.random.default_rng(seed)
-        model = _model(self.shape)
+        model = _model(self.shape, self.tolerance)
         stiff = float(np.exp(random.uniform(np.log(60.0), np.log(150.0))))
         numbers = {"warp": stiff, "weft": stiff, "shear": 0.4 * stiff, "bending": 1e-3, "density": 0.2}
         state = model.start()

@@ -52,11 +52,11 @@ def cap(rings: int, around: int) -> Cloth:
 
 
 @lru_cache(maxsize=4)
-def _model(rings: int, around: int) -> ClothModel:
+def _model(rings: int, around: int, tolerance: float) -> ClothModel:
     first = 1 + (rings - 1) * around
     held = first + np.array([1, around - 1, around // 2 - 1, around // 2 + 1])
     head = Collider(cs.shapes.sphere(HEAD), 0.3, moves=True, name="head")
-    return ClothModel([cap(rings, around)], DT, colliders=[head], ties=held.tolist(), solver=Solver(1e-4))
+    return ClothModel([cap(rings, around)], DT, colliders=[head], ties=held.tolist(), solver=Solver(tolerance))
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class HatTask(ClothTask):
 
     def problem(self, seed: int) -> ClothProblem:
         random = np.random.default_rng(seed)
-        model = _model(self.rings, self.around)
+        model = _model(self.rings, self.around, self.tolerance)
         head = torch.as_tensor(random.uniform([-0.05, -0.05, -0.05], [0.05, 0.05, 0.05]))
         start = torch.as_tensor(random.uniform([-0.35, -0.1, 0.1], [-0.25, 0.1, 0.2]))
         lean = random.uniform(-0.3, 0.3)

@@ -82,6 +82,8 @@ class ClothTask(ABC):
     """Largest number of iterations; ten times as many of L-BFGS-B, and populations of CMA-ES."""
     method: str = "gauss_newton"
     """Method: one of METHODS."""
+    tolerance: float = 1e-4
+    """Largest force of a step that does not balance, by the weight."""
 
     @abstractmethod
     def problem(self, seed: int) -> ClothProblem:

@@ -48,10 +48,10 @@ def tubes() -> list[Shape]:
 
 
 @lru_cache(maxsize=4)
-def _model(segments: int) -> ClothModel:
+def _model(segments: int, tolerance: float) -> ClothModel:
     rope = straight_rope((0, 0, 0), (-SPACING * segments, 0, 0), segments, parameters={"density": 0.04}, name="rope")
     hoop = Collider(cs.shapes.union(*tubes()), 0.3, moves=True, name="ring")
-    return ClothModel([rope], DT, colliders=[hoop], pins=[TIP, TIP + 1], solver=Solver(1e-4))
+    return ClothModel([rope], DT, colliders=[hoop], pins=[TIP, TIP + 1], solver=Solver(tolerance))
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class ThreadTask(ClothTask):
 
     def problem(self, seed: int) -> ClothProblem:
         random = np.random.default_rng(seed)
-        model = _model(self.segments)
+        model = _model(self.segments, self.tolerance)
         middle = random.uniform([0.12, -0.06, -0.06], [0.16, 0.06, 0.06])
         turn = _turned(*random.uniform(-0.3, 0.3, 2))
         bending = {"bending": float(np.exp(random.uniform(np.log(1e-4), np.log(4e-4))))}

@@ -31,6 +31,7 @@ class TowelTask(ClothTask):
 
     summary: str = "friction and bending stiffness of a towel from its fall over a ball, with intervals"
     steps: int = 35
+    tolerance: float = 1e-6
     points: int = 10
     """Points along a side."""
     noise: float = 5e-4
@@ -42,7 +43,7 @@ class TowelTask(ClothTask):
         """Return the towel above the ball."""
         towel = sheet((self.points, self.points), (0.3, 0.3), name="towel")
         ball = Collider(cs.shapes.sphere(0.1), name="ball")
-        return ClothModel([towel], dt=1 / 100, colliders=[ball], solver=Solver(1e-6))
+        return ClothModel([towel], dt=1 / 100, colliders=[ball], solver=Solver(self.tolerance))
 
     def problem(self, seed: int) -> ClothProblem:
         return self._drawn(seed)[0]

@@ -37,12 +37,12 @@ REACH = 0.1
 
 
 @lru_cache(maxsize=4)
-def _scene(points: int) -> tuple[Robot, ClothWorld, ClothModel]:
+def _scene(points: int, tolerance: float) -> tuple[Robot, ClothWorld, ClothModel]:
     """Return an arm, the world of it and a towel on a table, and the same towel if it touches itself."""
     towel = sheet((points, points), (SIDE, SIDE), name="towel")
     table = Collider(cs.shapes.plane(), name="table")
-    model = ClothModel([towel], DT, colliders=[table], ties=[0], solver=Solver(1e-4))
-    layered = ClothModel([towel], DT, colliders=[table], ties=[0], solver=Solver(1e-4), self_contact=True)
+    model = ClothModel([towel], DT, colliders=[table], ties=[0], solver=Solver(tolerance))
+    layered = ClothModel([towel], DT, colliders=[table], ties=[0], solver=Solver(tolerance), self_contact=True)
     fingers = [cs.shapes.box((0.01, 0.02, HANG), (side * 0.007, 0, HANG / 2)) for side in (-1, 1)]
     robot = arm_with(fingers)
     world = cs.World(robots={"arm": robot}, actuators=cs.PositionServo(), contact=None, dt=DT)
@@ -70,7 +70,7 @@ class FoldTask(ClothTask):
 
     def problem(self, seed: int) -> ClothProblem:
         random = np.random.default_rng(seed)
-        robot, scene, layered = _scene(self.points)
+        robot, scene, layered = _scene(self.points, self.tolerance)
         world = scene.world
         middle = np.array([random.uniform(0.42, 0.58), random.uniform(-0.15, 0.15)])
         angle = random.uniform(-np.pi, np.pi)

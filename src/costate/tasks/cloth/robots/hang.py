@@ -34,13 +34,13 @@ REACH = 0.12
 
 
 @lru_cache(maxsize=4)
-def _scene(shape: tuple[int, int]) -> tuple[Robot, ClothWorld]:
+def _scene(shape: tuple[int, int], tolerance: float) -> tuple[Robot, ClothWorld]:
     flat = sheet(shape, (LONG, WIDE))
     hanging = flat.points @ np.array([[0.0, 0, -1.0], [0, 1.0, 0], [1.0, 0, 0]]) - np.array([0, 0, LONG / 2])
     towel = Cloth(hanging, flat.triangles, {"bending": 5e-5}, rest=flat.points, name="towel")
     bar = Collider(cs.shapes.capsule(RADIUS, 0.3, tuple(BAR), (np.pi / 2, 0.0, 0.0)), name="bar")
     edge = list(range(shape[1]))
-    model = ClothModel([towel], DT, colliders=[bar], ties=edge, solver=Solver(1e-4))
+    model = ClothModel([towel], DT, colliders=[bar], ties=edge, solver=Solver(tolerance))
     robot = arm_with([clamp(WIDE)])
     world = cs.World(robots={"arm": robot}, actuators=cs.PositionServo(), contact=None, dt=DT)
     return robot, ClothWorld(model, world, [Grip(f"arm/{TOOL}", edge)])
@@ -64,7 +64,7 @@ class HangTask(ClothTask):
 
     def problem(self, seed: int) -> ClothProblem:
         random = np.random.default_rng(seed)
-        robot, scene = _scene(self.shape)
+        robot, scene = _scene(self.shape, self.tolerance)
         world = scene.world
         begin = random.uniform(-0.03, 0.03, 3)  # where it is held at first
         friction = torch.tensor([random.uniform(0.4, 0.8)], dtype=torch.float64)

@@ -37,12 +37,12 @@ ARMS = ("left", "right")
 
 
 @lru_cache(maxsize=4)
-def _scene(shape: tuple[int, int]) -> tuple[Robot, ClothWorld]:
+def _scene(shape: tuple[int, int], tolerance: float) -> tuple[Robot, ClothWorld]:
     flat = sheet(shape, (LONG, WIDE))
     towel = Cloth(_arc(flat.points), flat.triangles, {"bending": 5e-5}, rest=flat.points, name="towel")
     n = shape[0] * shape[1]
     edges = [list(range(shape[1])), list(range(n - shape[1], n))]
-    model = ClothModel([towel], DT, ties=[*edges[0], *edges[1]], solver=Solver(1e-4))
+    model = ClothModel([towel], DT, ties=[*edges[0], *edges[1]], solver=Solver(tolerance))
     robot = arm_with([clamp(WIDE)])
     far = Transform(np.diag([-1.0, -1.0, 1.0]), np.array([APART, 0.0, 0.0]))
     robots = dict.fromkeys(ARMS, robot)
@@ -77,7 +77,7 @@ class StretchTask(ClothTask):
 
     def problem(self, seed: int) -> ClothProblem:
         random = np.random.default_rng(seed)
-        robot, scene = _scene(self.shape)
+        robot, scene = _scene(self.shape, self.tolerance)
         world, model = scene.world, scene.model
         shifts = random.uniform(-0.03, 0.03, (2, 3))
         middle = np.array([APART / 2, 0.0, HIGH])
