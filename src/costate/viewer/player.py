@@ -81,7 +81,7 @@ class _Sheet:
             f"/surfaces/{surface.name}",
             surface.points[0].astype(np.float32),
             surface.faces.astype(np.uint32),
-            color=tuple(round(255 * c) for c in surface.color[:3]),
+            color=np.round(255 * np.asarray(surface.color[:3])).astype(np.uint8),
             side="double",
         )
 

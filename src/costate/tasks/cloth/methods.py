@@ -110,8 +110,8 @@ def minimise(problem: ClothProblem, method: str, iterations: int, tell: Tell) ->
 
 def _gauss_newton(counted: Counted, iterations: int) -> None:
     problem = counted.problem
-    options: Any = {"bounds": problem.bounds, "max_nfev": iterations, "xtol": 1e-6, "ftol": 1e-6}
-    least_squares(counted.residual, problem.first, jac=counted.jacobian, **options)
+    options: Any = {"jac": counted.jacobian, "bounds": problem.bounds, "max_nfev": iterations}
+    least_squares(counted.residual, problem.first, xtol=1e-6, ftol=1e-6, **options)
 
 
 def _lbfgs(counted: Counted, iterations: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import torch
@@ -33,7 +34,7 @@ SLACK = 0.8
 KNOTS = 2
 REACH = 0.1
 """Largest change of a knot, in each direction [m]."""
-ARMS = ("left", "right")
+ARMS: tuple[str, ...] = ("left", "right")
 
 
 @lru_cache(maxsize=4)
@@ -53,7 +54,7 @@ def _scene(shape: tuple[int, int], tolerance: float) -> tuple[Robot, ClothWorld]
 
 def _arc(points: np.ndarray) -> np.ndarray:
     """Return points of the plane z = 0 on an arc that sags, as long as they are, with its ends at SLACK of the distance."""
-    half = float(brentq(lambda a: np.sin(a) / a - SLACK, 1e-3, 3.0))
+    half: Any = brentq(lambda a: np.sin(a) / a - SLACK, 1e-3, 3.0)
     r = LONG / 2 / half
     angle = points[:, 0] / r
     return np.stack([r * np.sin(angle), points[:, 1], r * (np.cos(half) - np.cos(angle))], -1)
