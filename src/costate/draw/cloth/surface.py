@@ -39,8 +39,11 @@ def _tube(points: Array) -> tuple[Array, Array]:
     """Return a prism along a chain of points."""
     along = np.gradient(points, axis=0)
     along /= np.maximum(np.linalg.norm(along, axis=1, keepdims=True), 1e-20)
-    side = np.cross(along, np.eye(3)[np.abs(along).argmin(1)])
-    side /= np.linalg.norm(side, axis=1, keepdims=True)
+    side = np.empty_like(points)
+    last = np.cross(along[0], np.eye(3)[np.abs(along[0]).argmin()])
+    for k, e in enumerate(along):  # as little turned from point to point as may be
+        last = last - (last @ e) * e
+        side[k] = last = last / max(np.linalg.norm(last), 1e-20)
     other = np.cross(along, side)
     t = 2 * np.pi * np.arange(SIDES) / SIDES
     ring = np.cos(t)[None, :, None] * side[:, None] + np.sin(t)[None, :, None] * other[:, None]
