@@ -38,6 +38,7 @@ TESTED_ELSEWHERE = {
     "robot/params": "robot/test_learnable.py",
     "tasks/additive": "tasks/test_additive.py",
     "tasks/cloth": "tasks/test_cloth.py",
+    "tasks/cloth/robots": "tasks/test_cloth_robots.py",
     "tasks/soft": "tasks/test_soft.py",
     "tasks/soft/plasticine": "tasks/test_soft_plasticine.py",
     "tasks/soft/robots": "tasks/test_soft_robots.py",

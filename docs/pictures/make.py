@@ -252,7 +252,40 @@ def hand_motions() -> None:
     shrink(HERE / "hands_motions.png")
 
 
+CLOTH = {
+    "cloth_hat": (40, 65),
+    "cloth_thread": (25, 60),
+    "cloth_fold": (35, 97),
+    "cloth_hang": (35, 100),
+    "cloth_stretch": (0, 70),
+}
+"""Task of cloth -> two moments of its motion."""
+
+
+def cloth() -> None:
+    """Tasks of cloth, solved: two moments of each, one below the other."""
+    from costate.draw.recording import Recording
+    from costate.draw.render import render_recording
+    from costate.tasks.cloth.names import CLOTH_TASKS
+    from costate.tasks.cloth.solve import recorded
+
+    columns = []
+    for name, moments in CLOTH.items():
+        shown: Recording = recorded(CLOTH_TASKS[name].solve(0, print))
+        points = np.concatenate([s.points.reshape(-1, 3) for s in shown.motion.surfaces])
+        camera = framing(points.min(0) - 0.05, points.max(0) + 0.05, 1.0)
+        with TemporaryDirectory() as here:
+            files = [
+                render_recording(shown, Path(here) / f"{k}.png", size=(220, 220), frame=k, camera=camera)
+                for k in moments
+            ]
+            columns.append(np.concatenate([np.asarray(Image.open(file).convert("RGB")) for file in files]))
+    Image.fromarray(np.concatenate(columns, 1)).save(HERE / "cloth.png")
+    shrink(HERE / "cloth.png")
+
+
 PICTURES = {
+    "cloth": cloth,
     "robots": robots,
     "gradient": gradient,
     "insertion": insertion,

@@ -123,6 +123,27 @@ CLOTH: dict[str, tuple[str, str]] = {
         "friction and bending stiffness of a towel from its fall over a ball, with intervals",
         "gauss_newton, lbfgs, search",
     ),
+    "cloth_hat": ("two hands put a hat onto a head: the way that each of them goes", "gauss_newton, lbfgs, search"),
+    "cloth_flag": (
+        "the cut (rest shape) of a flag of stretchy cloth with which it hangs as a rectangle",
+        "gauss_newton, lbfgs, search",
+    ),
+    "cloth_thread": (
+        "fingers thread a rope, whose tip droops, through a ring, and stay in front of it",
+        "gauss_newton, lbfgs, search",
+    ),
+    "cloth_fold": (
+        "a UR5 folds a towel that lies anywhere in front of it, from corner to corner",
+        "gauss_newton, lbfgs, search",
+    ),
+    "cloth_hang": (
+        "a UR5 hangs a towel onto a bar, as much of it on one side as on the other",
+        "gauss_newton, lbfgs, search",
+    ),
+    "cloth_stretch": (
+        "two UR5 stretch a towel that hangs between them until it is flat, and no further",
+        "gauss_newton, lbfgs, search",
+    ),
 }
 """The same for tasks of cloth (`costate.tasks.cloth`)."""
 HANDS: dict[str, tuple[str, str]] = {
@@ -175,12 +196,15 @@ def run(options: Options) -> None:
 
 
 def _solve_cloth(options: Options, starts: int, tell: Callable[[str], None]) -> tuple[Report, str]:
+    from costate.draw.recording import save_recording
     from costate.tasks.cloth.solve import solve_cloth
 
     if options.single:
         raise ValueError("--single is given, but contact of cloth needs float64: leave it out")
     numbers = range(options.first, options.first + starts)
-    return solve_cloth(options.task, numbers, tell, method=options.method, iterations=options.iterations)
+    page, text, motion = solve_cloth(options.task, numbers, tell, method=options.method, iterations=options.iterations)
+    folder = save_recording(motion, options.out / options.task)
+    return page, f"{text}\n{folder}: look at it with costate view, make a film of it with costate render"
 
 
 def _solve_in_hand(options: Options, starts: int, tell: Callable[[str], None]) -> tuple[Report, str]:

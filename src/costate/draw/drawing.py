@@ -7,7 +7,7 @@ number of links shares a few meshes: viewers move thousands of instances of one 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -104,8 +104,13 @@ def draw_model(model: Model, collisions: bool = False) -> Drawing:
 
     A mesh file that is missing or cannot be read is warned of and drawn as a box with the inertia of its link.
     """
+    return draw_links(model.links, collisions)
+
+
+def draw_links(links: Sequence[Link], collisions: bool = False) -> Drawing:
+    """Draw links, the first of which may hold the ground; otherwise as `draw_model` does."""
     sketch = _Sketch()
-    for k, link in enumerate(model.links):
+    for k, link in enumerate(links):
         shapes = link.collisions if collisions else (link.visuals or link.collisions)
         for shape in shapes:
             if k == 0 and _is_ground(shape):
@@ -113,8 +118,7 @@ def draw_model(model: Model, collisions: bool = False) -> Drawing:
                 sketch.ground = height if sketch.ground is None else max(height, sketch.ground)
             else:
                 sketch.add(k, link, shape, COLLISION if collisions else shape.color or PALETTE[k % len(PALETTE)])
-    links = tuple(link.name for link in model.links)
-    return Drawing(links, sketch.meshes, tuple(sketch.instances), sketch.ground)
+    return Drawing(tuple(link.name for link in links), sketch.meshes, tuple(sketch.instances), sketch.ground)
 
 
 def _is_ground(shape: Shape) -> bool:

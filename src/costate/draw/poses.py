@@ -13,6 +13,7 @@ import torch
 
 from costate.core.arrays import Array
 from costate.draw.drawing import Drawing, draw_model, model_of
+from costate.draw.surfaces import Surface
 from costate.model import Model
 from costate.robot import Robot
 
@@ -55,6 +56,8 @@ class Motion:
     """Model that moves; None for a motion that was read from a file."""
     q: torch.Tensor | None = None
     """Configurations, shape (frames, samples, nq); None for a motion that was read from a file."""
+    surfaces: tuple[Surface, ...] = ()
+    """Surfaces that change their shape, such as cloth, of one sample."""
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows."""
@@ -105,7 +108,7 @@ class Motion:
         corners = self._corners(np.arange(len(self.drawing.instances)))
         travel = np.ptp(self.links, axis=0).max((0, 2, 3)) if self.frames > 1 else np.zeros(len(self.drawing.links))
         moving = np.flatnonzero(travel[self.drawing.link_index] > 1e-6)
-        if len(moving):
+        if len(moving) or self.surfaces:
             own = self._corners(moving)
             corners = (
                 own
@@ -118,14 +121,16 @@ class Motion:
         return corners[np.unique((corners @ d.T).argmax(0))]
 
     def _corners(self, instances: np.ndarray) -> Array:
-        """Return the corners of the boxes around instances, in up to 60 frames, the last one included, shape (n, 3)."""
-        if not len(instances):
-            return np.array([np.full(3, -0.5), np.full(3, 0.5)])
+        """Return the corners of the boxes around instances, and points of surfaces, in up to 60 frames, the last one included,
+        shape (n, 3)."""
         few = np.unique(np.linspace(0, self.frames - 1, min(self.frames, 60)).round().astype(int))
+        points = [s.points[few].reshape(-1, 3) for s in self.surfaces]
+        if not len(instances):
+            return np.concatenate(points) if points else np.array([np.full(3, -0.5), np.full(3, 0.5)])
         placed = self.drawing.place(self.links[few])[..., instances, :, :]
         boxes = np.array([self._box(i) for i in instances])  # (n, 8, 3)
         turned = np.einsum("...nij,nkj->...nki", placed[..., :3], boxes)
-        return (turned + placed[..., None, :, 3]).reshape(-1, 3)
+        return np.concatenate([(turned + placed[..., None, :, 3]).reshape(-1, 3), *points])
 
     def _box(self, instance: int) -> Array:
         """Return the eight corners of the box around an instance, in its own frame."""

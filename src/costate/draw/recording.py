@@ -22,6 +22,7 @@ from costate.draw.drawing import Drawing, Instance
 from costate.draw.marks import CONTACT
 from costate.draw.poses import Motion, motion_of
 from costate.draw.signals import by_state, contact_vectors, gradient_vectors
+from costate.draw.surfaces import Surface
 
 FORMAT = 1
 """Counted up when older readers would misread a newer folder."""
@@ -138,6 +139,8 @@ def save_recording(recording: Recording, folder: str | Path) -> Path:
     tensors: dict[str, Any] = {"links": motion.links, "times": motion.times, "offsets": motion.offsets}
     for k, mesh in enumerate(drawing.meshes.values()):
         tensors |= {f"mesh {k} {name}": value for name, value in asdict(mesh).items()}
+    for k, s in enumerate(motion.surfaces):
+        tensors |= {f"surface {k} faces": s.faces, f"surface {k} points": s.points.astype(np.float32)}
     all_curves = recording.curves | ({"gradient": recording.heat} if recording.heat else {})
     tensors |= {f"curves {title}": c.values for title, c in all_curves.items()}
     for title, frames in recording.arrows.items():
@@ -154,6 +157,7 @@ def save_recording(recording: Recording, folder: str | Path) -> Path:
         "curves": {title: c.names for title, c in all_curves.items()},
         "arrows": list(recording.arrows),
         "trails": recording.trails,
+        "surfaces": [{"name": s.name, "color": s.color} for s in motion.surfaces],
     }
     (folder / NOTE).write_text(json.dumps(note, indent=1))
     save_file({k: np.ascontiguousarray(v) for k, v in tensors.items()}, str(folder / NUMBERS))
@@ -195,7 +199,12 @@ def _recording(note: dict[str, Any], data: dict[str, Any]) -> Recording:
         for i in note["instances"]
     )
     drawing = Drawing(tuple(note["links"]), meshes, instances, note["ground"])
-    motion = Motion(drawing, data["links"], data["times"], data["offsets"], tuple(note["chosen"]))
+    surfaces = tuple(
+        Surface(s["name"], data[f"surface {k} faces"], data[f"surface {k} points"], tuple(s["color"]))
+        for k, s in enumerate(note.get("surfaces", []))
+    )
+    where = data["links"], data["times"], data["offsets"]
+    motion = Motion(drawing, *where, tuple(note["chosen"]), surfaces=surfaces)
     curves = {title: Curves(tuple(names), data[f"curves {title}"]) for title, names in note["curves"].items()}
     arrows = {title: np.split(data[f"arrows {title}"], data[f"start {title}"][1:-1]) for title in note["arrows"]}
     return Recording(motion, curves, arrows, curves.pop("gradient", None), tuple(note["trails"]))

@@ -176,8 +176,10 @@ class _Scene:
         self.trails = Trails(paths, 0.003 * motion.extent) if index else None
 
     def solid(self, frame: int) -> Triangles:
-        placed = self.bodies.moved(self.recording.motion.instances(frame).reshape(-1, 3, 4))
-        return joined([placed, self.trails.at(frame)]) if self.trails else placed
+        motion = self.recording.motion
+        placed = self.bodies.moved(motion.instances(frame).reshape(-1, 3, 4))
+        sides = [side for s in motion.surfaces for side in s.at(frame)]
+        return joined([placed, *sides, *([self.trails.at(frame)] if self.trails else [])])
 
     def above(self, frame: int) -> Triangles:
         """Return the arrows, which start inside of links and are drawn over them."""

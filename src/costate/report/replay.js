@@ -1,7 +1,7 @@
-// Replays of robots: links that move, trails and arrows. See costate/report/replay.py for the layout of the data.
+// Replays of robots: links that move, surfaces that change their shape (cloth), trails and arrows. See costate/report/replay.py for the layout of the data.
 "use strict";
 (() => {
-  const { Scene, kinds, instance, along, floats, sub, add, dot, cross, unit } = costateScene;
+  const { Scene, kinds, instance, along, floats, ints, sub, add, dot, cross, unit } = costateScene;
 
   /** [R | p], row by row, of a pose (x y z, qx qy qz qw). */
   function matrixOf(p) {
@@ -20,7 +20,48 @@
       this.groups = this.meshes.map(() => []);
       this.data.instances.forEach((i) => this.groups[i.mesh].push(i));
       this.above = this.meshes.filter((m) => m.name === "mark cylinder" || m.name === "mark cone");
-      this.solid = this.meshes.filter((m) => !this.above.includes(m));
+      this.surfaces = (this.data.surfaces || []).map((s) => ({ ...s, points: floats(s.points), mesh: this.sheet(s) }));
+      this.solid = [...this.meshes.filter((m) => !this.above.includes(m)), ...this.surfaces.map((s) => s.mesh)];
+    }
+
+    /** A mesh for both sides of a surface: its points twice, those of the other side last. */
+    sheet({ name, faces, points }) {
+      const f = ints(faces), n = floats(points).length / 3 / this.data.times.length, both = new Uint32Array(2 * f.length);
+      for (let k = 0; k < f.length; k += 3) {
+        both.set(f.subarray(k, k + 3), k);
+        both.set([f[k] + n, f[k + 2] + n, f[k + 1] + n], f.length + k);
+      }
+      const none = new Float32Array(6 * n);
+      return { ...this.upload({ name, vertices: none, normals: none, faces: both }), half: f, n };
+    }
+
+    /** Put a surface where it is at the present time: between two frames, each side a little out of the middle. */
+    unfold({ name, points, color, mesh }) {
+      const { n, half } = mesh, [k, u] = this.between, i = 3 * n * k, j = u ? i + 3 * n : i, thick = 4e-4 * this.size;
+      const p = new Float32Array(6 * n), normals = new Float32Array(6 * n);
+      for (let m = 0; m < 3 * n; m++) p[m] = (1 - u) * points[i + m] + u * points[j + m];
+      const at = (v) => [p[3 * v], p[3 * v + 1], p[3 * v + 2]];
+      for (let f = 0; f < half.length; f += 3) {
+        const a = at(half[f]), c = cross(sub(at(half[f + 1]), a), sub(at(half[f + 2]), a));
+        for (let e = 0; e < 3; e++) for (let m = 0; m < 3; m++) normals[3 * half[f + e] + m] += c[m];
+      }
+      mesh.reach = [0, 0, 0];
+      for (let v = 0; v < n; v++) {
+        const e = unit([normals[3 * v], normals[3 * v + 1], normals[3 * v + 2]]), q = at(v);
+        for (let m = 0; m < 3; m++) {
+          const a = 3 * v + m, b = a + 3 * n;
+          normals[a] = e[m]; normals[b] = -e[m]; p[a] = q[m] + thick * e[m]; p[b] = q[m] - thick * e[m];
+          mesh.reach[m] = Math.max(mesh.reach[m], Math.abs(q[m]));
+        }
+      }
+      const gl = this.gl;
+      [p, normals].forEach((values, s) => {
+        gl.bindBuffer(gl.ARRAY_BUFFER, mesh.corners[s]); gl.bufferData(gl.ARRAY_BUFFER, values, gl.DYNAMIC_DRAW);
+      });
+      const M = [1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0], scale = [1, 1, 1];
+      mesh.vertices = p;
+      this.put(mesh, [instance(M, scale, color)]);
+      this.placed.push({ M, mesh, scale, name, sample: 0 });
     }
 
     /** Poses of all links at the present time, between two frames: [sample][link] -> [R | p]. */
@@ -29,7 +70,7 @@
       let k = 0;
       while (k + 2 < T && times[k + 1] <= this.time) k++;
       const span = T > 1 ? times[k + 1] - times[k] : 1, u = T > 1 ? Math.min(1, Math.max(0, (this.time - times[k]) / span)) : 0;
-      this.frame = T > 1 && u >= 0.999 ? k + 1 : k;
+      this.frame = T > 1 && u >= 0.999 ? k + 1 : k; this.between = [k, u];
       const n = links.length, stride = 7 * n * samples, found = [];
       for (let s = 0; s < samples; s++) for (let l = 0; l < n; l++) {
         const i = k * stride + 7 * (s * n + l), j = T > 1 ? i + stride : i, p = [];
@@ -59,6 +100,7 @@
         for (const m of this.marksOf(g)) rows.push(m);
         this.put(mesh, rows);
       });
+      this.surfaces.forEach((s) => this.unfold(s));
     }
 
     /** Instances of trails and arrows that use a mesh. */

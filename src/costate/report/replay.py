@@ -1,7 +1,8 @@
 """The data of a 3D replay, as the page's script (`replay.js`) reads it.
 
 Numbers are little-endian and in base64: float32, and uint32 for faces. Poses are x y z, qx qy qz qw of each link, in the
-order (frame, sample, link); arrows are start, vector and colour, nine numbers each, with the first of each frame in `start`.
+order (frame, sample, link); points of surfaces are places in the order (frame, point); arrows are start, vector and colour, nine
+numbers each, with the first of each frame in `start`.
 """
 
 from __future__ import annotations
@@ -81,6 +82,15 @@ def _data(motion: Motion, arrows: list[np.ndarray], trails: tuple[str, ...]) -> 
         "poses": text_of(_poses(motion, every)),
         "arrows": _packed([arrows[k] for k in every]),
         "trails": [{"link": drawing.links.index(link), "color": list(TRAIL)} for link in trails],
+        "surfaces": [
+            {
+                "name": s.name,
+                "color": rounded(s.color),
+                "faces": text_of(s.faces, np.uint32),
+                "points": text_of(s.points[list(every)]),
+            }
+            for s in motion.surfaces
+        ],
         "ground": ground,
         "low": rounded(np.append(low[:2], min(float(low[2]), ground))),
         "high": rounded(high),

@@ -3,8 +3,9 @@
 "use strict";
 const costateScene = (() => {
   const bytes = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
-  const floats = (text) => new Float32Array(bytes(text).buffer);
-  const ints = (text) => new Uint32Array(bytes(text).buffer);
+  // Numbers, from text or as they are.
+  const floats = (text) => typeof text === "string" ? new Float32Array(bytes(text).buffer) : text;
+  const ints = (text) => typeof text === "string" ? new Uint32Array(bytes(text).buffer) : text;
 
   // --- numbers, as part.py packs them ----------------------------------------------------------------------------------
 
@@ -186,8 +187,9 @@ const costateScene = (() => {
     upload(mesh) {
       const gl = this.gl, vao = gl.createVertexArray();
       gl.bindVertexArray(vao);
+      const corners = [gl.createBuffer(), gl.createBuffer()];
       [mesh.vertices, mesh.normals].forEach((text, k) => {
-        gl.bindBuffer(gl.ARRAY_BUFFER, gl.createBuffer());
+        gl.bindBuffer(gl.ARRAY_BUFFER, corners[k]);
         gl.bufferData(gl.ARRAY_BUFFER, floats(text), gl.STATIC_DRAW);
         gl.enableVertexAttribArray(k); gl.vertexAttribPointer(k, 3, gl.FLOAT, false, 0, 0);
       });
@@ -203,7 +205,7 @@ const costateScene = (() => {
       }
       const v = floats(mesh.vertices), reach = [0, 0, 0];
       v.forEach((x, i) => { reach[i % 3] = Math.max(reach[i % 3], Math.abs(x)); });
-      return { name: mesh.name, vao, buffer, count: faces.length, instances: 0, reach, vertices: v, faces };
+      return { name: mesh.name, vao, buffer, count: faces.length, instances: 0, reach, vertices: v, faces, corners };
     }
 
     home() {

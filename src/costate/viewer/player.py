@@ -10,6 +10,7 @@ from costate.core.arrays import Array as Floats
 from costate.core.display import number
 from costate.draw.marks import TRAIL, ramp
 from costate.draw.recording import Curves, Recording
+from costate.draw.surfaces import Surface
 from costate.viewer.layers import Layers
 from costate.viewer.markdown import as_written
 from costate.viewer.playback import Playback
@@ -29,6 +30,7 @@ class Player(Playback):
         super().__init__(server, recording.motion.times)
         motion = self.motion
         self.layers = Layers(server, "/scene", motion.drawing, motion.links[0], motion.source, motion.extent)
+        self._surfaces = [_Sheet(server, s) for s in motion.surfaces]
         self._marks = _Marks(server, recording)
         low, _ = motion.bounds
         ground = float(low[2]) if motion.drawing.ground is None else motion.drawing.ground
@@ -60,12 +62,31 @@ class Player(Playback):
 
     def draw(self, frame: int) -> None:
         self.layers.move(self.motion.links[frame])
+        for sheet in self._surfaces:
+            sheet.show(frame)
         self._marks.show(frame)
 
     def tell(self) -> None:
         super().tell()
         if self._heat:
             self._heat.show(self.time)
+
+
+class _Sheet:
+    """A surface that changes its shape."""
+
+    def __init__(self, server: viser.ViserServer, surface: Surface):
+        self.surface = surface
+        self._node = server.scene.add_mesh_simple(
+            f"/surfaces/{surface.name}",
+            surface.points[0].astype(np.float32),
+            surface.faces.astype(np.uint32),
+            color=np.round(255 * np.asarray(surface.color[:3])).astype(np.uint8),
+            side="double",
+        )
+
+    def show(self, frame: int) -> None:
+        self._node.vertices = self.surface.points[frame].astype(np.float32)
 
 
 class _Marks:

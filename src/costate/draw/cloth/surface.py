@@ -12,8 +12,6 @@ from costate.core.arrays import Array
 
 COLORS = ((0.25, 0.45, 0.70, 1.0), (0.80, 0.45, 0.25, 1.0), (0.35, 0.60, 0.40, 1.0), (0.60, 0.40, 0.62, 1.0))
 """Colours of the bodies, in turn."""
-BACK = 0.75
-"""Factor of the colour of the other side."""
 SIDES = 6
 """Sides of a rope."""
 ROPE = 0.004
@@ -37,22 +35,15 @@ def surface(model: ClothModel, x: Array) -> list[tuple[Array, Array]]:
     return found
 
 
-def normals_of(points: Array, triangles: Array) -> Array:
-    """Return unit normals at the vertices: means of those of the triangles around, by area."""
-    a, b, c = (points[triangles[:, k]] for k in range(3))
-    each = np.cross(b - a, c - a)
-    total = np.zeros_like(points)
-    for k in range(3):
-        np.add.at(total, triangles[:, k], each)
-    return total / np.maximum(np.linalg.norm(total, axis=1, keepdims=True), 1e-20)
-
-
 def _tube(points: Array) -> tuple[Array, Array]:
     """Return a prism along a chain of points."""
     along = np.gradient(points, axis=0)
     along /= np.maximum(np.linalg.norm(along, axis=1, keepdims=True), 1e-20)
-    side = np.cross(along, np.eye(3)[np.abs(along).argmin(1)])
-    side /= np.linalg.norm(side, axis=1, keepdims=True)
+    side = np.empty_like(points)
+    last = np.cross(along[0], np.eye(3)[np.abs(along[0]).argmin()])
+    for k, e in enumerate(along):  # as little turned from point to point as may be
+        last = last - (last @ e) * e
+        side[k] = last = last / max(np.linalg.norm(last), 1e-20)
     other = np.cross(along, side)
     t = 2 * np.pi * np.arange(SIDES) / SIDES
     ring = np.cos(t)[None, :, None] * side[:, None] + np.sin(t)[None, :, None] * other[:, None]

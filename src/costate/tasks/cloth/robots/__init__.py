@@ -1,0 +1,1 @@
+"""Arms that fold, hang and stretch cloth."""
