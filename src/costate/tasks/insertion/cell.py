@@ -36,7 +36,7 @@ from costate.train.trainable import Trainable
 COMMAND_LIMIT = 0.95
 """Commanded velocities stay below this fraction of the joint's limit: moving arms push each other's joints a little beyond."""
 
-ROBUST_HORIZON, WIDE_HORIZON = 60, 42
+ROBUST_HORIZON, WIDE_HORIZON = 60, 50
 """Control steps of a motion among disturbances, and of one in wide ranges, at least."""
 
 

@@ -24,8 +24,8 @@ from costate.tasks.insertion.judge import Metrics, Verdict, judge, summarise
 from costate.tasks.insertion.loss import loss, total
 from costate.tasks.insertion.policy import Policy
 from costate.tasks.insertion.reward import RewardOptions, step_cost
-from costate.tasks.insertion.scene import ACTION, OBSERVATION
-from costate.tasks.insertion.training import InsertionTraining, plan
+from costate.tasks.insertion.scene import ACTION, BOTTLE_MASS, OBSERVATION
+from costate.tasks.insertion.training import DISTURBED, InsertionTraining, plan
 from costate.train.episode import Trajectory
 from costate.train.network import Names, Network, Scaling
 from costate.train.plan import Iteration
@@ -48,7 +48,7 @@ class Insertion(Cell):
         "moving": Variant("The socket rides on a conveyor.", lambda options: replace(options, moving=True)),
         "wide": Variant("Twice the ranges of start poses and targets, with more time.", InsertionOptions.wide),
         "unlimited": Variant("No limits of acceleration and jerk.", InsertionOptions.unlimited),
-        "robust": Variant("All disturbances of a real cell at once.", InsertionOptions.robust),
+        "robust": Variant("All disturbances of a real cell at once.", InsertionOptions.robust, DISTURBED),
     }
     report: ClassVar[str] = "costate.tasks.insertion.report.page:InsertionReport"
     play: ClassVar[str] = "costate.tasks.insertion.play.play:Play"
@@ -92,11 +92,9 @@ class Insertion(Cell):
         matrix, offset = self.features
         gain = matrix.sum(0)
         unit = torch.where(gain > 0, 1 / gain, torch.ones_like(gain))
-        guide = Guide(self)
-        observer = None
-        if against.noisy or against.latency:
-            delays = range(against.latency + 1) if against.random_latency else (against.latency,)
-            observer = Observer(self.options.horizon, tuple(delays))
+        guide = Guide(self, BOTTLE_MASS * against.payload, training.weights.aim)
+        filtered = against.noisy or against.latency or against.payload
+        observer = Observer(guide, self, against) if filtered else None
         return GuidedPolicy(guide, unit, -unit * offset, self.action_scale[1], training.hidden, generator, observer)
 
     @property

@@ -93,6 +93,9 @@ ALONE = InsertionTraining(
 )
 """Options of a training without a guide: the network has to learn all of it."""
 
+DISTURBED = {"weights.aim": 2e-4}
+"""What a training has instead with all disturbances: whoever knows the height less well keeps off the floor."""
+
 
 def plan(options: InsertionTraining, number: int) -> Iteration:
     """Return the plan of an iteration: funnel and rest are faded in, and contact comes last."""
