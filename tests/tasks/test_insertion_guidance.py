@@ -133,6 +133,27 @@ def test_the_guide_alone_inserts(task: Insertion, moving: bool) -> None:
     assert float(verdict.peak_acceleration.median()) < 40 and float(verdict.peak_jerk.median()) < 4000
 
 
+def test_the_guide_alone_inserts_anywhere_in_a_time_by_distance() -> None:
+    task = Insertion(InsertionOptions().anywhere())
+    T, episodes = task.options.horizon, draw(task, 32, seeded(5), dtype=D)
+    begun = episodes.begun
+    assert begun is not None and int(begun.min()) < int(begun.max()) < T // 2
+    # The further the joints have to turn, the sooner it begins.
+    over = task.seats(episodes.state[:, SOCKET_XY], DEPTH)
+    far = ((over - episodes.state[:, ARM_Q]).abs() / task.max_velocity).amax(-1)
+    assert float(torch.corrcoef(torch.stack([far, -begun.double()]))[0, 1]) > 0.8
+    clock = task.observe(episodes.state, 3, episodes)[:, -1]
+    torch.testing.assert_close(clock, (3 + begun.double()) / T)
+    with torch.no_grad():
+        trajectory = run(task, task.world, acting(untrained(task)), episodes)
+    verdict = judge(task, trajectory)
+    assert float(verdict.success.double().mean()) > 0.9
+    torch.testing.assert_close(verdict.seconds, 0.01 * (T - begun.double()), check_dtype=False)
+    # Each is judged when its own time is up.
+    ends = trajectory.states[T - begun, torch.arange(32)]
+    torch.testing.assert_close(verdict.error, task.errors(ends)[0].norm(dim=-1))
+
+
 def test_the_observer_finds_latency_and_payload(robust: Insertion) -> None:
     """Every other disturbance is there, too; motions begin at once, so that both can be told."""
     policy, episodes = untrained(robust), draw(robust, 64, seeded(6), dtype=D)
@@ -191,7 +212,7 @@ def test_the_controller_is_exported(task: Insertion, robust: Insertion, noisy: b
     task, calm = robust if noisy else task, replace(robust.options.disturbances, belt_change=0.0)
     policy = task.policy(InsertionTraining(hidden=16), seeded(9)).double()
     with torch.no_grad():
-        policy.get_parameter("outer.weight").mul_(20)
+        policy.get_parameter("outer.weight").uniform_(-0.5, 0.5, generator=seeded(11))
         episodes = draw(task, 3, seeded(10), calm if noisy else Disturbances(), D)
         trajectory = run(task, task.smooth, acting(policy), episodes)
         network, memory = task.network(policy), None

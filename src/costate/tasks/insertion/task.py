@@ -16,7 +16,7 @@ from costate.sim import World
 from costate.tasks.insertion.cases import CASES
 from costate.tasks.insertion.cell import Cell, InsertionOptions
 from costate.tasks.insertion.described import ALLOWED, measurements, rows, story
-from costate.tasks.insertion.episode import Disturbances, Episodes, draw
+from costate.tasks.insertion.episode import Disturbances, Episodes, aligned, draw
 from costate.tasks.insertion.guidance.guide import Guide
 from costate.tasks.insertion.guidance.guided import GuidedPolicy
 from costate.tasks.insertion.guidance.observer import Observer
@@ -25,7 +25,7 @@ from costate.tasks.insertion.loss import loss, total
 from costate.tasks.insertion.policy import Policy
 from costate.tasks.insertion.reward import RewardOptions, step_cost
 from costate.tasks.insertion.scene import ACTION, BOTTLE_MASS, OBSERVATION
-from costate.tasks.insertion.training import DISTURBED, InsertionTraining, plan
+from costate.tasks.insertion.training import BRIEF, DISTURBED, InsertionTraining, plan
 from costate.train.episode import Trajectory
 from costate.train.network import Names, Network, Scaling
 from costate.train.plan import Iteration
@@ -46,7 +46,10 @@ class Insertion(Cell):
     disturbances: ClassVar[Disturbances] = Disturbances()
     variants: ClassVar[Mapping[str, Variant]] = {
         "moving": Variant("The socket rides on a conveyor.", lambda options: replace(options, moving=True)),
-        "wide": Variant("Twice the ranges of start poses and targets, with more time.", InsertionOptions.wide),
+        "wide": Variant("Twice the ranges of start poses and targets, with more time.", InsertionOptions.wide, BRIEF),
+        "anywhere": Variant(
+            "The socket anywhere in 0.4 m x 0.4 m; time by distance.", InsertionOptions.anywhere, BRIEF
+        ),
         "unlimited": Variant("No limits of acceleration and jerk.", InsertionOptions.unlimited),
         "robust": Variant("All disturbances of a real cell at once.", InsertionOptions.robust, DISTURBED),
     }
@@ -137,7 +140,7 @@ class Insertion(Cell):
 
     def measures(self, trajectory: Trajectory) -> dict[str, float]:
         """Return means over the batch when the bottle should be seated."""
-        position, tilt, _ = self.errors(trajectory.states[self.options.horizon])
+        position, tilt, _ = self.errors(aligned(trajectory)[self.options.horizon])
         return {"error_mm": 1e3 * float(position.norm(dim=-1).mean()), "tilt_deg": float(torch.rad2deg(tilt).mean())}
 
     def after_training(self, run: Run, watching: Watching) -> None:

@@ -15,7 +15,6 @@ from torch import Tensor, nn
 
 from costate.tasks.insertion.guidance.steering import (
     AFTER,
-    ARRIVAL,
     EARLY,
     answered,
     factors,
@@ -23,8 +22,10 @@ from costate.tasks.insertion.guidance.steering import (
     heights,
     moments,
     monomials,
+    polar,
     upright,
 )
+from costate.tasks.insertion.scene import ARRIVAL
 
 if TYPE_CHECKING:
     from costate.tasks.insertion.cell import Cell
@@ -89,7 +90,7 @@ class Guide(nn.Module):
         place = xy.unsqueeze(-2) + belt.unsqueeze(-2) * self.shifts.unsqueeze(-1)
         points = torch.cat([place, row[..., :4].unsqueeze(-1)], -1)
         chosen = [getattr(self, name) for name in self.chosen]
-        r = monomials((points - self.places[0]) * self.places[1], chosen) @ self.upright
+        r = monomials((polar(points) - self.places[0]) * self.places[1], chosen) @ self.upright
         now, after = ((r[..., k + 1, :] - r[..., k, :]) / self.dt for k in (1, 2))
         wanted = after + row[..., 4:5] / self.dt * (q - r[..., 0, :]) + row[..., 5:6] * (v - now)
         faster = (wanted - v).clamp(-self.limit, self.limit)

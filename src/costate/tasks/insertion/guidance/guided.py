@@ -45,8 +45,9 @@ class GuidedPolicy(nn.Module):
         nothing = torch.zeros(ACTION)
         self.register_buffer("start", nothing if observer is None else torch.cat([nothing, observer.start]))
         with torch.no_grad():
-            # The last layer is near zero: an untrained network hardly corrects anything.
-            for layer, bound in ((self.inner, 2 * seen**-0.5), (self.outer, 0.1 * hidden**-0.5)):
+            # The last layer is near zero: an untrained network hardly corrects anything, and nothing that an observer found.
+            last = 0.1 * hidden**-0.5 if observer is None else 0.0
+            for layer, bound in ((self.inner, 2 * seen**-0.5), (self.outer, last)):
                 layer.weight.uniform_(-bound, bound, generator=generator)
                 layer.bias.zero_()
             self.inner.bias.uniform_(-(seen**-0.5), seen**-0.5, generator=generator)

@@ -19,13 +19,13 @@ from costate.tasks.insertion.scene import ARM_Q, ARM_V, BOTTLE_MASS, DEPTH, SOCK
 if TYPE_CHECKING:
     from costate.tasks.insertion.cell import Cell
 
-ARRIVAL, EARLY = 0.55, 1 / 16
-"""Part of the horizon after which the bottle is over the mouth, and part of it that is left when the bottle is seated."""
+EARLY = 1 / 16
+"""Part of the horizon that is left when the bottle is seated."""
 ABOVE = 1e-3
 """Height of the foot above the mouth when the bottle is over it [m]."""
-FAST, TRIED = 0.24, (0.2, 0.3)
-"""What the servos' answer is learnt from, all of it in a horizon: the bottle goes so far at most, along each axis [m], and
-velocities and commands are so far from that besides [rad]."""
+FAST, TRIED = 0.19, (0.2, 0.3)
+"""What the servos' answer is learnt from, all of it in a horizon: the bottle goes so far along each axis, beyond the range of
+sockets [m], and velocities and commands are so far from that besides [rad]."""
 AFTER = 8
 """Control steps from a change of the belt's speed, half-way, until the bottle is over the mouth."""
 SAMPLES, SPREAD = 4000, 1.15
@@ -125,7 +125,7 @@ def answered(cell: Cell, fit: Upright, payload: float = 0.0) -> Answer:
         return size * (2 * torch.rand(SAMPLES, count, generator=generator, dtype=torch.float64) - 1)
 
     middle = cell.seats(torch.tensor(o.center, dtype=torch.float64), o.start_height / 2)
-    place, speed = places(cell, generator), uniform(FAST / o.seconds, 3) * o.dt
+    place, speed = places(cell, generator), uniform((FAST + o.target_range) / o.seconds, 3) * o.dt
     before, after = (fit(place + side * speed / 2) for side in (-1, 1))
     q = (before + after) / 2 - middle + uniform(o.start_range)
     v, u = (after - before) / o.dt + uniform(TRIED[0] / o.seconds), uniform(TRIED[1] / o.seconds)
@@ -169,20 +169,27 @@ def factors() -> list[Tensor]:
     return chosen
 
 
+def polar(place: Tensor) -> Tensor:
+    """Return distance from the arm's axis, tangent of half the angle about it, and height, of (x, y, height), (..., 3)."""
+    x, y, z = place.split(1, -1)
+    r = (x.square() + y.square()).sqrt()
+    return torch.cat([r, y / (r + x), z], -1)
+
+
 @dataclass(frozen=True)
 class Upright:
-    """Joint positions that hold the bottle upright over or in the socket, as polynomials of x, y and height."""
+    """Joint positions that hold the bottle upright over or in the socket, as polynomials of `polar` places."""
 
     middle: Tensor
-    """Middle of x, y and height [m], (3,)."""
+    """Middle of polar places, (3,)."""
     half: Tensor
-    """Half of their ranges [m], (3,)."""
+    """Half of their ranges, (3,)."""
     coefficients: Tensor
-    """Coefficients (84, 6) of the monomials of (place - middle) / half."""
+    """Coefficients (84, 6) of the monomials of (polar place - middle) / half."""
 
     def __call__(self, place: Tensor) -> Tensor:
         """Return joint positions (..., 6) at places (..., 3)."""
-        return monomials((place - self.middle) / self.half, factors()) @ self.coefficients
+        return monomials((polar(place) - self.middle) / self.half, factors()) @ self.coefficients
 
 
 def places(cell: Cell, generator: torch.Generator) -> Tensor:
@@ -201,7 +208,8 @@ def places(cell: Cell, generator: torch.Generator) -> Tensor:
 def upright(cell: Cell) -> Upright:
     """Fit the polynomials to inverse kinematics."""
     place = places(cell, torch.Generator().manual_seed(0))
-    low, high = place.min(0).values, place.max(0).values
+    at = polar(place)
+    low, high = at.min(0).values, at.max(0).values
     middle, half = (low + high) / 2, (high - low) / 2
-    features = monomials((place - middle) / half, factors())
+    features = monomials((at - middle) / half, factors())
     return Upright(middle, half, torch.linalg.lstsq(features, cell.seats(place[:, :2], place[:, 2:])).solution)
