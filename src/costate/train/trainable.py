@@ -44,7 +44,7 @@ class Variant:
     change: Callable[[Any], Any]
     """Function from options to changed options."""
     training: Mapping[str, Any] = field(default_factory=dict)
-    """Options of the training that have other defaults with it, by name."""
+    """Options of the training that have other defaults with it, by name, such as "iterations" or "weights.tail"."""
 
 
 class Trainable(Task):

@@ -120,9 +120,19 @@ def asked(options: Any, kind: type[Trainable]) -> tuple[Any, Any]:
     task = getattr(options, "task", kind.options)
     for variant in (v for name, v in kind.variants.items() if getattr(options, name)):
         task = variant.change(task)
-        usual = {k: v for k, v in variant.training.items() if getattr(training, k) == getattr(kept, k)}
-        training = replace(training, **usual)
+        for field_name, value in variant.training.items():
+            training = _unless_given(training, kept, field_name, value)
     return task, training
+
+
+def _unless_given(options: Any, usual: Any, name: str, value: Any) -> Any:
+    """Return options with a value at a name, which may be that of a field of a field, unless it is another one than usual."""
+    name, _, rest = name.partition(".")
+    if rest:
+        value = _unless_given(getattr(options, name), getattr(usual, name), rest, value)
+    elif getattr(options, name) != getattr(usual, name):
+        return options
+    return replace(options, **{name: value})
 
 
 def _created(options: Options, kind: Any) -> Run:

@@ -20,7 +20,9 @@ from costate.tasks.insertion.episode import REALISTIC, Disturbances, Episodes
 from costate.tasks.insertion.scene import (
     ARM_Q,
     ARM_V,
+    ARRIVAL,
     BOTTLE_LENGTH,
+    DEPTH,
     GRIP,
     OBSERVATION,
     SEAT_HEIGHT,
@@ -36,8 +38,11 @@ from costate.train.trainable import Trainable
 COMMAND_LIMIT = 0.95
 """Commanded velocities stay below this fraction of the joint's limit: moving arms push each other's joints a little beyond."""
 
-ROBUST_HORIZON, WIDE_HORIZON = 60, 42
-"""Control steps of a motion among disturbances, and of one in wide ranges, at least."""
+ROBUST_HORIZON, RIDING_HORIZON, WIDE_HORIZON, FAR_HORIZON = 80, 70, 50, 70
+"""Control steps, at least, of a motion among disturbances, of one to a socket that rides besides (the longer it takes, the further
+that goes), of one in wide ranges, and of one to anywhere."""
+PACE = 1.4
+"""Time that a paced motion takes above the mouth, as a multiple of the least time that its joints could turn as far in."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +77,8 @@ class InsertionOptions:
     """Largest acceleration of a joint, from one control step to the next [rad/s^2]; 0: none."""
     jerk_limit: float = 4000.0
     """Largest jerk of a joint, likewise [rad/s^3]; 0: none."""
+    paced: bool = False
+    """True: a motion takes as long as its distance needs, up to the horizon: the time index of an episode begins later."""
     disturbances: Disturbances = field(default_factory=Disturbances)
     """Disturbances of its episodes."""
 
@@ -88,13 +95,19 @@ class InsertionOptions:
         more = {"horizon": max(self.horizon, WIDE_HORIZON), "start_height": max(self.start_height, 0.17)}
         return replace(self, start_range=0.1, target_range=0.1, **more)
 
+    def anywhere(self) -> InsertionOptions:
+        """Return the options of the same task with the socket anywhere in a field of 0.4 m x 0.4 m, and time that it needs."""
+        more = {"horizon": max(self.horizon, FAR_HORIZON), "start_height": max(self.start_height, 0.17)}
+        return replace(self, target_range=0.2, center=(0.45, 0.0), paced=True, **more)
+
     def unlimited(self) -> InsertionOptions:
         """Return the options of the same task without limits of acceleration and jerk."""
         return replace(self, acceleration_limit=0.0, jerk_limit=0.0)
 
     def robust(self) -> InsertionOptions:
         """Return the options of the same task with all disturbances of a real cell at once, and time to deal with them."""
-        return replace(self, horizon=max(self.horizon, ROBUST_HORIZON), disturbances=REALISTIC)
+        least = RIDING_HORIZON if self.moving else ROBUST_HORIZON
+        return replace(self, horizon=max(self.horizon, least), disturbances=REALISTIC)
 
 
 class Cell(Trainable):
@@ -200,6 +213,21 @@ class Cell(Trainable):
             state[:, SOCKET_V] = velocity
         return state.to(dtype)
 
+    def spared(self, state: Tensor) -> Tensor | None:
+        """Return the control steps of the horizon that motions from states (B, 18) have no need of, (B,); None: all have the same.
+
+        Only the way until the bottle is over the mouth is shortened: all go down as fast.
+        """
+        o = self.options
+        if not o.paced:
+            return None
+        start = state.double()
+        over = self.seats(start[:, SOCKET_XY] + o.seconds / 2 * start[:, SOCKET_V], DEPTH)
+        travel = (over - start[:, ARM_Q]).abs()
+        needed = least_time(travel, self.max_velocity.double(), o.acceleration_limit, o.jerk_limit).amax(-1)
+        above = round(ARRIVAL * o.horizon)
+        return above - (PACE * needed / o.dt).ceil().long().clamp(min=above // 2, max=above)
+
     def _check_reach(self) -> None:
         """Refuse ranges that no motion within the limits of velocity, acceleration and jerk can cover in time."""
         o = self.options
@@ -249,7 +277,10 @@ class Cell(Trainable):
     def observe(self, state: Tensor, step: int, episodes: Episodes | None = None) -> Tensor:
         """Return (..., 19), all of order one: position and velocity of joints and target, and the time index in [0, 1]."""
         matrix, clock = self._seen(state.dtype)
-        now = clock[min(step, self.options.horizon)]
+        begun = None if episodes is None else episodes.begun
+        now = clock[
+            min(step, self.options.horizon) if begun is None else (step + begun).clamp(max=self.options.horizon)
+        ]
         if episodes is not None and episodes.encoder:
             state = torch.cat([_rounded(state[..., ARM_Q], episodes.encoder), state[..., ARM_Q.stop :]], -1)
         observation = torch.addmm(now, state, matrix) if state.dim() == 2 else state @ matrix + now
@@ -268,10 +299,13 @@ class Cell(Trainable):
 
     def disturb(self, state: Tensor, step: int, episodes: Episodes) -> Tensor:
         """Return the state after the socket has changed its velocity, half-way."""
-        if episodes.belt_change is None or step != self.options.horizon // 2:
+        if episodes.belt_change is None:
+            return state
+        now = (step if episodes.begun is None else (step + episodes.begun)[:, None]) == self.options.horizon // 2
+        if now is False:
             return state
         state = state.clone()
-        state[:, SOCKET_V] = state[:, SOCKET_V] + episodes.belt_change
+        state[:, SOCKET_V] = state[:, SOCKET_V] + episodes.belt_change * now
         return state
 
     def applied(self, actions: Sequence[Tensor], episodes: Episodes) -> Tensor:

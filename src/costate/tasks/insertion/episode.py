@@ -83,6 +83,8 @@ class Episodes(episode.Episodes):
     """Change of the socket's velocity, half-way [m/s], (B, 2)."""
     encoder: float = 0.0
     """Step by which measured joint positions are rounded [rad]."""
+    begun: Tensor | None = None
+    """Time index, in control steps, that an episode begins with, (B,); None: 0."""
 
     @property
     def params(self) -> Mapping[str, Tensor]:
@@ -127,6 +129,7 @@ def draw(
         delays,
         change,
         d.encoder,
+        task.spared(state),
     )
 
 
@@ -151,6 +154,15 @@ def _noise(
     felt[..., 6:8] = jitter if way is None else jitter + d.target_offset * way
     felt[..., ARM_V] = d.velocity_noise * normal(steps, batch, 6)
     return felt @ task.features[0].to(dtype)
+
+
+def aligned(trajectory: Trajectory) -> Tensor:
+    """Return the states (T + 1, B, 18) of a trajectory by their time index: motions that begin late stand still before that."""
+    states, episodes = trajectory.states, trajectory.episodes
+    if episodes is None or episodes.begun is None:
+        return states
+    number = (torch.arange(len(states))[:, None] - episodes.begun).clamp(min=0)
+    return states.gather(0, number[..., None].expand_as(states))
 
 
 def run(task: Insertion, world: Stepper, controller: Controller, episodes: Episodes) -> Trajectory:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from costate.tasks.insertion.episode import aligned
 from costate.tasks.insertion.scene import ARM_Q, ARM_V
 from costate.train import episode
 from costate.train.episode import Trajectory
@@ -42,11 +43,13 @@ class Verdict(episode.Verdict):
     """Highest acceleration of any joint [rad/s^2]."""
     peak_jerk: Tensor
     """Highest jerk of any joint [rad/s^3]."""
+    seconds: Tensor
+    """Duration of the motion [s]."""
 
 
 def judge(task: Insertion, trajectory: Trajectory) -> Verdict:
     """Judge trajectories of any world by the criteria of the task; overlaps are measured in `task.world` unless they are given."""
-    T, states = task.options.horizon, trajectory.states
+    T, states = task.options.horizon, aligned(trajectory)
     position, tilt, velocity = task.errors(states)
     error, speed = position.norm(dim=-1), velocity.norm(dim=-1)
     kept_place = ((error[T:] <= MAX_ERROR) & (tilt[T:] <= MAX_TILT)).all(0)
@@ -69,7 +72,14 @@ def judge(task: Insertion, trajectory: Trajectory) -> Verdict:
         penetration,
         within,
         *hardest,
+        task.options.dt * (T - _begun(trajectory)),
     )
+
+
+def _begun(trajectory: Trajectory) -> Tensor:
+    """Return the time index that each episode begins with, (B,)."""
+    begun = None if trajectory.episodes is None else trajectory.episodes.begun
+    return torch.zeros(trajectory.states.shape[1], dtype=torch.long) if begun is None else begun
 
 
 def _within_limits(task: Insertion, states: Tensor) -> Tensor:
@@ -102,7 +112,7 @@ class Metrics(episode.Metrics):
     peak_jerk: float
     """Mean over the episodes of the highest jerk [rad/s^3]."""
     seconds: float
-    """Duration of the motion [s]."""
+    """Duration of the motion, mean [s]."""
 
     def brief(self, unit: str) -> dict[str, str]:
         """Return the few numbers of a table with a row per case, as text."""
@@ -133,5 +143,5 @@ def summarise(task: Insertion, verdict: Verdict) -> Metrics:
         within_limits=share(v.within_limits),
         peak_acceleration=share(v.peak_acceleration),
         peak_jerk=share(v.peak_jerk),
-        seconds=task.options.seconds,
+        seconds=share(v.seconds),
     )

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from costate.tasks.insertion.episode import aligned
 from costate.tasks.insertion.scene import ARM_V, BOTTLE_RADIUS, CLEARANCE, DEPTH
 from costate.train.episode import Trajectory
 
@@ -67,11 +68,12 @@ class InsertionWeights:
 def loss(task: Insertion, trajectory: Trajectory, weights: InsertionWeights, funnel: float = 1.0) -> dict[str, Tensor]:
     """Return the terms per episode, each (B,). funnel: factor of non-penetration, for a slow start."""
     w, T = weights, task.options.horizon
-    position, tilt, velocity = task.errors(trajectory.states)
+    states = aligned(trajectory)
+    position, tilt, velocity = task.errors(states)
     position = position - position.new_tensor([0.0, 0.0, w.aim])
     last = T - w.early
     goal = goal_terms(position[last:], tilt[last:], velocity[last:], w)
-    joints = trajectory.states[..., ARM_V]
+    joints = states[..., ARM_V]
     speeds = joints.square().sum(-1)
     return {
         "position": goal["position"].mean(0),
@@ -83,7 +85,7 @@ def loss(task: Insertion, trajectory: Trajectory, weights: InsertionWeights, fun
         "smoothness": w.smoothness * speeds.mean(0),
         "limits": w.limits * too_fast(task, joints).mean(0),
         "dynamics": w.dynamics * too_hard(task, joints),
-        "start": w.start * speeds[1],
+        "start": w.start * trajectory.states[1, ..., ARM_V].square().sum(-1),
     }
 
 

@@ -16,7 +16,7 @@ from costate.sim import World
 from costate.tasks.insertion.cases import CASES
 from costate.tasks.insertion.cell import Cell, InsertionOptions
 from costate.tasks.insertion.described import ALLOWED, measurements, rows, story
-from costate.tasks.insertion.episode import Disturbances, Episodes, draw
+from costate.tasks.insertion.episode import Disturbances, Episodes, aligned, draw
 from costate.tasks.insertion.guidance.guide import Guide
 from costate.tasks.insertion.guidance.guided import GuidedPolicy
 from costate.tasks.insertion.guidance.observer import Observer
@@ -24,8 +24,8 @@ from costate.tasks.insertion.judge import Metrics, Verdict, judge, summarise
 from costate.tasks.insertion.loss import loss, total
 from costate.tasks.insertion.policy import Policy
 from costate.tasks.insertion.reward import RewardOptions, step_cost
-from costate.tasks.insertion.scene import ACTION, OBSERVATION
-from costate.tasks.insertion.training import InsertionTraining, plan
+from costate.tasks.insertion.scene import ACTION, BOTTLE_MASS, OBSERVATION
+from costate.tasks.insertion.training import BRIEF, DISTURBED, InsertionTraining, plan
 from costate.train.episode import Trajectory
 from costate.train.network import Names, Network, Scaling
 from costate.train.plan import Iteration
@@ -46,9 +46,12 @@ class Insertion(Cell):
     disturbances: ClassVar[Disturbances] = Disturbances()
     variants: ClassVar[Mapping[str, Variant]] = {
         "moving": Variant("The socket rides on a conveyor.", lambda options: replace(options, moving=True)),
-        "wide": Variant("Twice the ranges of start poses and targets, with more time.", InsertionOptions.wide),
+        "wide": Variant("Twice the ranges of start poses and targets, with more time.", InsertionOptions.wide, BRIEF),
+        "anywhere": Variant(
+            "The socket anywhere in 0.4 m x 0.4 m; time by distance.", InsertionOptions.anywhere, BRIEF
+        ),
         "unlimited": Variant("No limits of acceleration and jerk.", InsertionOptions.unlimited),
-        "robust": Variant("All disturbances of a real cell at once.", InsertionOptions.robust),
+        "robust": Variant("All disturbances of a real cell at once.", InsertionOptions.robust, DISTURBED),
     }
     report: ClassVar[str] = "costate.tasks.insertion.report.page:InsertionReport"
     play: ClassVar[str] = "costate.tasks.insertion.play.play:Play"
@@ -92,11 +95,9 @@ class Insertion(Cell):
         matrix, offset = self.features
         gain = matrix.sum(0)
         unit = torch.where(gain > 0, 1 / gain, torch.ones_like(gain))
-        guide = Guide(self)
-        observer = None
-        if against.noisy or against.latency:
-            delays = range(against.latency + 1) if against.random_latency else (against.latency,)
-            observer = Observer(self.options.horizon, tuple(delays))
+        guide = Guide(self, BOTTLE_MASS * against.payload, training.weights.aim)
+        filtered = against.noisy or against.latency or against.payload
+        observer = Observer(guide, self, against) if filtered else None
         return GuidedPolicy(guide, unit, -unit * offset, self.action_scale[1], training.hidden, generator, observer)
 
     @property
@@ -139,7 +140,7 @@ class Insertion(Cell):
 
     def measures(self, trajectory: Trajectory) -> dict[str, float]:
         """Return means over the batch when the bottle should be seated."""
-        position, tilt, _ = self.errors(trajectory.states[self.options.horizon])
+        position, tilt, _ = self.errors(aligned(trajectory)[self.options.horizon])
         return {"error_mm": 1e3 * float(position.norm(dim=-1).mean()), "tilt_deg": float(torch.rad2deg(tilt).mean())}
 
     def after_training(self, run: Run, watching: Watching) -> None:

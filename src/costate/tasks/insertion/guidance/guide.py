@@ -15,7 +15,6 @@ from torch import Tensor, nn
 
 from costate.tasks.insertion.guidance.steering import (
     AFTER,
-    ARRIVAL,
     EARLY,
     answered,
     factors,
@@ -23,9 +22,10 @@ from costate.tasks.insertion.guidance.steering import (
     heights,
     moments,
     monomials,
-    sag,
+    polar,
     upright,
 )
+from costate.tasks.insertion.scene import ARRIVAL
 
 if TYPE_CHECKING:
     from costate.tasks.insertion.cell import Cell
@@ -34,37 +34,38 @@ LEAST = 5
 """Steps in which an error is to vanish at least."""
 USED = 0.98
 """Part of the limit of acceleration that it uses."""
-AIM = 1.5e-4
-"""Height above the seat that it aims at [m]."""
 
 
 class Guide(nn.Module):
-    """Function of positions and velocities of joints and socket that returns joint velocities to command, all in SI units."""
+    """Function of positions and velocities of joints and socket that returns joint velocities to command, all in SI units.
+
+    payload: largest difference of the bottle's mass from the usual one [kg]; 0: what it is told of the payload is ignored.
+    aim: height above the seat that it aims at [m].
+    """
 
     table: Tensor
     places: Tensor
     upright: Tensor
     middle: Tensor
-    faster: Tensor
     changes: Tensor
     inverse: Tensor
     shifts: Tensor
-    sag: Tensor
 
-    def __init__(self, cell: Cell):
+    def __init__(self, cell: Cell, payload: float = 0.0, aim: float = 1.5e-4):
         super().__init__()
         o = cell.options
         T, arrival = o.horizon, round(ARRIVAL * o.horizon)
         if o.disturbances.belt_change:
             arrival = max(arrival, T // 2 + AFTER)
-        self.horizon, self.dt = T, o.dt
+        self.horizon, self.dt, self.weighs = T, o.dt, payload > 0
         self.limit = USED * o.acceleration_limit * o.dt if o.acceleration_limit else float("inf")
-        answer, fit = answered(cell), upright(cell)
+        fit = upright(cell)
+        answer = answered(cell, fit, payload)
         late = answer.late
         # The velocity that a step begins with is that of the reference a little earlier, since changes count in part.
         shifts = np.array([0.0, -late, 1 - late, 2 - late])
         times = np.arange(T + 1)[:, None] + shifts
-        z = heights(times, T - int(EARLY * T), arrival, o.start_height, AIM)
+        z = heights(times, T - int(EARLY * T), arrival, o.start_height, aim)
         ab = np.array([gains(max(arrival - k, LEAST), late) for k in range(T + 1)])
         numbers = {
             "table": np.concatenate([z, ab], -1),
@@ -72,26 +73,28 @@ class Guide(nn.Module):
             "places": torch.stack([fit.middle, 1 / fit.half]),
             "upright": fit.coefficients,
             "middle": answer.middle,
-            "faster": answer.faster,
             "changes": torch.cat([answer.moved, answer.faster], -1),
             "inverse": answer.inverse,
-            "sag": sag(cell, answer.middle),
         }
         self.chosen = [f"factors{k}" for k in range(6)]
         numbers |= dict(zip(self.chosen, factors(), strict=True))
         for name, values in numbers.items():
             self.register_buffer(name, torch.as_tensor(values).float())
 
-    def forward(self, q: Tensor, v: Tensor, xy: Tensor, belt: Tensor, step: Tensor) -> Tensor:
-        """Return joint velocities (..., 6) to command, from (..., 6), (..., 6), (..., 2), (..., 2) and the step (..., 1)."""
+    def forward(
+        self, q: Tensor, v: Tensor, xy: Tensor, belt: Tensor, step: Tensor, load: Tensor | None = None
+    ) -> Tensor:
+        """Return joint velocities (..., 6) to command, from (..., 6), (..., 6), (..., 2), (..., 2), the step (..., 1) and the mass
+        of the bottle beyond the usual one (..., 1)."""
         row = self.looked_up(self.table, step)
         place = xy.unsqueeze(-2) + belt.unsqueeze(-2) * self.shifts.unsqueeze(-1)
         points = torch.cat([place, row[..., :4].unsqueeze(-1)], -1)
         chosen = [getattr(self, name) for name in self.chosen]
-        r = monomials((points - self.places[0]) * self.places[1], chosen) @ self.upright
+        r = monomials((polar(points) - self.places[0]) * self.places[1], chosen) @ self.upright
         now, after = ((r[..., k + 1, :] - r[..., k, :]) / self.dt for k in (1, 2))
         wanted = after + row[..., 4:5] / self.dt * (q - r[..., 0, :]) + row[..., 5:6] * (v - now)
-        return v + moments(q - self.middle, v, (wanted - v).clamp(-self.limit, self.limit)) @ self.inverse
+        faster = (wanted - v).clamp(-self.limit, self.limit)
+        return v + moments(q - self.middle, v, faster, load if self.weighs else None) @ self.inverse
 
     def looked_up(self, table: Tensor, step: Tensor) -> Tensor:
         """Return the row of a table (T + 1, n) for a step (..., 1), interpolated, (..., n)."""
@@ -99,9 +102,8 @@ class Guide(nn.Module):
         number = torch.arange(last + 1, dtype=step.dtype)
         return torch.relu(1 - (step.clamp(max=last) - number).abs()) @ table
 
-    def predict(self, q: Tensor, v: Tensor, command: Tensor) -> tuple[Tensor, Tensor]:
-        """Return positions and velocities of the joints after a step with a command."""
-        q, v = q.expand_as(command), v.expand_as(command)
-        known = moments(q - self.middle, v, command - v)
+    def predict(self, q: Tensor, v: Tensor, command: Tensor, load: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Return positions and velocities of the joints after a step with a command, and with a payload."""
+        known = moments(q - self.middle, v, command - v, load if self.weighs else None)
         moved, faster = (known @ self.changes).split(6, -1)
         return q + self.dt * v + moved, v + faster

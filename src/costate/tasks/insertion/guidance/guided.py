@@ -42,10 +42,12 @@ class GuidedPolicy(nn.Module):
         self.inner, self.outer = (nn.Linear(n, m, dtype=torch.float32) for n, m in ((seen, hidden), (hidden, ACTION)))
         for name, value in (("unit", unit), ("zero", zero), ("scale", scale)):
             self.register_buffer(name, value.float())
-        self.register_buffer("start", torch.zeros(ACTION + (observer.size if observer else 0)))
+        nothing = torch.zeros(ACTION)
+        self.register_buffer("start", nothing if observer is None else torch.cat([nothing, observer.start]))
         with torch.no_grad():
-            # The last layer is near zero: an untrained network hardly corrects anything.
-            for layer, bound in ((self.inner, 2 * seen**-0.5), (self.outer, 0.1 * hidden**-0.5)):
+            # The last layer is near zero: an untrained network hardly corrects anything, and nothing that an observer found.
+            last = 0.1 * hidden**-0.5 if observer is None else 0.0
+            for layer, bound in ((self.inner, 2 * seen**-0.5), (self.outer, last)):
                 layer.weight.uniform_(-bound, bound, generator=generator)
                 layer.bias.zero_()
             self.inner.bias.uniform_(-(seen**-0.5), seen**-0.5, generator=generator)
@@ -57,15 +59,15 @@ class GuidedPolicy(nn.Module):
     def forward(self, observation: Tensor, memory: Tensor) -> tuple[Tensor, Tensor]:
         last, kept = memory[..., :ACTION], []
         q, v, xy, z, belt, dz, clock = (self.unit * observation + self.zero).split(PARTS, -1)
-        step, known, more = self.guide.horizon * clock, [observation], 0.0
+        step, known, load = self.guide.horizon * clock, [observation], None
         if self.observer is not None:
             before = memory[..., ACTION:]
-            q, v, xy, ahead, more, *kept = self.observer(self.guide, q, v, xy, belt, step, self.scale * last, before)
+            q, v, xy, ahead, load, *kept = self.observer(self.guide, q, v, xy, belt, step, self.scale * last, before)
             step = step + ahead
             known = [(torch.cat([q, v, xy, z, belt, dz, clock], -1) - self.zero) / self.unit, ahead]
         # Nothing that the arm does moves the socket: no gradient has to go there.
-        action = self.guide(q, v, xy.detach(), belt.detach(), step.detach())
-        action = (action + more) / self.scale
+        action = self.guide(q, v, xy.detach(), belt.detach(), step.detach(), load)
+        action = action / self.scale
         change = torch.tanh(self.outer(torch.tanh(self.inner(torch.cat([*known, action, last], -1)))))
         action = (action + REACH * change).clamp(-1.0, 1.0)
         return action, torch.cat([action, *kept], -1)

@@ -1,8 +1,8 @@
-"""The observer: estimates of joints and socket from noisy sensors, and of the latency of commands.
+"""The observer: estimates of joints and socket from noisy sensors, of the payload, and of the latency of commands.
 
-It predicts joints and socket with the guide's model of the servos, and corrects its estimates by what is measured, less and less
-for what does not change. Of several latencies it finds the one whose commands explain the measured velocities; its estimates are of
-the moment at which the next command acts.
+It has a Kalman filter of the joints and the payload for every latency that there may be: it predicts with the guide's model of the
+servos, and is corrected by what is measured. The filter whose predictions miss least tells the latency. The socket moves as its
+conveyor says, so that all readings of its place count alike. Estimates are of the moment at which the next command acts.
 """
 
 from __future__ import annotations
@@ -12,71 +12,75 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from costate.tasks.insertion.cell import Cell
+from costate.tasks.insertion.episode import Disturbances
 from costate.tasks.insertion.guidance.guide import Guide
+from costate.tasks.insertion.guidance.kalman import joint_gains
 
-FLOORS = (0.1, 0.25, 0.02, 0.01)
-"""Part of a difference between measured and predicted that is believed at least: joint positions, velocities, socket, payload."""
-FIRST, SLOW = 0.08, 10
-"""More of that for the payload, for so many steps while the arm is slow: later its model is less exact."""
-DOUBT = 0.02
+LATEST = 0.01
+"""Part of a reading of the socket that is believed at least."""
+DOUBT = 0.015
 """Difference of a measured joint velocity from a predicted one that is no surprise [rad/s]."""
-SIZES = (6, 6, 2, 2, 1)
-"""Sizes of what is kept: positions and velocities of joints and socket, and payload."""
+FILTER = 13
+"""Size of a filter's state: positions and velocities of the joints, payload."""
 
 
 class Observer(nn.Module):
     """Filter of measurements, from step to step.
 
-    delays: latencies that there may be, in control steps.
+    against: noise and latencies that it reckons with.
     """
 
     delays: Tensor
+    gains: Tensor
+    start: Tensor
 
-    def __init__(self, horizon: int, delays: Sequence[int] = (0,)):
+    def __init__(self, guide: Guide, cell: Cell, against: Disturbances):
         super().__init__()
-        self.late, self.count = max(delays), len(delays)
-        self.size = sum(SIZES) + len(delays) + 6 * self.late
-        """Numbers that are kept from step to step."""
-        steps = torch.arange(horizon + 1)[:, None]
-        less = (1 / (steps + 1.0)).clamp(min=torch.tensor(FLOORS))
-        less[:, 3] = FLOORS[3] + FIRST / (1 + (steps[:, 0] / SLOW) ** 2)
-        self.believed = nn.Parameter(less)
-        self.register_buffer("delays", torch.tensor(delays).float())
-        self.each = tuple(delays)
+        o = cell.options
+        self.each = tuple(range(against.latency + 1)) if against.random_latency else (against.latency,)
+        """Latencies that there may be, in control steps."""
+        self.late, self.count = max(self.each), len(self.each)
+        self.sizes = (FILTER * self.count, 2, 2, self.count, *[6] * self.late)
+        """Sizes of what is kept: states of the filters, place and velocity of the socket, scores of the latencies, commands."""
+        steps = torch.arange(o.horizon + 1.0)[:, None]
+        place = (1 / (steps + 1)).clamp(min=LATEST) if against.target_jitter else torch.ones_like(steps)
+        table = torch.from_numpy(joint_gains(guide, o, against)).mT.flatten(1).float()
+        first = torch.zeros(sum(self.sizes))
+        first[: FILTER * self.count].view(self.count, FILTER)[:, :6] = cell.start.float()
+        self.register_buffer("gains", torch.cat([table, place], -1))
+        self.register_buffer("delays", torch.tensor(self.each).float())
+        self.register_buffer("start", first)
 
     def forward(
         self, guide: Guide, q: Tensor, v: Tensor, xy: Tensor, belt: Tensor, step: Tensor, last: Tensor, kept: Tensor
     ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
-        """Return estimates of q, v and xy when the next command acts, in how many steps that is, what payload adds to commands,
-        and what is kept."""
-        q0, v0, xy0, belt0, load, score, *older = kept.split((*SIZES, self.count, *[6] * self.late), -1)
+        """Return estimates of q, v and xy when the next command acts, in how many steps that is, the mass of the bottle beyond the
+        usual one, and what is kept."""
+        filters, xy0, belt0, score, *older = kept.split(self.sizes, -1)
         commands = [last, *older]  # the latest first
-        sag = guide.sag
-        # Which latency explains the velocities?
-        acted = torch.stack([commands[d] for d in self.each], -2) - (load * sag).unsqueeze(-2)
-        each_q, each_v = guide.predict(q0.unsqueeze(-2), v0.unsqueeze(-2), acted)
-        missed = (v.unsqueeze(-2) - each_v).square().sum(-1)
-        score = score - (missed / (2 * DOUBT**2)).detach() * (step > 0.5)
+        before_q, before_v, load = filters.unflatten(-1, (self.count, FILTER)).split((6, 6, 1), -1)
+        # What was to be expected of each latency, and what is measured
+        acted = torch.stack([commands[d] for d in self.each], -2)
+        expected_q, expected_v = guide.predict(before_q, before_v, acted, load)
+        missed_q, missed_v = q.unsqueeze(-2) - expected_q, v.unsqueeze(-2) - expected_v
+        gains = guide.looked_up(self.gains, step)
+        corrected = torch.cat([missed_q, missed_v], -1) @ gains[..., :-1].unflatten(-1, (12, FILTER))
+        filters = torch.cat([expected_q, expected_v, load], -1) + corrected
+        score = score - missed_v.square().sum(-1).detach() / (2 * DOUBT**2)
         share = torch.softmax(score, -1)
-        # What was to be expected, and what is measured
-        believed = guide.looked_up(self.believed, step)
-        q1, v1 = ((share.unsqueeze(-1) * each).sum(-2) for each in (each_q, each_v))
-        push = sag @ guide.faster[:6]  # of a kilogram in a step
-        found = ((v1 - v) @ push).unsqueeze(-1) / push.square().sum()
-        load = load + believed[..., 3:] * found * (step > 0.5)
-        q, v = torch.lerp(q1, q, believed[..., :1]), torch.lerp(v1, v, believed[..., 1:2])
-        xy = torch.lerp(xy0 + guide.dt * belt0, xy, believed[..., 2:3])
-        kept = torch.cat([q, v, xy, belt, load, score, *commands[: self.late]], -1)
+        xy = torch.lerp(xy0 + guide.dt * belt0, xy, gains[..., -1:])
+        kept = torch.cat([filters.flatten(-2), xy, belt, score, *commands[: self.late]], -1)
+        then = torch.stack(
+            [self._awaited(guide, filters[..., k, :], commands[:d]) for k, d in enumerate(self.each)], -2
+        )
         ahead = (share * self.delays).sum(-1, keepdim=True)
-        then = self._awaited(guide, q, v, [c - load * sag for c in commands])
-        q, v = ((share.unsqueeze(-1) * torch.stack([then[d][i] for d in self.each], -2)).sum(-2) for i in (0, 1))
-        return q, v, xy + guide.dt * ahead * belt, ahead, load * sag, kept
+        q, v, load = (share.unsqueeze(-1) * then).sum(-2).split((6, 6, 1), -1)
+        return q, v, xy + guide.dt * ahead * belt, ahead, load, kept
 
-    def _awaited(self, guide: Guide, q: Tensor, v: Tensor, commands: Sequence[Tensor]) -> list[tuple[Tensor, Tensor]]:
-        """Return positions and velocities of the joints when the next command acts, for every latency from 0 on."""
-        then, now = [(q, v)], (q.unsqueeze(-2), v.unsqueeze(-2))
-        for passed in range(self.late):  # commands that were given, and have not acted yet
-            waiting = torch.stack([commands[d - passed] for d in range(passed, self.late)], -2)
-            now = guide.predict(*(x if passed == 0 else x[..., 1:, :] for x in now), waiting)
-            then.append((now[0][..., 0, :], now[1][..., 0, :]))
-        return then
+    def _awaited(self, guide: Guide, state: Tensor, commands: Sequence[Tensor]) -> Tensor:
+        """Return a filter's state when the next command acts, from commands that were given and have not acted, latest first."""
+        q, v, load = state.split((6, 6, 1), -1)
+        for command in reversed(commands):
+            q, v = guide.predict(q, v, command, load)
+        return torch.cat([q, v, load], -1)

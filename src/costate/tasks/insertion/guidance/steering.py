@@ -14,21 +14,22 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from costate.tasks.insertion.scene import ARM_Q, ARM_V, DEPTH, SOCKET_V, SOCKET_XY
+from costate.tasks.insertion.scene import ARM_Q, ARM_V, BOTTLE_MASS, DEPTH, SOCKET_V, SOCKET_XY
 
 if TYPE_CHECKING:
     from costate.tasks.insertion.cell import Cell
 
-ARRIVAL, EARLY = 0.5, 1 / 16
-"""Part of the horizon after which the bottle is over the mouth, and part of it that is left when the bottle is seated."""
-ABOVE = 5e-3
+EARLY = 1 / 16
+"""Part of the horizon that is left when the bottle is seated."""
+ABOVE = 1e-3
 """Height of the foot above the mouth when the bottle is over it [m]."""
-TRIED = (0.2, 1.5, 1.0)
-"""Joint positions about the middle, velocities, and commands beyond these that the servos' answer is learnt from [rad, rad/s]."""
+FAST, TRIED = 0.19, (0.2, 0.3)
+"""What the servos' answer is learnt from, all of it in a horizon: the bottle goes so far along each axis, beyond the range of
+sockets [m], and velocities and commands are so far from that besides [rad]."""
 AFTER = 8
 """Control steps from a change of the belt's speed, half-way, until the bottle is over the mouth."""
-SAMPLES, SPREAD = 1000, 1.15
-"""Points that polynomials for inverse kinematics are fitted to; factor of the ranges that these come from."""
+SAMPLES, SPREAD = 4000, 1.15
+"""Points that polynomials for inverse kinematics, and the servos' answer, are fitted to; factor of the ranges of these."""
 
 
 def heights(times: np.ndarray, steps: int, arrival: int, start: float, end: float) -> np.ndarray:
@@ -85,49 +86,64 @@ class Answer:
     middle: Tensor
     """Configuration (6,)."""
     faster: Tensor
-    """Change of the velocity, from the moments of command - velocity, (78, 6)."""
+    """Change of the velocity, from the moments of command - velocity, (n, 6)."""
     moved: Tensor
-    """Movement beyond dt * velocity, from the same, (78, 6)."""
+    """Movement beyond dt * velocity, from the same, (n, 6)."""
     inverse: Tensor
-    """Command - velocity, from the moments of a change of the velocity, (78, 6)."""
+    """Command - velocity, from the moments of a change of the velocity, (n, 6)."""
     late: float
     """Part of a change of velocity that counts in the step in which it happens."""
 
 
-def moments(q: Tensor, v: Tensor, u: Tensor) -> Tensor:
-    """Return u, and all products of q with u and of v with v: (..., 6) each -> (..., 78)."""
-    products = [a.unsqueeze(-1) * b.unsqueeze(-2) for a, b in ((q, u), (v, v))]
-    return torch.cat([u, *(p.flatten(-2) for p in products)], -1)
+PLAIN = 231
+"""Number of moments without those of the payload."""
 
 
-def answered(cell: Cell) -> Answer:
-    """Learn the servos' answer from single steps of the world without contact, about the middle of the motion."""
+def moments(q: Tensor, v: Tensor, u: Tensor, load: Tensor | None = None) -> Tensor:
+    """Return products that a step's effect is linear in: (..., 6) each -> (..., 231).
+
+    u times polynomials of degree 2 in q, v v times those of degree 1, and v u. Inertias do not depend on the first joint, whose
+    axis is vertical, and on the last one, which turns the bottle about its own axis.
+    load: mass of the bottle beyond the usual one [kg], (..., 1); itself and its products with load, q and u come last, (..., 243).
+    """
+    w = q[..., 1:5]
+    one = torch.cat([torch.ones_like(w[..., :1]), w], -1)
+    (i, j), (k, m) = torch.triu_indices(5, 5), torch.triu_indices(6, 6)
+    parts = [(one[..., i] * one[..., j], u), (one, v[..., k] * v[..., m]), (v, u)]
+    heavier = [] if load is None else [load, load * torch.cat([load, w, u], -1)]
+    return torch.cat([*((a.unsqueeze(-1) * b.unsqueeze(-2)).flatten(-2) for a, b in parts), *heavier], -1)
+
+
+def answered(cell: Cell, fit: Upright, payload: float = 0.0) -> Answer:
+    """Learn the servos' answer from single steps of the world without contact, in motions over and into the socket.
+
+    payload: largest difference of the bottle's mass from the one that the servos are told of [kg].
+    """
     o, generator = cell.options, torch.Generator().manual_seed(0)
 
-    def uniform(size: float) -> Tensor:
-        return size * (2 * torch.rand(SAMPLES, 6, generator=generator, dtype=torch.float64) - 1)
+    def uniform(size: float, count: int = 6) -> Tensor:
+        return size * (2 * torch.rand(SAMPLES, count, generator=generator, dtype=torch.float64) - 1)
 
     middle = cell.seats(torch.tensor(o.center, dtype=torch.float64), o.start_height / 2)
+    place, speed = places(cell, generator), uniform((FAST + o.target_range) / o.seconds, 3) * o.dt
+    before, after = (fit(place + side * speed / 2) for side in (-1, 1))
+    q = (before + after) / 2 - middle + uniform(o.start_range)
+    v, u = (after - before) / o.dt + uniform(TRIED[0] / o.seconds), uniform(TRIED[1] / o.seconds)
     state = cell.sample(SAMPLES, generator, torch.float64)
-    q, v, u = uniform(TRIED[0]), uniform(TRIED[1]), uniform(TRIED[2])
     state[:, ARM_Q], state[:, ARM_V] = middle + q, v
-    after = cell.smooth.step(state, v + u)
-    faster, moved = after[:, ARM_V] - v, after[:, ARM_Q] - middle - q - o.dt * v
+    load = uniform(payload, 1) if payload else None
+    if load is None:
+        then = cell.smooth.step(state, v + u)
+    else:
+        then = cell.smooth_payload.step(state, v + u, {"mass:ur5/bottle": BOTTLE_MASS + load})
+    faster, moved = then[:, ARM_V] - v, then[:, ARM_Q] - middle - q - o.dt * v
 
-    def fit(x: Tensor, y: Tensor) -> Tensor:
-        return torch.linalg.lstsq(moments(q, v, x), y, driver="gelsd").solution
+    def learnt(x: Tensor, y: Tensor) -> Tensor:
+        return torch.linalg.lstsq(moments(q, v, x, load), y, driver="gelsd").solution
 
-    answer, way = fit(u, faster), fit(u, moved)
+    answer, way = learnt(u, faster), learnt(u, moved)
     late = torch.linalg.solve(answer[:6], way[:6], left=False).diagonal().mean() / o.dt
-    return Answer(middle, answer, way, fit(faster, u), float(late))
-
-
-def sag(cell: Cell, q: Tensor) -> Tensor:
-    """Return by how much velocities are less than commands for a kilogram of payload that the servos are not told of, (6,)."""
-    damping = torch.tensor([d.damping for d in cell.smooth.setup.drives], dtype=torch.float64)
-    unit = torch.eye(6, dtype=torch.float64)
-    lift = cell.arm.link_velocity(q.expand(6, 6), unit, "bottle")[:, 2]
-    return 9.81 * lift / damping
+    return Answer(middle, answer, way, learnt(faster, u), float(late))
 
 
 def monomials(points: Tensor, chosen: Sequence[Tensor]) -> Tensor:
@@ -153,30 +169,47 @@ def factors() -> list[Tensor]:
     return chosen
 
 
+def polar(place: Tensor) -> Tensor:
+    """Return distance from the arm's axis, tangent of half the angle about it, and height, of (x, y, height), (..., 3)."""
+    x, y, z = place.split(1, -1)
+    r = (x.square() + y.square()).sqrt()
+    return torch.cat([r, y / (r + x), z], -1)
+
+
 @dataclass(frozen=True)
 class Upright:
-    """Joint positions that hold the bottle upright over or in the socket, as polynomials of x, y and height."""
+    """Joint positions that hold the bottle upright over or in the socket, as polynomials of `polar` places."""
 
     middle: Tensor
-    """Middle of x, y and height [m], (3,)."""
+    """Middle of polar places, (3,)."""
     half: Tensor
-    """Half of their ranges [m], (3,)."""
+    """Half of their ranges, (3,)."""
     coefficients: Tensor
-    """Coefficients (84, 6) of the monomials of (place - middle) / half."""
+    """Coefficients (84, 6) of the monomials of (polar place - middle) / half."""
+
+    def __call__(self, place: Tensor) -> Tensor:
+        """Return joint positions (..., 6) at places (..., 3)."""
+        return monomials((polar(place) - self.middle) / self.half, factors()) @ self.coefficients
+
+
+def places(cell: Cell, generator: torch.Generator) -> Tensor:
+    """Draw x, y and height of the bottle above seats where sockets of the task may come [m], (SAMPLES, 3)."""
+    o = cell.options
+
+    def uniform(count: int) -> Tensor:
+        return torch.rand(SAMPLES, count, generator=generator, dtype=torch.float64)
+
+    state = cell.sample(SAMPLES, generator, torch.float64, SPREAD)
+    change = o.disturbances.belt_change * (2 * uniform(2) - 1) / 2
+    xy = state[:, SOCKET_XY] + (o.seconds + o.hold * o.dt) * uniform(1) * (state[:, SOCKET_V] + change)
+    return torch.cat([xy, o.start_height * 1.1 * uniform(1)], -1)
 
 
 def upright(cell: Cell) -> Upright:
-    """Fit the polynomials to inverse kinematics where sockets of the task may come."""
-    o, generator = cell.options, torch.Generator().manual_seed(0)
-
-    def uniform(*shape: int) -> Tensor:
-        return torch.rand(*shape, generator=generator, dtype=torch.float64)
-
-    state = cell.sample(SAMPLES, generator, torch.float64, SPREAD)
-    change = o.disturbances.belt_change * (2 * uniform(SAMPLES, 2) - 1) / 2
-    xy = state[:, SOCKET_XY] + (o.seconds + o.hold * o.dt) * uniform(SAMPLES, 1) * (state[:, SOCKET_V] + change)
-    place = torch.cat([xy, o.start_height * 1.1 * uniform(SAMPLES, 1)], -1)
-    low, high = place.min(0).values, place.max(0).values
+    """Fit the polynomials to inverse kinematics."""
+    place = places(cell, torch.Generator().manual_seed(0))
+    at = polar(place)
+    low, high = at.min(0).values, at.max(0).values
     middle, half = (low + high) / 2, (high - low) / 2
-    features = monomials((place - middle) / half, factors())
-    return Upright(middle, half, torch.linalg.lstsq(features, cell.seats(xy, place[:, 2:])).solution)
+    features = monomials((at - middle) / half, factors())
+    return Upright(middle, half, torch.linalg.lstsq(features, cell.seats(place[:, :2], place[:, 2:])).solution)
