@@ -23,9 +23,10 @@ LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 """Variable that, set to 0, keeps Ray to this machine, on Linux too; otherwise it takes 127.0.0.1 for an address of the network."""
 
 
-def connect(address: str, workers: int = 0) -> int:
-    """Join a cluster, and return the number of its processors. "auto": the one of this machine; if there is none, it is started."""
-    found = _running() if address == "auto" else address
+def connect(address: str, workers: int = 0, tune: bool = False) -> int:
+    """Join a cluster, and return the number of its processors. "auto": the one of this machine; if there is none, it is started.
+    "local": a new one. tune: Ray Tune is needed, too."""
+    found = {"auto": _running(), "local": None}.get(address, address)
     if found and not _answers(found):
         if address != "auto":
             raise ConnectionError(
@@ -37,6 +38,9 @@ def connect(address: str, workers: int = 0) -> int:
         os.environ.setdefault(LOOPBACK, "0")
     try:
         import ray
+
+        if tune:
+            import ray.tune
     except ImportError:
         raise ImportError(needs("a cluster", "ray", "scale")) from None
     if not ray.is_initialized():
