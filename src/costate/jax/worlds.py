@@ -28,11 +28,11 @@ class JaxContacts(NamedTuple):
     """The contact points of a world and the forces of the next substep, in the order of `world.contacts(...).pairs`."""
 
     points: Any
-    """World axes (..., n, 3) [m]."""
+    """Contact points, world axes (..., n, 3) [m]."""
     normals: Any
-    """From the second link to the first (..., n, 3)."""
+    """Normals from the second link to the first (..., n, 3)."""
     gaps: Any
-    """Negative where shapes overlap (..., n) [m]."""
+    """Gaps (..., n) [m], negative where shapes overlap."""
     forces: Any
     """Normal forces (..., n) [N]."""
     friction: Any

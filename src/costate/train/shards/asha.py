@@ -93,7 +93,7 @@ class Watching(tune.Callback):
         self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **info: Any
     ) -> None:
         """Tell of a part."""
-        left = sum(t.status not in ("TERMINATED", "ERROR") for t in trials)
+        left = len(self.entries) - sum(t.status in ("TERMINATED", "ERROR") for t in trials)
         where = f"on {result['hostname']}/{result['pid']}"
         self.watch(self.entries[trial.config["name"]], left, where)
 
