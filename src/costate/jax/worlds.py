@@ -100,8 +100,8 @@ class JaxWorld:
         """Return all contact points, and the forces of the next substep."""
         self.world._some_contacts()
         kernel = self._kernel("contacts", contact_kernel, wrenches)
-        *found, residual = self._call(kernel, self._arguments(state, control, params, wrenches))
-        return JaxContacts(*found, residual[..., 0])
+        found = JaxContacts(*self._call(kernel, self._arguments(state, control, params, wrenches)))
+        return found._replace(residual=found.residual[..., 0])
 
     def gaps(self, state: Any, params: Given = None) -> Any:
         """Return distances of all contact points (..., n) [m], negative where shapes overlap."""

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _peek = torch._C._functorch.peek_interpreter_stack  # pyright: ignore  (None outside of torch.func transforms)
 
+_unbatched, _batched = torch._VF._remove_batch_dim, torch._VF._add_batch_dim  # pyright: ignore
+
 Batches = tuple[tuple[int, ...] | None, ...]
 """Leading dimensions that every output is summed to; None for those of the call."""
 
@@ -51,11 +53,11 @@ def run_batched(kernel: Kernel, tensors: Sequence[torch.Tensor], batches: Batche
     """Evaluate in a backward pass of `torch.autograd.grad(..., is_grads_batched=True)`, which has a vmap of its own."""
     level = torch._C._vmapmode_increment_nesting() - 1  # pyright: ignore[reportAttributeAccessIssue]
     torch._C._vmapmode_decrement_nesting()  # pyright: ignore[reportAttributeAccessIssue]
-    inside = [torch._remove_batch_dim(t, level, 1, 0) if is_grads_batched(t) else t for t in tensors]
+    inside = [_unbatched(t, level, 1, 0) if is_grads_batched(t) else t for t in tensors]
     dims = tuple(0 if is_grads_batched(t) else None for t in tensors)
     size = next(t.shape[0] for t, d in zip(inside, dims, strict=True) if d is not None)
     outs, _ = _KernelOp.vmap(SimpleNamespace(batch_size=size), (None, None, *dims), kernel, batches, *inside)
-    return [torch._add_batch_dim(o, 0, level) for o in outs]
+    return [_batched(o, 0, level) for o in outs]
 
 
 def in_transform() -> bool:
