@@ -16,6 +16,8 @@ from costate.scale.desk import versions
 
 OUTCOME = re.compile(r"^(tests/\S+?\.py)(?:::.*)? (PASSED|FAILED|SKIPPED|ERROR)(?: |$)")
 """A line of pytest: file, test, outcome."""
+UNREADABLE = re.compile(r"^ERROR (tests/\S+?\.py)( |$)")
+"""The line about a file that could not be imported."""
 MISSING = ("pinocchio", "mujoco", "pybullet", "jax")
 """Other engines, which are not fetched for the emulated Python: tests that import them are left out."""
 
@@ -59,7 +61,15 @@ def run(
     return f"{text}; {len(needy)} more need another engine"
 
 
-OPTIONS = ("-p", "no:cacheprovider", "-o", "addopts=--import-mode=importlib", "-v", "--tb=short")
+OPTIONS = (
+    "-p",
+    "no:cacheprovider",
+    "-o",
+    "addopts=--import-mode=importlib",
+    "-v",
+    "--tb=short",
+    "--continue-on-collection-errors",
+)
 
 
 def _session(command: list[str], surroundings: dict[str, str], log: Path, journal: Journal, limit: float) -> float:
@@ -74,6 +84,8 @@ def _session(command: list[str], surroundings: dict[str, str], log: Path, journa
         for line in process.stdout:
             kept.write(line)
             kept.flush()
+            if found := UNREADABLE.match(line):
+                journal.add(found[1], {"error": 1})
             if not (found := OUTCOME.match(line)):
                 continue
             if found[1] != file:
