@@ -69,8 +69,8 @@ study-motion: $(READY_TEST) ## derivatives of roll-outs against those of the tru
 study-cpus: $(READY_TEST) ## same bits on other CPUs: shorter vectors, older x86 and ARM under emulation (fetches 2 GB into build/cpus)
 	$(PY) -m benchmarks.study_cpus
 
-study-arm: $(READY_TEST) ## the same on ARM alone, with some of the tests
-	$(PY) -m benchmarks.study_cpus --only ARM
+study-arm: $(READY_TEST) ## the same on ARM alone, with tests, which take hours: MINUTES=10 for some, the next call goes on
+	$(PY) -m benchmarks.study_cpus --only ARM --minutes $(or $(MINUTES),600)
 
 study-rl: $(READY_TEST) ## reinforcement learning beside back-propagation; minutes of processor time for each: MINUTES=60
 	$(PIP_INSTALL) -e '.[rl]'

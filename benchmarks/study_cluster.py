@@ -3,8 +3,9 @@
     python -m benchmarks.study_cluster [--runs 20] [--only nodes head] [--markdown docs/scale.md]
 
 The cluster is a real one of Ray, with a head that computes nothing and two nodes with one worker each, all on this machine. In
-each run a random node is killed (SIGKILL of all its processes) at a random moment, from the start of the workers to the end; the
-other one does the rest, and a new node joins before the next run. Then the head is killed, and the training goes on with --resume.
+each run a random node is killed (SIGKILL of all its processes) at a random moment; the other one does the rest, and a new node
+joins before the next run, so its worker may still be starting when the next kill comes. The runs follow each other with the same
+pool of workers. Then the head is killed, and the training goes on with --resume.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ import torch
 from benchmarks.measure.harness import Options, Report, Table, machine, options, publish
 from costate.scale.choose import Cluster, executor
 from costate.scale.pool import Pool
-from costate.scale.ray_workers import LOOPBACK
+from costate.scale.ray_workers import LOOPBACK, patiently
 from costate.train.registry import find_task
 from costate.train.run import Run
 from costate.train.trainer import shared, train
@@ -42,7 +43,7 @@ def options_of(smoke: bool) -> Any:
     """Return the options of the trainings."""
     kind = find_task(TASK)
     return replace(
-        kind.training, iterations=20 if smoke else 60, batch=96, shard=32, hidden=32, interval=10, watch_interval=0
+        kind.training, iterations=20 if smoke else 40, batch=64, shard=16, hidden=32, interval=10, watch_interval=0
     )
 
 
@@ -51,21 +52,26 @@ def cluster() -> tuple[Any, list[Any]]:
     os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", LOOPBACK: "0"}
     from ray.cluster_utils import Cluster as Nodes
 
-    made = Nodes(initialize_head=True, head_node_args={"num_cpus": 0, **NODE})
-    return made, [made.add_node(num_cpus=1, **NODE) for _ in range(2)]
+    made: Any = patiently(lambda: Nodes(initialize_head=True, head_node_args={"num_cpus": 0, **NODE}))
+    return made, [added(made) for _ in range(2)]
 
 
-def trained(run: Run, address: str, kill: Callable[[Pool], None] | None = None) -> tuple[float, list[str]]:
-    """Train on a cluster; return how long it took [s], and what was said about lost workers. kill: called in a thread."""
-    with executor(shared(run), Cluster(cluster=address, workers=2)) as pool:
-        assert isinstance(pool, Pool)
-        thread, begun = threading.Thread(target=lambda: kill(pool) if kill else None, daemon=True), time.monotonic()
-        thread.start()
-        train(run, executor=pool)
-        seconds = time.monotonic() - begun
-        pool.number += 2  # for whoever waits for the next iteration
-        thread.join()
-        return seconds, list(pool.lost)
+def added(made: Any) -> Any:
+    """Return a node that has joined a cluster."""
+    return patiently(lambda: made.add_node(num_cpus=1, **NODE))
+
+
+def trained(run: Run, pool: Pool, kill: Callable[[int], None] | None = None) -> tuple[float, list[str]]:
+    """Train on a cluster; return how long it took [s], and what was said about lost workers. kill: called in a thread, with the
+    number of the first iteration as the pool counts them."""
+    said, first = len(pool.lost), pool.number
+    thread, begun = threading.Thread(target=lambda: kill(first) if kill else None, daemon=True), time.monotonic()
+    thread.start()
+    train(run, executor=pool)
+    seconds = time.monotonic() - begun
+    pool.number += 2  # for whoever waits for the next iteration
+    thread.join()
+    return seconds, pool.lost[said:]
 
 
 def same(a: Run, b: Run) -> bool:
@@ -86,30 +92,20 @@ def nodes_killed(folder: Path, runs: int, smoke: bool) -> Table:
     made, nodes = cluster()
     rows: list[tuple[str | float, ...]] = []
     usual: list[float] = []
-    for number in range(runs):
-        while len(nodes) < 2:
-            nodes.append(made.add_node(num_cpus=1, **NODE))
-        if number % 5 == 0:
-            usual.append(trained(Run.create(folder / f"usual-{number}", kind, options_of(smoke)), made.address)[0])
-        moment, more, stopped = chance.uniform(-0.2, 1.0), chance.uniform(0.0, 0.2), [0.0]
-
-        def kill(pool: Pool, moment: float = moment, more: float = more, stopped: list[float] = stopped) -> None:
-            if moment < 0:  # while workers start
-                time.sleep(-40 * moment)
-            while pool.number < moment * alone.options.iterations:
-                time.sleep(0.002)
-            time.sleep(more)
-            made.remove_node(nodes.pop(chance.randrange(len(nodes))), allow_graceful=False)
-            begun, at = time.monotonic(), pool.number
-            while pool.number < at + 2:
-                time.sleep(0.002)
-            stopped[0] = time.monotonic() - begun
-
-        run = Run.create(folder / f"run-{number}", kind, options_of(smoke))
-        seconds, lost = trained(run, made.address, kill)
-        when = "while workers start" if moment < 0 else f"iteration {round(moment * alone.options.iterations)}"
-        rows.append((str(number), when, seconds, stopped[0], str(len(lost)), "yes" if same(alone, run) else "NO"))
-        print(*rows[-1], sep="  ", flush=True)
+    with executor(shared(alone), Cluster(cluster=made.address, workers=2)) as pool:
+        assert isinstance(pool, Pool)
+        for number in range(runs):
+            while len(nodes) < 2:
+                nodes.append(added(made))
+            if number % 10 == 0:
+                usual.append(trained(Run.create(folder / f"usual-{number}", kind, options_of(smoke)), pool)[0])
+            at = chance.randrange(alone.options.iterations - 4)
+            killing = Killing(pool, made, nodes, at, chance.uniform(0.0, 0.2), chance)
+            run = Run.create(folder / f"run-{number}", kind, options_of(smoke))
+            seconds, lost = trained(run, pool, killing)
+            same_bits = "yes" if same(alone, run) else "NO"
+            rows.append((str(number), str(at), seconds, killing.stopped, str(len(lost)), same_bits))
+            print(*rows[-1], sep="  ", flush=True)
     import ray
 
     ray.shutdown()
@@ -117,15 +113,42 @@ def nodes_killed(folder: Path, runs: int, smoke: bool) -> Table:
     return _table(rows, usual)
 
 
+@dataclass
+class Killing:
+    """The end of a random node, some time after the start of an iteration."""
+
+    pool: Pool
+    cluster: Any
+    nodes: list[Any]
+    at: int
+    """Number of the iteration."""
+    later: float
+    """Time after its start [s]."""
+    chance: random.Random
+    stopped: float = 0.0
+    """Time from the kill to the end of the iteration after the one that it hit [s]."""
+
+    def __call__(self, first: int) -> None:
+        while self.pool.number <= first + self.at:
+            time.sleep(0.002)
+        time.sleep(self.later)
+        node, hit = self.nodes.pop(self.chance.randrange(len(self.nodes))), self.pool.number
+        begun = time.monotonic()
+        self.cluster.remove_node(node, allow_graceful=False)
+        while self.pool.number < hit + 2:
+            time.sleep(0.002)
+        self.stopped = time.monotonic() - begun
+
+
 def _table(rows: list[tuple[str | float, ...]], usual: list[float]) -> Table:
     good, in_time = sum(row[-1] == "yes" for row in rows), sum(float(row[3]) <= LIMIT for row in rows)
     longest = max(float(row[3]) for row in rows)
     note = (
         f"{good} of {len(rows)} runs ended with the bits of one process, {in_time} of them with a pause of at most {LIMIT:.0f} s; "
-        f"the longest took {longest:.1f} s. An undisturbed run took {min(usual):.1f} to {max(usual):.1f} s, mostly the start "
-        "of workers. *Pause*: from the kill to the end of the iteration after the one that it hit."
+        f"the longest took {longest:.1f} s. An undisturbed run took {min(usual):.1f} to {max(usual):.1f} s. "
+        "*Killed*: in which iteration. *Pause*: from the kill to the end of the iteration after the one that it hit."
     )
-    head = ("run", "killed", "took [s]", "pause [s]", "losses said", "same bits")
+    head = ("run", "killed in", "took [s]", "pause [s]", "losses said", "same bits")
     return Table("A node is killed", head, tuple(rows), note)
 
 

@@ -1,4 +1,5 @@
-"""A cluster of Ray with several nodes on this machine: the same bits, also when a node is killed."""
+"""A cluster of Ray with several nodes on this machine: trainings, evaluations and sweeps have the same bits, also when a node is
+killed."""
 
 from __future__ import annotations
 
@@ -14,10 +15,14 @@ import pytest
 import torch
 from tests.scale.threads import SQUARES
 
+from costate.cli.main import main
 from costate.scale.choose import Cluster, executor
 from costate.scale.ray_workers import LOOPBACK, RayPool
+from costate.train.evaluate import evaluate
 from costate.train.registry import find_task
+from costate.train.robustness import robustness
 from costate.train.run import Run
+from costate.train.shards.sweep import opened
 from costate.train.trainer import shared, train
 
 HOLD = Path(__file__).parents[1] / "train" / "shards" / "hold.py"
@@ -46,6 +51,22 @@ def test_an_address_where_nobody_listens_is_said_at_once() -> None:
     for address in ("127.0.0.1:1", "nowhere"):
         with pytest.raises(ConnectionError, match=f"no Ray cluster answers at {address}"):
             executor(SQUARES, Cluster(cluster=address))
+
+
+@pytest.mark.slow
+def test_evaluations_and_sweeps_are_as_in_one_process(cluster: Any, tmp_path: Path) -> None:
+    where = Cluster(cluster=cluster.address, workers=2)
+    run = Run.create(tmp_path / "run", find_task(HOLD))
+    for judge in (lambda w: evaluate(run, 1100, where=w), lambda w: robustness(run, 50, where=w)):
+        assert judge(where) == judge(Cluster())
+    out = tmp_path / "sweep"
+    shared_by = ["--cluster", cluster.address, "--workers", "2"]
+    assert main(["sweep", str(HOLD), "--set", "lr=1e-2,1e-3", "--out", str(out), *shared_by]) == 0
+    assert (out / "report.html").is_file()
+    alone = Run.create(tmp_path / "alone", find_task(HOLD), opened(out)[1].run.options)
+    train(alone)
+    for name, tensor in alone.checkpoint().policy.items():
+        assert torch.equal(tensor, opened(out)[1].run.checkpoint().policy[name])
 
 
 @pytest.mark.slow

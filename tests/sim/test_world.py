@@ -7,6 +7,7 @@ import os
 import pickle
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 
 import numpy as np
@@ -14,6 +15,7 @@ import pytest
 import torch
 
 import costate as cs
+from costate.core.fork import COMPILING
 from costate.model import Transform
 from costate.sim import SimulationError, World
 
@@ -453,3 +455,18 @@ def test_memory_of_a_long_rollout(every: int, beyond: float, total: float) -> No
     found = [float(x) for x in done.stdout.split()]
     assert found[0] < beyond
     assert found[1] < total
+
+
+def test_threads_trace_one_after_the_other() -> None:
+    """Symbols of CasADi are not for two threads at once: whoever has to trace waits for the lock."""
+    worlds = [World([TWO_LINK], [ball()], [GROUND], dt=0.01 * k, collide=[("ball", "ground")]) for k in (1, 2)]
+    states: list[torch.Tensor] = []
+    threads = [threading.Thread(target=lambda w=w: states.append(w.step(w.initial_state()))) for w in worlds]
+    with COMPILING:
+        for thread in threads:
+            thread.start()
+        threads[0].join(0.3)
+        assert not any(w._kernels for w in worlds)
+    for thread in threads:
+        thread.join()
+    assert len(states) == 2 and all(w._kernels for w in worlds)

@@ -15,10 +15,23 @@ from typing import Any, TypeVar
 from weakref import WeakSet
 
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
 
 _locks: WeakSet[Any] = WeakSet()
 COMPILING = threading.RLock()
-"""Lock that is held while CasADi differentiates and lowers one program, or LLVM compiles or links one object file."""
+"""Lock that is held while CasADi traces, differentiates and lowers one program, or LLVM compiles or links one object file."""
+
+
+def tracing(function: F) -> F:
+    """Let a function hold COMPILING: symbols of CasADi must not be made by two threads at once. It must not wait for threads that
+    compile."""
+
+    @functools.wraps(function)
+    def run(*args: Any, **named: Any) -> Any:
+        with COMPILING:
+            return function(*args, **named)
+
+    return run  # type: ignore[return-value]
 
 
 def lock() -> Any:

@@ -17,7 +17,8 @@ except ImportError as error:
     raise ImportError(needs("costate.jax", "jax", "jax")) from error
 
 from costate.jax.function import function
-from costate.jax.mechanics import JaxRobot, JaxWorld, robot, world
+from costate.jax.robots import JaxRobot, robot
+from costate.jax.worlds import JaxWorld, world
 
 del jax
 __all__ = ["JaxRobot", "JaxWorld", "function", "robot", "world"]

@@ -13,7 +13,7 @@ import torch
 from torch.autograd import forward_ad
 
 from costate.core.eager import eager
-from costate.core.fork import cached_property, lock
+from costate.core.fork import cached_property, lock, tracing
 from costate.core.numbers import promoted
 from costate.kernel import torch_op
 from costate.kernel.calls.general import GeneralCall
@@ -54,6 +54,7 @@ class Kernel:
             the gradients of every input.
     """
 
+    @tracing
     def __init__(
         self,
         name: str,
@@ -142,8 +143,13 @@ class Kernel:
 
     def run(self, tensors: Sequence[torch.Tensor], batches: torch_op.Batches | None = None) -> list[torch.Tensor]:
         """Evaluate without recording gradients. batches: leading dimensions that outputs are summed to (see `torch_op`)."""
-        quick = self._quick.run(tensors, batches)
-        return self._general.run(tensors, batches) if quick is None else quick
+        try:
+            quick = self._quick.run(tensors, batches)
+            return self._general.run(tensors, batches) if quick is None else quick
+        except RuntimeError:  # such tensors have no memory of their own
+            if not any(torch_op.is_grads_batched(t) for t in tensors):
+                raise
+            return torch_op.run_batched(self, tensors, batches)
 
     @cached_property
     def numpy(self) -> Callable[..., Any]:

@@ -7,9 +7,11 @@ backward, double backward, torch.func.jvp, vjp, vmap, jacrev, jacfwd, hessian.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
+from torch._C._functorch import is_legacy_batchedtensor as is_grads_batched
 from torch._C._functorch import unwrap_if_dead
 from torch.autograd import forward_ad
 
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
 _peek = torch._C._functorch.peek_interpreter_stack  # pyright: ignore  (None outside of torch.func transforms)
 
+_unbatched, _batched = torch._VF._remove_batch_dim, torch._VF._add_batch_dim  # pyright: ignore
+
 Batches = tuple[tuple[int, ...] | None, ...]
 """Leading dimensions that every output is summed to; None for those of the call."""
 
@@ -29,6 +33,8 @@ Batches = tuple[tuple[int, ...] | None, ...]
 def apply(kernel: Kernel, tensors: Sequence[torch.Tensor], batches: Batches | None = None) -> tuple[torch.Tensor, ...]:
     """Evaluate with gradients and under any transform."""
     if _peek() is None:
+        if any(map(is_grads_batched, tensors)):
+            return tuple(run_batched(kernel, tensors, batches))
         return _record(kernel, batches, *unwrapped(tensors))
     return _KernelOp.apply(kernel, batches, *kernel.signature.with_numbers(tensors))
 
@@ -41,6 +47,17 @@ def unwrapped(tensors: Sequence[Any]) -> list[Any]:
 def recorded(kernel: Kernel, plan: Plan, tensors: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
     """Evaluate by a plan, outside of all transforms, and record what a backward pass needs."""
     return _record_planned(kernel, plan, *tensors)
+
+
+def run_batched(kernel: Kernel, tensors: Sequence[torch.Tensor], batches: Batches | None) -> list[torch.Tensor]:
+    """Evaluate in a backward pass of `torch.autograd.grad(..., is_grads_batched=True)`, which has a vmap of its own."""
+    level = torch._C._vmapmode_increment_nesting() - 1  # pyright: ignore[reportAttributeAccessIssue]
+    torch._C._vmapmode_decrement_nesting()  # pyright: ignore[reportAttributeAccessIssue]
+    inside = [_unbatched(t, level, 1, 0) if is_grads_batched(t) else t for t in tensors]
+    dims = tuple(0 if is_grads_batched(t) else None for t in tensors)
+    size = next(t.shape[0] for t, d in zip(inside, dims, strict=True) if d is not None)
+    outs, _ = _KernelOp.vmap(SimpleNamespace(batch_size=size), (None, None, *dims), kernel, batches, *inside)
+    return [_batched(o, 0, level) for o in outs]
 
 
 def in_transform() -> bool:

@@ -10,6 +10,7 @@ from casadi import SX
 
 from costate.augment.wired import Wired
 from costate.augment.wiring import Wiring
+from costate.core.fork import tracing
 from costate.kernel import Kernel
 from costate.model import Model
 from costate.physics import FUNCTIONS, Parameters, build, build_vjp
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 Outputs = Callable[[dict[str, SX]], dict[str, SX]]
 
 
+@tracing
 def robot_kernel(
     model: Model, name: str, learnable: Sequence[Key] = (), networks: Sequence[Wiring] = (), **options: Any
 ) -> Kernel:
@@ -36,6 +38,7 @@ def robot_kernel(
     return _compile(model, params, symbols, name, options, networks)
 
 
+@tracing
 def folded_kernel(
     model: Model,
     name: str,

@@ -9,9 +9,10 @@ import logging
 import os
 import socket
 import tempfile
+from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from costate.core.extras import needs
 from costate.scale.desk import Desk
@@ -19,13 +20,17 @@ from costate.scale.message import Message
 from costate.scale.pool import LostError, Pool, Worker
 
 HERE = "127.0.0.1"
+T = TypeVar("T")
+STARTS = 5
+"""Number of times that Ray is started before it is given up."""
 LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 """Variable that, set to 0, keeps Ray to this machine, on Linux too; otherwise it takes 127.0.0.1 for an address of the network."""
 
 
-def connect(address: str, workers: int = 0) -> int:
-    """Join a cluster, and return the number of its processors. "auto": the one of this machine; if there is none, it is started."""
-    found = _running() if address == "auto" else address
+def connect(address: str, workers: int = 0, tune: bool = False) -> int:
+    """Join a cluster, and return the number of its processors. "auto": the one of this machine; if there is none, it is started.
+    "local": a new one. tune: Ray Tune is needed, too."""
+    found = {"auto": _running(), "local": None}.get(address, address)
     if found and not _answers(found):
         if address != "auto":
             raise ConnectionError(
@@ -37,12 +42,31 @@ def connect(address: str, workers: int = 0) -> int:
         os.environ.setdefault(LOOPBACK, "0")
     try:
         import ray
+
+        if tune:
+            import ray.tune
     except ImportError:
         raise ImportError(needs("a cluster", "ray", "scale")) from None
-    if not ray.is_initialized():
-        new = {} if found else {"num_cpus": workers or None, "include_dashboard": False, "_node_ip_address": HERE}
-        ray.init(address=found or "local", log_to_driver=False, logging_level=logging.ERROR, **new)
+    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+    if not ray.is_initialized() and found:
+        ray.init(address=found, **quiet)
+    elif not ray.is_initialized():
+        new = {"num_cpus": workers or None, "include_dashboard": False, "_node_ip_address": HERE}
+        patiently(lambda: ray.init(address="local", **quiet, **new))
     return int(ray.cluster_resources().get("CPU", 0))
+
+
+def patiently(start: Callable[[], T]) -> T:
+    """Start Ray; again if its processes were not there in half a minute, which is all that Ray gives them on a busy machine."""
+    for _ in range(STARTS):
+        try:
+            return start()
+        except Exception as error:
+            if "timed out during startup" not in str(error):
+                raise
+    raise TimeoutError(
+        f"Ray did not start in {STARTS} tries of 30 s; this machine may be too busy. --workers alone needs no Ray"
+    )
 
 
 def _running() -> str | None:

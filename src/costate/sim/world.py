@@ -15,7 +15,7 @@ from torch import Tensor
 
 from costate.core.constants import constant
 from costate.core.eager import eager
-from costate.core.fork import cached_property
+from costate.core.fork import COMPILING, cached_property
 from costate.core.guesses import MAKE_WORLD, WORLD
 from costate.core.names import did_you_mean, missing, with_suggestions
 from costate.core.numbers import promoted
@@ -436,7 +436,8 @@ class World(Augmented):
     @cached_property
     def _contacts(self) -> list[Contact]:
         """Contacts with symbols of their own: for names and counts."""
-        return Symbols(self.setup).contacts()
+        with COMPILING:
+            return Symbols(self.setup).contacts()
 
     def _some_contacts(self) -> list[Contact]:
         if not self._contacts:
@@ -446,7 +447,8 @@ class World(Augmented):
     def _kernel(self, kind: Any, setup: Setup, make: Callable[[Setup], Kernel]) -> Kernel:
         key = kind, setup.parameters, setup.wrenches, setup.networks
         if key not in self._kernels:
-            self._kernels[key] = make(setup)
+            with COMPILING:
+                self._kernels[key] = make(setup)
         return self._kernels[key]
 
     def _call(self, kind: str, make: Callable[[Setup], Kernel], state, control, params, wrenches) -> Sequence[Tensor]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import casadi as ca
 import numpy as np
 import pytest
@@ -346,3 +348,25 @@ def test_gradients_of_shared_inputs_are_sums_with_the_same_bits_either_way(n: in
     tolerance = 1e-12 if dtype == torch.float64 else 1e-4
     for a, b in zip(found[0], exact, strict=True):
         assert torch.allclose(a.double(), b, rtol=tolerance, atol=tolerance * n**0.5)
+
+
+def squares(tensors: Sequence[Tensor]) -> Tensor:
+    return torch.cat([t.reshape(-1) for t in tensors]).square().sum()
+
+
+def test_batched_seeds_of_one_backward_pass(spring: Kernel) -> None:
+    """`torch.autograd.grad(is_grads_batched=True)` is as one call for each seed, to second order; x has a batch, p is shared."""
+    x, p, *rest = spring_inputs(4)
+    x, p = x.clone().requires_grad_(), p.reshape(-1, p.shape[-1])[0].clone().requires_grad_()
+    out = spring.apply([x, p, *rest])[0]
+    seeds = torch.randn(3, *out.shape, generator=torch.Generator().manual_seed(0))
+    many, each = (), []
+    for graph in (False, True):
+        many = torch.autograd.grad(out, (x, p), seeds, is_grads_batched=True, retain_graph=True, create_graph=graph)
+        each = [torch.autograd.grad(out, (x, p), s, retain_graph=True, create_graph=graph) for s in seeds]
+        for a, b in zip(many, zip(*each, strict=True), strict=True):
+            torch.testing.assert_close(a, torch.stack(b), rtol=1e-13, atol=1e-13)
+    found = torch.autograd.grad(squares(many), (x, p), retain_graph=True)
+    wanted = torch.autograd.grad(squares([g for row in each for g in row]), (x, p))
+    for a, b in zip(found, wanted, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-12)

@@ -26,14 +26,15 @@ class Options(Cluster):
     """Option of training, or task.NAME of the task, and its values; all combinations are tried. May be given several times."""
     seeds: int = 1
     """Number of seeds of each combination, from --seed on."""
-    halving: Annotated[bool, tyro.conf.arg(aliases=["--asha"])] = False
-    """Drop two thirds of the runs after a tenth of their iterations, and again after three tenths (successive halving)."""
+    asha: bool = False
+    """End runs early that do badly, by Ray Tune's ASHA: of those that have come to a tenth of their iterations the best third goes
+    on, and again at three and at nine tenths. Needs the extra `scale`; without --cluster, Ray is started on this machine."""
     by: str = "loss"
     """Metric that says which run is better: success and return are best high, all others low."""
     out: Path | None = None
     """Folder of the sweep, with a run folder for each run; default: the first free one of out/TASK-sweep, ..."""
     resume: Path | None = None
-    """Folder of a sweep that goes on; give the same --halving and --by as before."""
+    """Folder of a sweep that goes on; give the same --asha and --by as before."""
 
 
 def chosen(arguments: Sequence[str]) -> Any:
@@ -47,24 +48,37 @@ def run(options: Options) -> None:
     if not options.what and options.resume is None:
         raise ValueError("name a task: costate sweep reach --set lr=1e-3,3e-3 --seeds 3")
     from costate.cli.runs.sweep_page import sweep_page
-    from costate.scale.choose import executor
-    from costate.scale.message import Message
-    from costate.train.shards.sweep import WORK, opened, sweep
+    from costate.train.shards.sweep import opened
 
     entries = opened(options.resume) if options.resume else _created(options)
     folder = entries[0].run.path.parent
     print(f"sweep {folder}: {len(entries)} runs", flush=True)
     try:
-        with executor(Message({"work": WORK}), options) as workers:
-
-            def watch(entry: Entry, left: int) -> None:
-                print(_line(entry, options.by, left), workers.status(), sep="  ", flush=True)
-
-            sweep(entries, workers, options.by, options.halving, watch)
+        _train(entries, options)
     except KeyboardInterrupt:
         print(f"\nstopped; go on with: costate sweep --resume {folder}")
         raise
     print(sweep_page(folder, options.by).save(folder / "report.html"))
+
+
+def _train(entries: Sequence[Entry], options: Options) -> None:
+    def watch(entry: Entry, left: int, where: str) -> None:
+        print(_line(entry, options.by, left), where, sep="  ", flush=True)
+
+    if options.asha:
+        from costate.scale.ray_workers import connect
+
+        connect(options.cluster or "local", options.workers, tune=True)
+        from costate.train.shards.asha import asha
+
+        asha(entries, options.workers, options.by, watch)
+        return
+    from costate.scale.choose import executor
+    from costate.scale.message import Message
+    from costate.train.shards.sweep import WORK, sweep
+
+    with executor(Message({"work": WORK}), options) as workers:
+        sweep(entries, workers, watch)
 
 
 def _created(options: Any) -> list[Entry]:

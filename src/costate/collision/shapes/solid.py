@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from costate.collision.mesh.triangles import Mesh
 from costate.collision.shapes.rays import FAR, Interval, first_hit
+from costate.core.fork import tracing
 from costate.model.transform import Transform
 
 TINY = 1e-24
@@ -137,6 +138,7 @@ def from_faces(out: SX) -> SX:
 # --- sizes ------------------------------------------------------------------------------------------------------------
 
 
+@tracing
 def sizes(solid: Solid) -> list[float]:
     """Return all lengths that a solid is made of, in the order of its fields, part after part [m]."""
     return [float(x) for x in np.array(ca.DM(size_symbols(solid))).ravel()]

@@ -1,9 +1,8 @@
-"""Sweeps: many trainings of one task, with other options and seeds, side by side; and the early end of those that do badly.
+"""Sweeps: many trainings of one task, with other options and seeds, side by side.
 
 A training is passed on in parts: a worker is given its run folder, trains up to an iteration, and gives it back. So a machine that
-is lost costs one part, the folders are as one process writes them, and all of them are in one place. Trainings are dropped by
-successive halving (Jamieson and Talwalkar, 2016): those that are left reach each rung before any is dropped, so that which ones
-remain does not depend on who is fast.
+is lost costs one part, the folders are as one process writes them, and all of them are in one place. `asha.py` ends those early
+that do badly.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ WORK = "costate.train.shards.sweep:Trainings"
 GIVEN_BACK = ("metrics.jsonl", "policy.safetensors", "policy.json", *DESCRIPTION[::-1])
 """Files of a run folder that workers are given, and give back; in an order in which writing them may be interrupted."""
 PARTS, KEPT = 10, 3
-"""Parts of a training; and one of how many is kept when some are dropped."""
+"""Parts of a training; and one of how many goes on where some are ended early."""
 HIGHER = ("success", "return", "return_mean", "reward")
 """Metrics of which more is better; of all others less is."""
 
@@ -76,10 +75,10 @@ class Trainings(Work):
         return find_task(f"{place / FILE}:{note['class']}", note.get("folder"))
 
 
-def settings(task: Any, training: Any, given: Mapping[str, Sequence[str]]) -> dict[str, tuple[Any, Any]]:
+def settings(task: Any, training: Any, asked: Mapping[str, Sequence[str]]) -> dict[str, tuple[Any, Any]]:
     """Return all combinations of values: text -> options of task and training. Names are fields of the training's options, or
     "task.NAME"; the first letters of the words will do (lr for learning_rate)."""
-    places = [(*_place(name, task, training), values) for name, values in given.items()]
+    places = [(*_place(name, task, training), values) for name, values in asked.items()]
     found = {}
     for chosen in itertools.product(*(values for *_, values in places)):
         own, schedule = task, training
@@ -151,40 +150,36 @@ def score(run: Run, by: str, share: float = 1.0) -> float:
 def sweep(
     entries: Sequence[Entry],
     executor: Executor,
-    by: str = "loss",
-    halving: bool = False,
-    watch: Callable[[Entry, int], None] = lambda entry, left: None,
+    watch: Callable[[Entry, int, str], None] = lambda entry, left, where: None,
 ) -> list[Entry]:
-    """Train all, or with halving those that do well; return those that were trained to the end.
+    """Train all; return those that were trained to the end.
 
-    watch: is given each training after a part, and how many are still trained.
+    watch: is given each training after a part, how many are still trained, and a line about the workers.
     """
     left = list(entries)
     for part in range(1, PARTS + 1):
-        left = _advance(left, executor, part / PARTS, watch)
-        # Rungs at a tenth, three tenths and at the end: each is about three times as far as the one before.
-        if halving and part in (1, 3):
-            order = sorted(left, key=lambda e: (score(e.run, by, part / PARTS), e.run.path.name))
-            left = order[: max(len(left) // KEPT, 1)]
+        goals = [(e, round(part / PARTS * e.run.options.iterations)) for e in left]
+        todo = [(e, goal) for e, goal in goals if not reached(e.run, goal)]
+        for (entry, _), found in zip(todo, executor.map([given(*each) for each in todo]), strict=True):
+            taken(entry, found)
+            watch(entry, len(left), executor.status())
+        left = [e for e in left if e.run.found("diverged") is None]
     return left
 
 
-def _advance(
-    entries: Sequence[Entry], executor: Executor, share: float, watch: Callable[[Entry, int], None]
-) -> list[Entry]:
-    """Train all up to a share of their iterations; return those that did not diverge."""
-    goals = [round(share * e.run.options.iterations) for e in entries]
-    todo = [(e, goal) for e, goal in zip(entries, goals, strict=True) if not _reached(e.run, goal)]
-    shards = [Message({"name": e.run.path.name, "until": goal}, files_in(e.run.path, GIVEN_BACK)) for e, goal in todo]
-    for (entry, _), found in zip(todo, executor.map(shards), strict=True):
-        write_files(entry.run.path, {name: found.tensors[name] for name in GIVEN_BACK if name in found.tensors})
-        if "diverged" in found.note:
-            write_json(entry.run.path / "diverged.json", found.note)
-        watch(entry, len(entries))
-    return [e for e in entries if e.run.found("diverged") is None]
+def given(entry: Entry, goal: int) -> Message:
+    """Return the part of a training up to an iteration, for `Trainings`."""
+    return Message({"name": entry.run.path.name, "until": goal}, files_in(entry.run.path, GIVEN_BACK))
 
 
-def _reached(run: Run, goal: int) -> bool:
+def taken(entry: Entry, found: Message) -> None:
+    """Write what a part has given into the run folder."""
+    write_files(entry.run.path, {name: found.tensors[name] for name in GIVEN_BACK if name in found.tensors})
+    if "diverged" in found.note:
+        write_json(entry.run.path / "diverged.json", found.note)
+
+
+def reached(run: Run, goal: int) -> bool:
     """Tell whether there is nothing to do for a run before an iteration."""
     ended = run.finished or run.found("diverged") is not None
     return ended or (goal < run.options.iterations and run.checkpoint().iteration >= goal)

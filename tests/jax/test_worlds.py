@@ -109,3 +109,41 @@ def test_errors_of_worlds() -> None:
     learning.learn(learning.link_names[-1], "mass")
     with pytest.raises(ValueError, match="learnable parameters"):
         cj.world(cs.World([learning], contact=None))
+
+
+@pytest.mark.parametrize("contact", ["pgs", "compliant"])
+def test_wrenches_linearisations_and_looks_have_the_bits_of_torch(contact: str) -> None:
+    world = falling(CONTACTS[contact])
+    w = cj.world(world)
+    states = world.initial_state(dtype=torch.float64) + 0.01 * numbers(3, world.nx)
+    states[:, :7] = world.initial_state(dtype=torch.float64)[:7]  # a unit quaternion
+    control, push = numbers(3, world.nu), {"ball": numbers(3, 6, seed=2)}
+    pushes = {"ball": numbers(5, 3, 6, seed=4)}
+    (x, u), p, ps = (
+        arrays(states, control),
+        dict(zip(push, arrays(*push.values()), strict=True)),
+        dict(zip(pushes, arrays(*pushes.values()), strict=True)),
+    )
+    assert same(jax.jit(w.step)(x, u, None, p), world.step(states, control, wrenches=push))
+    assert not same(w.step(x, u), world.step(states, control, wrenches=push))
+    rolled = world.rollout(states, control.expand(5, -1, -1), wrenches=pushes)
+    assert same(w.rollout(x, jnp.broadcast_to(u, (5, *u.shape)), wrenches=ps), rolled)
+    for a, b in zip(jax.jit(w.linearize)(x, u, None, p), world.linearize(states, control, wrenches=push), strict=True):
+        assert same(a, b)
+    found, wanted = jax.jit(w.contacts)(x, u, None, p), world.contacts(states, control, wrenches=push)
+    for name, a in found._asdict().items():
+        assert same(a, getattr(wanted, name)), name
+    assert same(w.gaps(x), world.gaps(states)) and same(w.energy(x), world.energy(states))
+    pose, other = w.link_pose(x, "ball"), world.link_pose(states, "ball")
+    assert same(pose.position, other.position) and same(pose.rotation, other.rotation)
+    down = jax.grad(lambda p: w.step(x[0], u[0], None, {"ball": p})[..., w.world.nq + 2].sum())(p["ball"][0])
+    leaf = push["ball"][0].clone().requires_grad_()
+    world.step(states[0], control[0], wrenches={"ball": leaf})[world.nq + 2].backward()
+    assert same(down, gradient(leaf))
+
+
+def test_sequences_of_different_lengths_are_refused() -> None:
+    world = falling(cs.PGS())
+    w, state = cj.world(world), arrays(world.initial_state(dtype=torch.float64))[0]
+    with pytest.raises(ValueError, match=r"one row for each step; controls: 5, wrenches of 'ball': 4"):
+        w.rollout(state, jnp.ones((5, 1)), wrenches={"ball": jnp.ones((4, 6))})

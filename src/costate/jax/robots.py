@@ -1,23 +1,18 @@
-"""Robots and worlds as functions of JAX arrays."""
+"""Robots as functions of JAX arrays."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
-import numpy as np
 import torch
 
 from costate.core.names import unknown
-from costate.jax.function import as_arrays, function
-from costate.jax.primitive import call
+from costate.jax.function import function
 from costate.kernel import Kernel
 from costate.physics import FUNCTIONS
 from costate.robot import Robot
-from costate.sim import World
-from costate.sim.rollout import rollout_kernel, step_kernel
 
 MATRICES = ("jacobian", "jacobian_dot", "com_jacobian", "mass_matrix", "momentum_matrix")
 """Functions that return a matrix (..., rows, nv)."""
@@ -87,63 +82,6 @@ class JaxRobot:
         return {s.name: jnp.asarray(x.detach().numpy()) for s, x in zip(wanted, values, strict=True)} | dict(named)
 
 
-class JaxWorld:
-    """A world whose steps and roll-outs take and return JAX arrays.
-
-        w = costate.jax.world(world)
-        after = w.step(state, control)                          # (..., nx)
-        states = w.rollout(state, controls)                     # controls (T, ..., nu) -> (T + 1, ..., nx)
-
-    Parameters of `World(parameters=...)` are given by name: params={"friction": 0.5}. A state that is not finite is an error, as
-    the world says (`World(check=...)`).
-    """
-
-    def __init__(self, world: World):
-        if world._inputs.learnt():
-            raise ValueError(
-                "the world has robots with learnable parameters (robot.learn), which are modules of torch; name them in "
-                "World(parameters=[...]) instead, and give their values as params="
-            )
-        self.world = world
-        self._says = "costate: a state is not finite after '{}'; cs.diagnose(world, ...) finds the cause"
-
-    def step(self, state: Any, control: Any = None, params: Mapping[str, Any] | None = None) -> Any:
-        """Return the state (..., nx) after one control step. control: (..., nu), default zero; params: parameter -> (..., n)."""
-        kernel = self.world._kernel("step", self.world.setup, step_kernel)
-        control = np.zeros(self.world.nu, np.float32) if control is None else control
-        return self._call(kernel, [state, control], params)
-
-    def rollout(self, state: Any, controls: Any, params: Mapping[str, Any] | None = None) -> Any:
-        """Return states (T + 1, ..., nx) under controls (T, ..., nu)."""
-        controls = jnp.asarray(controls) if not isinstance(controls, np.ndarray) else controls
-        if controls.ndim < 2 or controls.shape[-1] != self.world.nu:
-            raise ValueError(f"controls have shape {controls.shape}; expected (T, ..., {self.world.nu})")
-        kernel = self.world._kernel(("rollout", 1), self.world.setup, lambda s: rollout_kernel(s, 1))
-        rows = np.moveaxis(controls, 0, -2) if isinstance(controls, np.ndarray) else jnp.moveaxis(controls, 0, -2)
-        return jnp.moveaxis(self._call(kernel.sized(len(controls)), [state, rows], params), -2, 0)
-
-    def _call(self, kernel: Kernel, given: list[Any], params: Mapping[str, Any] | None) -> Any:
-        told, setup = dict(params or {}), self.world.setup
-        values = [told.pop(name, None) for name in setup.parameters]
-        if told:
-            raise ValueError(unknown("parameter of the world", next(iter(told)), setup.parameters))
-        values = [
-            np.asarray(setup.default(name), np.float32 if not _wide() else np.float64).reshape(-1) if x is None else x
-            for name, x in zip(setup.parameters, values, strict=True)
-        ]
-        says = self._says.format(kernel.name) if self.world.check else ""
-        return call(kernel, as_arrays(kernel.signature, [*given, *values]), says)[0]
-
-
-def _wide() -> bool:
-    return bool(jax.config.jax_enable_x64)  # pyright: ignore[reportAttributeAccessIssue]
-
-
 def robot(robot: Robot) -> JaxRobot:
     """Return a robot whose functions take and return JAX arrays."""
     return JaxRobot(robot)
-
-
-def world(world: World) -> JaxWorld:
-    """Return a world whose steps and roll-outs take and return JAX arrays."""
-    return JaxWorld(world)
