@@ -21,6 +21,7 @@ from costate.report.run_report import run_report
 from costate.tasks.manipulation.kinds import Grasp
 from costate.tasks.manipulation.options import honest
 from costate.tasks.manipulation.show.arrows import PROPOSED, arrows, proposed
+from costate.tasks.manipulation.show.report import TOLD
 from costate.train import Run, train
 from costate.train.evaluate import tried
 from costate.train.progress import Screen
@@ -40,7 +41,7 @@ def main() -> None:
     def untrue() -> float:
         """How far from physically possible the proposals are, over episodes that training does not see."""
         residuals, _ = task.proposed(run.policy, new)
-        return float(residuals.square().sum(-1).mean())
+        return sum(float(residuals[..., task.step.blocks[name]].square().sum(-1).mean()) for name in TOLD)
 
     before = untrue()
     with Screen(run) as screen:
@@ -63,7 +64,7 @@ def main() -> None:
     print(run_report(run, episodes=16 if QUICK else 200).save(OUT.with_suffix(".html")))
     print(f"see it live: costate play grasp {OUT}")
 
-    assert after < 0.5 * before
+    assert after < (0.1 if QUICK else 0.005) * before  # measured: 0.051 and 0.001
     assert QUICK or int(verdict.success.sum()) >= 6  # of 8: so many succeed in 99 of 100 such draws if 95 % do
 
 

@@ -60,7 +60,7 @@ class PlannerOptions:
 
     horizon: int = 5
     """Steps of a plan."""
-    iterations: int = 3
+    iterations: int = 2
     """Gauss-Newton steps of a plan."""
     candidates: int = 3
     """Number of plans that are improved side by side; the best one counts."""

@@ -52,7 +52,8 @@ def residuals(
 def blocks_of(step: Step, goal: Tensor, rows: Tensor, states: Tensor, rest: bool) -> dict[str, Tensor]:
     """Return the blocks of a roll-out, whose residuals (T, B, nr) and states (T + 1, B, nx) `unroll` gives."""
     each, mean = (len(goal) * step.physics.steps) ** -0.5, len(goal) ** -0.5
-    blocks = {name: each * rows[..., part] for name, part in step.blocks.items()}
+    parts = (each * rows).split([part.stop - part.start for part in step.blocks.values()], -1)
+    blocks = dict(zip(step.blocks, parts, strict=True))
     end = states[-1, :, step.nq :]
     blocks["goal"] = mean * 100 * (end[:, :3] - goal[:, :3])
     blocks["turn"] = mean * 20 * (end[:, 3:7] - goal[:, 3:])
