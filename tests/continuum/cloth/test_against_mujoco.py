@@ -1,5 +1,7 @@
 """Cloth against MuJoCo's flex: the same mesh, the same membrane (St. Venant-Kirchhoff) and the same masses, in both engines."""
 
+# pyright: reportAttributeAccessIssue=false
+# (mujoco is a compiled module without types)
 from __future__ import annotations
 
 from typing import Any

@@ -115,7 +115,7 @@ class Coarse:
 
     @property
     def finest_sizes(self) -> list[tuple[Entities, int]]:
-        """Those of the finest level: blocks of 3 x 3, inverses of diagonal blocks with 1 for free points."""
+        """Sizes of the finest level: blocks of 3 x 3, inverses of diagonal blocks with 1 for free points."""
         return [(self.points, 9 * self.finest.m3), (self.points, 10)]
 
     def assemble(self, g: FieldBuilder, blocks: Sequence[Field], numbers: Field) -> list[Field]:

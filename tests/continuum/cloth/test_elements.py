@@ -70,6 +70,17 @@ def test_sheets_bend_by_their_direction(angle: float, expected: float) -> None:
     assert limit(sizes, found) == pytest.approx(expected, abs=0.01)
 
 
+def test_diagonals_of_one_direction_are_stiff_across_them() -> None:
+    """Bent along the diagonals, edges along x and y have whole angles, and diagonals, as above: 1 + 1 + 1."""
+    sizes, found = [8, 16, 32], []
+    for n in sizes:
+        flat = sheet((n + 1, n + 1), (1, 1))
+        a = (np.arange(n)[:, None] * (n + 1) + np.arange(n)).ravel()
+        triangles = np.concatenate([np.stack([a, a + n + 1, a + n + 2], 1), np.stack([a, a + n + 2, a + 1], 1)])
+        found.append(rolled(flat.points, triangles, np.pi / 4))
+    assert limit(sizes, found) == pytest.approx(3, rel=0.01)
+
+
 def test_meshes_without_order_are_a_little_stiffer() -> None:
     """Points moved by up to a fifth of an edge."""
     sizes = [8, 16, 32]
