@@ -63,9 +63,8 @@ def test_smooth_curves_pass_through_their_knots() -> None:
     knots = torch.tensor([[0.0], [2.0], [1.0]], dtype=torch.float64)
     path = smooth(knots, 20)
     assert path[[9, 19], 0].tolist() == pytest.approx([2.0, 1.0])
-    assert float(path[0]) == pytest.approx(
-        0.01 * 2.8 * 2 - 0.01 * 0.9 * 0.5
-    )  # s^2 (3 - 2 s) b - s^2 (1 - s) b' at s = 0.1
+    expected = 0.01 * 2.8 * 2 - 0.01 * 0.9 * 0.5  # s^2 (3 - 2 s) b - s^2 (1 - s) b' at s = 0.1
+    assert float(path[0]) == pytest.approx(expected)
 
 
 def test_derivatives_of_a_hat_on_its_way_onto_a_head() -> None:
