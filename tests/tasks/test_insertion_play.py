@@ -119,7 +119,7 @@ def _drags_the_socket(page: Page, play: Play) -> None:
     start, end = (camera.project(wall + d * right, *SIZE)[:2].tolist() for d in (0.0, 0.06))
 
     def arrived() -> bool:
-        return np.linalg.norm(play.live.state[6:8].numpy() - before - 0.06 * right[:2]) < 0.02
+        return bool(np.linalg.norm(play.live.state[6:8].numpy() - before - 0.06 * right[:2]) < 0.02)
 
     page.drag((start[0], start[1]), (end[0], end[1]), steps=6, hold=lambda: until(arrived))
     until(lambda: play.live.hand.grip is None)
