@@ -24,8 +24,8 @@ EARLY = 1 / 16
 ABOVE = 1e-3
 """Height of the foot above the mouth when the bottle is over it [m]."""
 FAST, TRIED = 0.19, (0.2, 0.3)
-"""What the servos' answer is learnt from, all of it in a horizon: the bottle goes so far along each axis, beyond the range of
-sockets [m], and velocities and commands are so far from that besides [rad]."""
+"""Ranges of the motions that the servos' answer is fitted to: how far the bottle goes along each axis beyond the range of sockets
+in one horizon [m], and how far velocities and commands are from that motion [rad per horizon]."""
 AFTER = 8
 """Control steps from a change of the belt's speed, half-way, until the bottle is over the mouth."""
 SAMPLES, SPREAD = 4000, 1.15
