@@ -1,4 +1,4 @@
-"""From a robot to a walking policy: a Laikago learns to trot by gradients through its simulation (SHAC), in half a minute.
+"""From a robot to a walking policy: a Laikago learns to trot by gradients through its simulation (SHAC), in less than a minute.
 
     python examples/15_walking_robot.py [--out FOLDER]           # train it, judge it, draw it
     costate train examples/15_walking_robot.py --help            # the same file as a task of the command line
@@ -32,7 +32,7 @@ QUICK = bool(os.environ.get("COSTATE_QUICK"))
 
 class Trot(RewardedTask):
     name, summary, length = "trot", "a Laikago trots along x", 500
-    training = ShacOptions(iterations=600, batch=64, horizon=24, critic_passes=8, actor=(128, 64, 32))
+    training = ShacOptions(iterations=900, batch=64, horizon=24, critic_passes=8, calming=True, watch_interval=50)
 
     @cached_property
     def world(self):
@@ -82,7 +82,6 @@ def main(out: Path = Path("out") / "15_walking_robot") -> None:
     found = evaluate(run, episodes=32 if QUICK else 200)
     print(f"{found['success']:.1%} of {found['episodes']} new starts stay up; return {found['return']:.0f} of 1,500")
     print("wrote", run_report(run, episodes=4).save(out / "report.html"))
-
     # The same class is an environment: a batch of robots, differentiable with torch.
     envs = Batch(run.task, 4)
     seen, states = envs.reset(), []
