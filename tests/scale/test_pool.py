@@ -14,7 +14,7 @@ from tests.scale.threads import NUMBERS, SQUARES, Squares, ThreadWorker, lost
 from costate.scale import desk, pool
 from costate.scale.executor import Executor, InProcess
 from costate.scale.message import Message
-from costate.scale.pool import Pool
+from costate.scale.pool import MachineLostError, Pool
 
 FACTOR = Message({}, {"factor": torch.tensor(0.1)})
 EXPECTED = [float(torch.tensor(0.1) * float(k) ** 2) for k in range(len(NUMBERS))]
@@ -101,6 +101,17 @@ def test_a_worker_that_cannot_start_leaves_its_place_empty() -> None:
     with Pool(SQUARES, 1, lambda: ThreadWorker(lost)) as executor:
         with pytest.raises(ValueError, match="no worker is left"):
             squares(executor)
+
+
+def test_machines_that_go_do_not_close_a_place() -> None:
+    """However many nodes are lost, even while a worker starts there, the next one is waited for."""
+
+    def gone(number: int) -> None:
+        raise MachineLostError(f"went with its machine at {number}")
+
+    with Pool(SQUARES, 1, staff(*[gone] * 5)) as executor:
+        assert squares(executor) == EXPECTED
+        assert len(executor.lost) == 5
 
 
 def test_other_versions_are_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

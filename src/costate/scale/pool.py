@@ -39,6 +39,10 @@ class LostError(Exception):
     """A worker that is no longer there; the text says what became of it."""
 
 
+class MachineLostError(LostError):
+    """A worker that went with its machine, which says nothing about the work or the place."""
+
+
 class Worker(ABC):
     """One worker, as the pool sees it. Futures raise LostError if it is gone."""
 
@@ -68,7 +72,7 @@ class _Place:
     since: float = field(default_factory=time.monotonic)
     ready: bool = False
     failures: int = 0
-    """Number of workers lost here since one has answered."""
+    """Number of workers lost here since one has computed a shard; those that went with their machine do not count."""
 
 
 class Pool(Executor):
@@ -153,6 +157,7 @@ class Pool(Executor):
         try:
             answer = Message.unpacked(future.result())
         except LostError as error:
+            place.failures += not isinstance(error, MachineLostError)
             self._lost(place, k if k not in found else None, f"worker {place.name} {error}", tries)
             waiting.extendleft([k] if k is not None and k not in found else [])
             return
@@ -189,7 +194,6 @@ class Pool(Executor):
     def _lost(self, place: _Place, k: int | None, what: str, tries: Counter[int]) -> None:
         """Replace a worker that is lost, perhaps with a shard."""
         self._say(what)
-        place.failures += 1
         if place.failures >= TRIES:
             self._say(f"its place stays empty: {place.failures} workers were lost there in a row, the last: {what}")
             self._dismiss(place)

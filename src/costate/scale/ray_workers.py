@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from costate.core.extras import needs
 from costate.scale.desk import Desk
 from costate.scale.message import Message
-from costate.scale.pool import LostError, Pool, Worker
+from costate.scale.pool import LostError, MachineLostError, Pool, Worker
 
 HERE = "127.0.0.1"
 T = TypeVar("T")
@@ -133,15 +133,18 @@ def _answer(reference: Any) -> Future[bytes]:
         try:
             made.set_result(done.result())
         except RayError as error:
-            made.set_exception(LostError(_end(error)))
+            made.set_exception(_end(error))
 
     reference.future().add_done_callback(pass_on)
     return made
 
 
-def _end(error: Exception) -> str:
-    from ray.exceptions import OutOfMemoryError
+def _end(error: Exception) -> LostError:
+    """Return what became of a worker: its memory ran out, its machine is gone, or it alone is."""
+    from ray.exceptions import NodeDiedError, OutOfMemoryError
 
     text = " ".join(str(error).split())
-    kind = "ran out of memory" if isinstance(error, OutOfMemoryError) or "low on memory" in text else "is lost"
-    return f"{kind}: {text[:300]}"
+    if isinstance(error, OutOfMemoryError) or "low on memory" in text:
+        return LostError(f"ran out of memory: {text[:300]}")
+    gone = isinstance(error, NodeDiedError) or "node has died" in text or "node was terminated" in text
+    return (MachineLostError if gone else LostError)(f"is lost: {text[:300]}")
