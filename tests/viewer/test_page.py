@@ -185,6 +185,7 @@ def test_a_body_is_dragged(browser: Browser) -> None:
         if (grip := now.hand.grip) is not None:
             grips.append((grip.goal, now.state[:3].numpy().copy()))
         elif grips and now.running:
+            now.show()
             now._toggle()  # let go, the ball would drift out of sight before a slow page is drawn
 
     live.on_step = note  # pyright: ignore[reportAttributeAccessIssue]

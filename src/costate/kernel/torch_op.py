@@ -11,8 +11,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
-from torch._C._functorch import is_legacy_batchedtensor as is_grads_batched
-from torch._C._functorch import unwrap_if_dead
+from torch._C._functorch import is_legacy_batchedtensor, unwrap_if_dead
 from torch.autograd import forward_ad
 
 from costate.core.eager import eager
@@ -37,6 +36,11 @@ def apply(kernel: Kernel, tensors: Sequence[torch.Tensor], batches: Batches | No
             return tuple(run_batched(kernel, tensors, batches))
         return _record(kernel, batches, *unwrapped(tensors))
     return _KernelOp.apply(kernel, batches, *kernel.signature.with_numbers(tensors))
+
+
+def is_grads_batched(given: Any) -> bool:
+    """Tell whether this is a tensor of a backward pass with `is_grads_batched=True`; what is no tensor is refused elsewhere."""
+    return isinstance(given, torch.Tensor) and is_legacy_batchedtensor(given)
 
 
 def unwrapped(tensors: Sequence[Any]) -> list[Any]:
