@@ -65,9 +65,8 @@ class AntV5(Free):
     care = 4.0
 
     def safety_of(self, x: SX) -> SX:
-        return least(
-            (x[2] - self.heights[0]) / 0.1, (0.9 - x[2]) / 0.25
-        )  # in training a jump ends lower than in the task
+        ceiling = 0.9  # [m]: in training a jump ends lower than in the task
+        return least((x[2] - self.heights[0]) / 0.1, (ceiling - x[2]) / 0.25)
 
 
 class HumanoidV5(Free):
