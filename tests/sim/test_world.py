@@ -448,8 +448,8 @@ print((status("VmHWM") - before - own) / (steps * batch * 37 * 8), (status("VmHW
 def test_memory_of_a_long_rollout(every: int, beyond: float, total: float) -> None:
     """Sixteen Laikagos, 5,000 steps, forward and backward, in a process of its own. Measured: the growth of the peak resident
     memory, less controls, states and their gradients, relative to the states (24 MB). With sparser checkpoints the states
-    that are kept shrink; the controls are rearranged once, a third of the states' size. Pages of code that a busy machine has
-    dropped, and reads again meanwhile, count as growth, so that the least of up to three measurements is judged."""
+    that are kept shrink; the controls are rearranged once, a third of the states' size. One measurement on a busy machine
+    was 0.52, others below 0.1; the cause is not known (code that was paged out would count). So up to three are taken."""
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     found = [float("inf")] * 2
     for _ in range(3):
