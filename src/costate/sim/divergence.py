@@ -22,9 +22,8 @@ def check_states(model: Model, states: Tensor, first_step: int) -> None:
     if _peek() is not None or not states.numel():  # values cannot be looked at inside of transforms
         return
     values = states.detach()
-    low, high = torch.aminmax(
-        values.movedim(0, -2)
-    )  # in the order of a roll-out's memory: torch would copy the states otherwise
+    # In the order of a roll-out's memory: torch copies states that lie otherwise.
+    low, high = torch.aminmax(values.movedim(0, -2))
     if float(low) > -LARGEST and float(high) < LARGEST:  # false for NaN
         return
     bad = ~(values.abs() < LARGEST)
