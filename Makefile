@@ -33,7 +33,7 @@ check: $(READY_TEST) ## format, lint, types and layers only
 	$(VENV)/bin/lint-imports
 
 unit: $(READY_TEST) browser ## tests only
-	$(PY) -m pytest -m "not study" -n $(TEST_JOBS) --dist loadfile --max-worker-restart 0
+	$(PY) -m pytest -m "not study" -n $(TEST_JOBS) --dist loadfile --max-worker-restart 0 --durations 30 --durations-min 10
 
 # Never fails: where Chromium is missing and cannot be installed, the tests of pages are skipped, and say so.
 browser: ## install Chromium for the tests of pages, if there is none (Debian, Ubuntu)
