@@ -66,7 +66,8 @@ class AntV5(Free):
 
     def safety_of(self, x: SX) -> SX:
         ceiling = 0.9  # [m]: in training a jump ends lower than in the task
-        return least((x[2] - self.heights[0]) / 0.1, (ceiling - x[2]) / 0.25)
+        upright = to_rotation(x[3:7])[2, 2]  # cosine of the tilt: an ant on its back never gets up again, and is healthy
+        return least((x[2] - self.heights[0]) / 0.1, (ceiling - x[2]) / 0.25, upright / 0.5)
 
 
 class HumanoidV5(Free):
