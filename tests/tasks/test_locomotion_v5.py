@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from typing import Any
 
 import casadi as ca
@@ -164,21 +163,6 @@ def test_training_warns_of_a_fall(tasks, name, tilts, safe):
     np.testing.assert_allclose(costs, expected, atol=1e-12)
     assert costs[0] == 0 < costs[1] < costs[2] < costs[3] < task.care
     assert max(slopes[1:]) < 0 and not any(own)
-
-
-def test_training_warns_of_turning_over(tasks):
-    """An ant costs nothing up to a tilt of 60 degrees, more from there on, and its training ends on its side; the task goes on."""
-    task = tasks["ant_v5"]
-    tilt, action, home = SX.sym("tilt"), SX.zeros(task.world.nu), SX(task.home.double().tolist())
-    state = SX(home)
-    state[2], state[3], state[6] = 0.5, ca.sin(tilt / 2), ca.cos(tilt / 2)
-    (_, told, margin), (_, taught, safety) = (say(home, action, state, SX(0)) for say in (task.told, task.taught))
-    f = ca.Function("f", [tilt], [told - taught, ca.jacobian(taught, tilt), safety, margin])
-    costs, slopes, safe, own = zip(*(map(float, f(math.radians(t))) for t in (0, 59, 70, 85, 95)), strict=True)
-    np.testing.assert_allclose(costs[2], task.care * (1 - math.cos(math.radians(70)) / 0.5) ** 2, rtol=1e-12)
-    assert costs[0] == costs[1] == 0 < costs[2] < costs[3] < costs[4] == task.care
-    assert max(slopes[2:4]) < 0
-    assert safe[3] > 0 > safe[4] and min(own) > 0
 
 
 def test_many_environments_begin_anew_and_keep_their_last_observation():
