@@ -5,15 +5,19 @@ python -m benchmarks.study_learning --markdown docs/learning_curves.md --plots d
 python -m benchmarks.study_learning --tasks ant_v5 --algorithms sac sac+sample --seeds 2 --episodes 64 --over steps \
     --name enhancement --more "--iterations 100 --batch 16 --horizon 8 --updates 128 --actor 64 64 --critic 64 64" \
     --markdown docs/learning_curves.md --plots docs/plots      # SAC with and without sample enhancement, at equal steps
+python -m benchmarks.study_learning --tasks hopper_v5 walker2d_v5 half_cheetah_v5 ant_v5 --episodes 64 \
+    --markdown docs/gymnasium_v5.md --plots docs/plots
 
 Every training is `costate train TASK --algorithm ALGORITHM --seed SEED` with the defaults of the task, on one thread; a run that
 is in the folder goes on, or is not repeated. Time is that of the processor, since the machine may have other work; at the end the
-policy acts without noise from new starts.
+policy acts without noise from new starts. Policies of gymnasium's tasks are judged in gymnasium's own environment, too, in 20
+episodes (`costate transfer`).
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import statistics
 import subprocess
@@ -26,6 +30,7 @@ import numpy as np
 
 from benchmarks.measure.table import Table, machine
 from costate.core.files import write_json
+from costate.tasks.locomotion.v5.transfer import EPISODES, try_in_gymnasium
 from costate.train.evaluate import evaluate
 from costate.train.run import Run
 
@@ -53,6 +58,8 @@ def trained(folder: Path, task: str, algorithm: str, seed: int, more: str, episo
     run = Run.open(path)
     if run.evaluation is None:
         evaluate(run, episodes)
+    if hasattr(run.task, "gym") and not (path / "transfer.json").exists():
+        try_in_gymnasium(run, EPISODES, seed=0, files=False)
     last = run.metrics()[-1]
     print(f"{path.name}: {last['return']:.5g} after {last['processor_seconds']:.0f} s", flush=True)
     return run
@@ -78,17 +85,26 @@ def table(task: str, algorithm: str, runs: list[Run]) -> Table:
     goals = GOALS.get(task, ())
     columns = ["seed", *(f"return after {s:.0f} s (goal {g:,.0f})" for s, g in goals)]
     columns += ["control steps", "processor s", "steps/s", "played without noise: return", "success"]
+    moved = [json.loads(file.read_text()) for run in runs if (file := run.path / "transfer.json").exists()]
+    columns += [f"{EPISODES} episodes in gymnasium: return", "least", "same starts in Costate"] if moved else []
     rows = []
-    for run in runs:
+    for k, run in enumerate(runs):
         last, found = run.metrics()[-1], run.evaluation or {}
         reached = [at(run, s) for s, _ in goals]
         spent = last["processor_seconds"]
         row = [run.options.seed, *(f"{r:,.0f}" if r is not None else "-" for r in reached)]
         row += [f"{last['control_steps']:,}", f"{spent:.0f}", f"{last['control_steps'] / spent:,.0f}"]
-        rows.append((*row, f"{found['return']:,.0f}", f"{100 * found['success']:.1f} %"))
+        row += [f"{found['return']:,.0f}", f"{100 * found['success']:.1f} %"]
+        if moved:
+            there, here = moved[k]["gymnasium"], moved[k]["costate"]
+            row += [f"{r['mean']:,.0f} +- {r['std']:,.0f}" for r in (there, here)]
+            row.insert(-1, f"{there['least']:,.0f}")
+        rows.append(tuple(row))
     final = [float((run.evaluation or {})["return"]) for run in runs]
     spread = f", standard deviation {statistics.stdev(final):,.0f}" if len(final) > 1 else ""
     note = f"Mean of the seeds, played without noise: {statistics.mean(final):,.0f}{spread}."
+    if moved:
+        note += f" In gymnasium: {statistics.mean(m['gymnasium']['mean'] for m in moved):,.0f}."
     return Table(f"{task}, {algorithm}", tuple(columns), tuple(rows), note)
 
 

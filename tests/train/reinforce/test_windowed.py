@@ -155,6 +155,20 @@ def test_noise_may_fall_with_the_learning_rate(tmp_path):
     assert torch.equal(noises[1], noises[0] / 2)
 
 
+def test_some_robots_may_act_without_noise(tmp_path):
+    """They act as the policy says; the others have the noise that they had before."""
+    options = Swing.training_by("shac")
+    rolled = []
+    for quiet in (0.0, 0.25):
+        training = Shac(Run.create(tmp_path / str(quiet), Swing, replace(options, quiet=quiet)))
+        rolled.append(training.roll(generator("episodes", 0, 0)))
+    before, after = (r.noise for r in rolled)
+    count = options.batch // 4
+    assert count > 0 and not after[:count].any()
+    assert torch.equal(after[count:], before[count:])
+    assert rolled[1].window.reward.isfinite().all()
+
+
 def test_weights_to_start_with_must_fit(tmp_path):
     """A run of another size says so, and leaves no folder behind."""
     other = Run.create(tmp_path / "other", Swing, replace(Swing.training, actor=(5,)))

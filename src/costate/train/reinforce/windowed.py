@@ -50,6 +50,8 @@ class WindowOptions(Schedule):
     """Longest gradient of the rewards of a window with respect to the state of a robot; a longer one is shortened."""
     calming: bool = False
     """True: the noise of actions falls with the learning rate, unless the policy itself says how large it is (sapo, sac)."""
+    quiet: float = 0.0
+    """Part of the robots that act without noise, as a policy does when it is judged: noise hides where it comes to a stand."""
     interval: int = 25
     watch_interval: int = 0
     """Iterations from one look at the policy without noise to the next; the best one is kept, not the last. 0: no looks."""
@@ -57,7 +59,7 @@ class WindowOptions(Schedule):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.parts("discount")
+        self.parts("discount", "quiet")
         self.positive("state_clip")
 
     def parts(self, *names: str) -> None:
@@ -158,6 +160,7 @@ class WindowTraining(Training):
         scaling = policy.mean.clone(), policy.scale
         if policy.log_std is not None:
             noise *= policy.log_std.detach().exp() * (o.rate(self.done) / o.learning_rate if o.calming else 1)
+        noise[: round(o.quiet * o.batch)] = 0
         push = noise.new_zeros(o.batch, horizon, self.loop.heads, requires_grad=True)
         probe = noise.new_zeros(o.batch, horizon, 1, requires_grad=True)
         window = self.loop(self.carry, noise, fresh, scaling, o.state_clip / (o.batch * horizon), push, probe)
