@@ -7,12 +7,11 @@ from math import pi
 from typing import ClassVar
 
 import torch
-from torch import Tensor
 
 from costate.tasks.manipulation.hand import ASIDE, FURTHER, Hand, hand_alone
-from costate.tasks.manipulation.objects import Cylinder, Thing
-from costate.tasks.manipulation.options import ManipulationOptions, honest_hinge
-from costate.tasks.manipulation.task import Manipulation, about_z
+from costate.tasks.manipulation.hinged import Hinged
+from costate.tasks.manipulation.options import ManipulationOptions, honest_hinge, honest_slide
+from costate.tasks.manipulation.task import Manipulation
 from costate.tasks.manipulation.training import PATIENT
 from costate.train.episode import Trajectory, Verdict
 from costate.train.trainable import Variant
@@ -31,19 +30,22 @@ class Slide(Manipulation):
     name: ClassVar[str] = "push"
     summary: ClassVar[str] = "a Shadow hand on a UR5 pushes a cube 0.1 m to its left"
     way: ClassVar[tuple[float, float, float]] = (0.0, 0.1, 0.0)
+    variants: ClassVar[Mapping[str, Variant]] = {
+        **Manipulation.variants,
+        "honest": Variant(
+            "An object of 100 g that slides, friction 0.8, 0.5 s, at rest in the end.", honest_slide, PATIENT
+        ),
+    }
 
 
-class Turn(Manipulation):
+class Turn(Hinged):
     """Turn a cylinder that is held by a hinge."""
 
     name: ClassVar[str] = "turn"
     summary: ClassVar[str] = "a Shadow hand turns a cylinder by half a turn"
-    unit: ClassVar[str] = "degrees"
-    tolerance: ClassVar[float | None] = 10.0
-    way: ClassVar[tuple[float, float, float]] = (0.0, 0.0, 0.0)
     angle: ClassVar[float] = pi
-    hinge: ClassVar[bool] = True
     middle: ClassVar[tuple[float, float, float]] = (0.0, 0.0, 0.025)
+    spread: ClassVar[tuple[float, float, float]] = (1.0, 1.0, 2.0)
     variants: ClassVar[Mapping[str, Variant]] = {
         **Manipulation.variants,
         "honest": Variant(
@@ -56,17 +58,6 @@ class Turn(Manipulation):
 
     def hand(self) -> Hand:
         return hand_alone(ASIDE if self.options.scales[1] <= 1 else FURTHER)
-
-    def thing(self) -> Thing:
-        return Cylinder()
-
-    def _put(self, state: Tensor, scale: Tensor, drawn: Tensor) -> None:
-        state[:, self.step.nq] = drawn[:, 2] * pi
-
-    def pose(self, state: Tensor) -> Tensor:
-        """Return the pose of the cylinder, whose joint has one angle [rad] that counts turns."""
-        angle = state[..., self.step.nq]
-        return torch.cat([angle.new_tensor(self.middle).expand(*angle.shape, 3), about_z(angle)], -1)
 
     def judge(self, trajectory: Trajectory) -> Verdict:
         """Judge how far the cylinder has turned, at most half a turn counts [degrees]."""

@@ -11,6 +11,7 @@ force on the object; whatever of it is not physically possible is a residual:
     overlap    depth of fingers in the object or the floor, and of the object in the floor
     near       depth within a small margin around all of these that bear no force
     drag       (if asked for) sliding of links along the object next to them, whether they bear a force or not
+    level      (if asked for) height of the object above the floor, and its tilt
 
 Each block is scaled so that one unit of it is a lot (1 N, 1 cm, 1 rad). State (nx,): joints, position and quaternion xyzw of the
 object, its linear and angular velocity in world axes, time as a part of the whole. Action (na,): joint rates before tanh, then
@@ -40,8 +41,8 @@ POINT = 0.1
 """Size of one unit of a proposed point [m]."""
 NUMBERS = 9
 """Numbers of a proposal: point on the object, point on the finger, force."""
-CENTIMETRE, SLOW = 0.01, 0.1
-"""Units of residuals [m, m/s]."""
+CENTIMETRE, SLOW, TILTED = 0.01, 0.1, 0.1
+"""Units of residuals [m, m/s, rad]."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,9 @@ class Physics:
     """Gravity [m/s^2]."""
     floor: bool = True
     """True if the floor is an end-effector, too."""
+    slides: bool = False
+    """True if the object slides over the floor: it stays there, upright, and friction acts against its slip. Else a floor that
+    bears a force sticks to it."""
     hinge: bool = False
     """True if the object only turns about the vertical."""
     carried: bool = False
@@ -103,7 +107,7 @@ class Step:
     @property
     def inputs(self) -> int:
         """Number of what a policy sees."""
-        return len(self.hand.driven) + 14
+        return len(self.hand.driven) + (8 if self.physics.hinge else 14)
 
     @cached_property
     def speeds(self) -> np.ndarray:
@@ -152,13 +156,14 @@ class Step:
     # --- equations ------------------------------------------------------------------------------------------------
 
     def seen(self, x: SX, thing: SX) -> SX:
-        """Return what a policy sees of a state: joints, object, the way from palm to object, scale, time; each of order one."""
+        """Return what a policy sees of a state: joints, object, the way from palm to object, scale, time; each of order one. The
+        angle of a hinge is not seen, as it makes no difference to the hand."""
         q, (p, quat, _, _, time) = x[: self.nq], self._parts(x)
         driven = [self.hand.joints.index(name) for name in self.hand.driven]
-        R = quaternion.to_rotation(quat)
+        axes = SX.zeros(0) if self.physics.hinge else ca.vec(quaternion.to_rotation(quat)[:, :2])
         _, palm = self.poses(q)[1]["palm"]
         home = self.hand.home[driven]
-        return ca.vertcat(q[driven] - home, 10 * p, R[:, 0], R[:, 1], 10 * (p - palm), 5 * (thing[0] - 1), 2 * time - 1)
+        return ca.vertcat(q[driven] - home, 10 * p, axes, 10 * (p - palm), 5 * (thing[0] - 1), 2 * time - 1)
 
     def advance(self, x: SX, a: SX, thing: SX) -> tuple[SX, dict[str, SX]]:
         """Return the next state, and the blocks of residuals."""
@@ -166,7 +171,7 @@ class Step:
         scale, mass, mu = thing[0], thing[1], thing[2]
         rates = ca.SX(self.speeds) * ca.tanh(a[: len(self.hand.driven)])
         dq = ca.SX(self.hand.coupling) @ rates
-        q, R = x[: self.nq] + o.dt * dq, quaternion.to_rotation(quat)
+        q, R = x[: self.nq] + o.dt * dq, self.frame(quat)
         contacts = [self.proposal(a, k, scale) for k in range(self.effectors)]
         forces = [R @ f for _, _, f, _ in contacts]
         force = ca.vertcat(0, 0, -mass * o.gravity) + sum(forces, SX.zeros(3))
@@ -184,6 +189,8 @@ class Step:
         )  # fmt: skip
         blocks = self._consistency(x[: self.nq], dq, (p, R, v, w), contacts, scale, mu, rates)
         blocks |= self._apart(q, after, scale)
+        if o.slides:
+            blocks["level"] = self._level(after, scale)
         if o.drag:
             blocks["drag"] = self._drag(x[: self.nq], dq, (p, R, v, w), scale)
         return after, blocks | ({"lost": lost} if o.hinge and not o.carried else {})
@@ -192,9 +199,14 @@ class Step:
         n = self.nq
         return x[n : n + 3], x[n + 3 : n + 7], x[n + 7 : n + 10], x[n + 10 : n + 13], x[n + 13]
 
+    def frame(self, quat: SX) -> SX:
+        """Return the rotation of the axes that proposals are in: those of the object. On a hinge they stand still, as a cylinder is
+        the same all around: else a policy would have to turn all its proposals by whatever angle the cylinder has."""
+        return SX.eye(3) if self.physics.hinge else quaternion.to_rotation(quat)
+
     def proposal(self, a: SX, k: int, scale: SX) -> tuple[SX, SX, SX, SX]:
-        """Return point on the object, point on the finger [m], each in its frame, force [N] in the object's frame, and how far the
-        points were from their surfaces (2,) [m]."""
+        """Return point on the object [m] in the axes of `frame`, point on the finger [m] in the link's, force [N] in the axes of
+        `frame`, and how far the points were from their surfaces (2,) [m]."""
         start = len(self.hand.driven) + NUMBERS * k
         on, under, force = (a[start + 3 * i : start + 3 * i + 3] for i in range(3))
         on, under, force = POINT * on, POINT * under, self.physics.force * force
@@ -243,10 +255,17 @@ class Step:
             size = ca.sqrt(ca.sumsqr(f) + (0.01 * unit) ** 2)
             rows["distance"].append(ca.vec(gap @ f.T) / (CENTIMETRE * unit))
             rows["cone"].append(ca.fmax(across - mu * along, 0) / unit)
-            rows["slip"].append(moving * size / (SLOW * unit))
+            slides = self.physics.slides and k == len(self.hand.tips)
+            rows["slip"].append((_dry(R @ f, moving, mu) if slides else moving * size) / (SLOW * unit))
             rows["surface"].append(off / CENTIMETRE)
             rows["forces"].append(f / unit)
         return {name: ca.vertcat(*parts) for name, parts in rows.items()} | {"rates": rates / ca.SX(self.speeds)}
+
+    def _level(self, after: SX, scale: SX) -> SX:
+        """Return the height above the floor, and the tilt, of an object at the end of the step."""
+        p, quat, *_ = self._parts(after)
+        up = quaternion.to_rotation(quat)[2, :2].T
+        return ca.vertcat((p[2] - scale * self.thing.size[-1] / 2) / CENTIMETRE, up / TILTED)
 
     def _drag(self, q: SX, dq: SX, body: tuple[SX, SX, SX, SX], scale: SX) -> SX:
         """Return the sliding velocities of links near the object at the start of the step, three for each point looked at."""
@@ -296,3 +315,10 @@ def on_capsule(point: SX, capsule: Capsule) -> tuple[SX, SX]:
     axis = ca.vertcat(0, 0, ca.fmin(ca.fmax(point[2], 0), capsule.length))
     out = ca.sqrt(ca.sumsqr(point - axis) + TINY)
     return axis + (point - axis) * capsule.radius / out, out - capsule.radius
+
+
+def _dry(force: SX, slip: SX, mu: SX) -> SX:
+    """Return what dry friction on the floor leaves over of a force [N] at a velocity [m/s], (3,): zero if nothing slips, or if the
+    force is on its cone and against the slip, and if a floor that bears a force is not left."""
+    fast = ca.sqrt(ca.sumsqr(slip[:2]) + (0.01 * SLOW) ** 2)
+    return ca.vertcat(force[:2] * fast + mu * force[2] * slip[:2], force[2] * slip[2])
