@@ -11,13 +11,15 @@ import torch
 from costate.cli.runs.train import asked, options_of
 from costate.optimise import GaussNewtonOptions, gauss_newton
 from costate.robot import Robot
+from costate.tasks.manipulation import training
 from costate.tasks.manipulation.execute import Executor, _squeezed
-from costate.tasks.manipulation.kinds import Grasp, Slide, Turn
+from costate.tasks.manipulation.kinds import Grasp, Turn
 from costate.tasks.manipulation.objects import Cube, Cylinder
-from costate.tasks.manipulation.options import ManipulationOptions, honest, honest_hinge, honest_slide, varied
+from costate.tasks.manipulation.options import ManipulationOptions, honest, honest_hinge, varied
 from costate.tasks.manipulation.proposals import first_guess, residuals
 from costate.tasks.manipulation.step import NUMBERS
 from costate.tasks.manipulation.unroll import unroll
+from costate.train import Run, train
 from costate.train.episode import Trajectory
 
 SHORT = ManipulationOptions(steps=4)
@@ -248,31 +250,6 @@ def test_drag_is_the_sliding_of_links_near_the_object():
     assert checked > 2
 
 
-def test_an_object_that_slides_stays_level():
-    """Its height counts in centimetres, its tilt in tenths of a radian; friction of the floor is on its cone, against the slip."""
-    task = Slide(replace(honest_slide(Slide.options), steps=4))
-    n, tilt, weight, mu, speed = task.step.nq, 0.05, 1.0, 0.8, 0.5
-    turn = np.array([np.sin(tilt / 2), 0.0, 0.0, np.cos(tilt / 2)])
-
-    def off(x):
-        x = x.clone()
-        x[:, n + 2] += 0.02
-        x[:, n + 3 : n + 7] = torch.tensor(turn)
-        x[:, n + 7] = speed
-        return x
-
-    for pull, expected in (
-        (-1.0, 0.0),
-        (1.0, 2 * mu * weight * speed / 0.1),
-    ):  # of the floor, against the slip and along it
-        force = rotation(turn).T @ np.array([pull * mu * weight, 0.0, weight])
-        action = proposal(task, len(task.step.hand.tips), (0.0, 0.0, -0.3), (0.0, 0.0, 0.0), force)
-        rows = one_step(task, action, (1.0, 1e6, mu), off)[2]  # so heavy that forces do not move it
-        fallen = 9.81 * task.options.dt**2
-        np.testing.assert_allclose(rows["level"], [(0.02 - fallen) / 0.01, 0.0, np.sin(tilt) / 0.1], atol=1e-5)
-        np.testing.assert_allclose(rows["slip"][-3:-1], [expected, 0.0], atol=1e-3)
-
-
 def test_the_angle_of_a_cylinder_makes_no_difference():
     """Proposals on a hinge stand still while the cylinder turns: neither what is seen nor a residual depends on its angle."""
     task, found = Turn(replace(Turn.options, steps=4)), []
@@ -380,6 +357,24 @@ def test_training_lowers_the_loss(task):
     options = GaussNewtonOptions(weights=task.weights, iterations=6, cg_iterations=30)
     found = gauss_newton(lambda now: residuals(task.step, goal, now, start, thing, False), policy, options)
     assert float(found.loss) < 0.7 * float(found.history[0].loss)
+
+
+def test_the_best_of_several_tries_is_kept(task, tmp_path, monkeypatch):
+    """Here the second of three, whatever the others' losses are."""
+    seen, scores = [], iter([0.1, 0.9, 0.5])
+
+    def scored(task, policy, seed):
+        seen.append(policy.into.weight.detach().clone())
+        return next(scores)
+
+    monkeypatch.setattr(training, "success", scored)
+    options = replace(task.training, iterations=3, tries=3, batch=2, newton=1, cg_iterations=1, probes=0, hidden=4)
+    run = Run.create(tmp_path / "run", task, options)
+    train(run)
+    assert torch.equal(run.checkpoint().policy["into.weight"], seen[1])
+    assert not torch.equal(seen[0], seen[1]) and not torch.equal(seen[1], seen[2])
+    with pytest.raises(ValueError, match="share"):
+        replace(options, tries=2)
 
 
 def test_the_estimated_curvature_is_a_preconditioner(task, drawn):

@@ -10,9 +10,9 @@ import torch
 
 from costate.tasks.manipulation.hand import ASIDE, FURTHER, Hand, hand_alone
 from costate.tasks.manipulation.hinged import Hinged
-from costate.tasks.manipulation.options import ManipulationOptions, honest_hinge, honest_slide
+from costate.tasks.manipulation.options import ManipulationOptions, honest_hinge
 from costate.tasks.manipulation.task import Manipulation
-from costate.tasks.manipulation.training import PATIENT
+from costate.tasks.manipulation.training import STEADY
 from costate.train.episode import Trajectory, Verdict
 from costate.train.trainable import Variant
 
@@ -30,12 +30,6 @@ class Slide(Manipulation):
     name: ClassVar[str] = "push"
     summary: ClassVar[str] = "a Shadow hand on a UR5 pushes a cube 0.1 m to its left"
     way: ClassVar[tuple[float, float, float]] = (0.0, 0.1, 0.0)
-    variants: ClassVar[Mapping[str, Variant]] = {
-        **Manipulation.variants,
-        "honest": Variant(
-            "An object of 100 g that slides, friction 0.8, 0.5 s, at rest in the end.", honest_slide, PATIENT
-        ),
-    }
 
 
 class Turn(Hinged):
@@ -49,9 +43,7 @@ class Turn(Hinged):
     variants: ClassVar[Mapping[str, Variant]] = {
         **Manipulation.variants,
         "honest": Variant(
-            "A cylinder of 100 g on a hinge without friction, friction 0.8, 0.5 s.",
-            honest_hinge,
-            {**PATIENT, "iterations": 52},
+            "A cylinder of 100 g on a hinge without friction, friction 0.8, 0.5 s.", honest_hinge, STEADY
         ),
     }
     options: ManipulationOptions = ManipulationOptions(mass=0.1, place=0.0025)

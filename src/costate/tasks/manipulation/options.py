@@ -31,8 +31,6 @@ class ManipulationOptions:
     """Fastest joint of the hand [rad/s]."""
     rest: bool = False
     """True if the object has to come to rest at its goal."""
-    slides: bool = False
-    """True if the object slides over the floor and stays upright on its way, in the model."""
     carried: bool = False
     """True if the hinge of an object carries forces that do not turn it; else proposals have to cancel them."""
     drag: float = 0.0
@@ -66,11 +64,6 @@ def honest(options: ManipulationOptions) -> ManipulationOptions:
     return replace(
         options, steps=25, dt=0.02, mass=0.1, friction=0.8, trusted=0.6, force=1.0, gravity=9.81, hand_speed=6.0, rest=True
     )  # fmt: skip
-
-
-def honest_slide(options: ManipulationOptions) -> ManipulationOptions:
-    """Return options of an object that is pushed as it is in reality: it slides, and is not carried."""
-    return replace(honest(options), slides=True)
 
 
 def honest_hinge(options: ManipulationOptions) -> ManipulationOptions:

@@ -25,7 +25,6 @@ WEIGHTS: Mapping[str, float] = {
     "near": 0.02,
     "lost": 20.0,
     "drag": 1.0,
-    "level": 5.0,
     "goal": 2.0,
     "turn": 1.0,
     "rest": 0.1,

@@ -11,7 +11,6 @@ force on the object; whatever of it is not physically possible is a residual:
     overlap    depth of fingers in the object or the floor, and of the object in the floor
     near       depth within a small margin around all of these that bear no force
     drag       (if asked for) sliding of links along the object next to them, whether they bear a force or not
-    level      (if asked for) height of the object above the floor, and its tilt
 
 Each block is scaled so that one unit of it is a lot (1 N, 1 cm, 1 rad). State (nx,): joints, position and quaternion xyzw of the
 object, its linear and angular velocity in world axes, time as a part of the whole. Action (na,): joint rates before tanh, then
@@ -41,8 +40,8 @@ POINT = 0.1
 """Size of one unit of a proposed point [m]."""
 NUMBERS = 9
 """Numbers of a proposal: point on the object, point on the finger, force."""
-CENTIMETRE, SLOW, TILTED = 0.01, 0.1, 0.1
-"""Units of residuals [m, m/s, rad]."""
+CENTIMETRE, SLOW = 0.01, 0.1
+"""Units of residuals [m, m/s]."""
 
 
 @dataclass(frozen=True)
@@ -57,9 +56,6 @@ class Physics:
     """Gravity [m/s^2]."""
     floor: bool = True
     """True if the floor is an end-effector, too."""
-    slides: bool = False
-    """True if the object slides over the floor: it stays there, upright, and friction acts against its slip. Else a floor that
-    bears a force sticks to it."""
     hinge: bool = False
     """True if the object only turns about the vertical."""
     carried: bool = False
@@ -189,8 +185,6 @@ class Step:
         )  # fmt: skip
         blocks = self._consistency(x[: self.nq], dq, (p, R, v, w), contacts, scale, mu, rates)
         blocks |= self._apart(q, after, scale)
-        if o.slides:
-            blocks["level"] = self._level(after, scale)
         if o.drag:
             blocks["drag"] = self._drag(x[: self.nq], dq, (p, R, v, w), scale)
         return after, blocks | ({"lost": lost} if o.hinge and not o.carried else {})
@@ -255,17 +249,10 @@ class Step:
             size = ca.sqrt(ca.sumsqr(f) + (0.01 * unit) ** 2)
             rows["distance"].append(ca.vec(gap @ f.T) / (CENTIMETRE * unit))
             rows["cone"].append(ca.fmax(across - mu * along, 0) / unit)
-            slides = self.physics.slides and k == len(self.hand.tips)
-            rows["slip"].append((_dry(R @ f, moving, mu) if slides else moving * size) / (SLOW * unit))
+            rows["slip"].append(moving * size / (SLOW * unit))
             rows["surface"].append(off / CENTIMETRE)
             rows["forces"].append(f / unit)
         return {name: ca.vertcat(*parts) for name, parts in rows.items()} | {"rates": rates / ca.SX(self.speeds)}
-
-    def _level(self, after: SX, scale: SX) -> SX:
-        """Return the height above the floor, and the tilt, of an object at the end of the step."""
-        p, quat, *_ = self._parts(after)
-        up = quaternion.to_rotation(quat)[2, :2].T
-        return ca.vertcat((p[2] - scale * self.thing.size[-1] / 2) / CENTIMETRE, up / TILTED)
 
     def _drag(self, q: SX, dq: SX, body: tuple[SX, SX, SX, SX], scale: SX) -> SX:
         """Return the sliding velocities of links near the object at the start of the step, three for each point looked at."""
@@ -315,10 +302,3 @@ def on_capsule(point: SX, capsule: Capsule) -> tuple[SX, SX]:
     axis = ca.vertcat(0, 0, ca.fmin(ca.fmax(point[2], 0), capsule.length))
     out = ca.sqrt(ca.sumsqr(point - axis) + TINY)
     return axis + (point - axis) * capsule.radius / out, out - capsule.radius
-
-
-def _dry(force: SX, slip: SX, mu: SX) -> SX:
-    """Return what dry friction on the floor leaves over of a force [N] at a velocity [m/s], (3,): zero if nothing slips, or if the
-    force is on its cone and against the slip, and if a floor that bears a force is not left."""
-    fast = ca.sqrt(ca.sumsqr(slip[:2]) + (0.01 * SLOW) ** 2)
-    return ca.vertcat(force[:2] * fast + mu * force[2] * slip[:2], force[2] * slip[2])

@@ -114,7 +114,7 @@ class Manipulation(Trainable):
         o = self.options
         numbers = Physics(
             dt=o.dt, steps=o.steps, gravity=o.gravity if o.carried or not self.hinge else 0.0, floor=not self.hinge,
-            slides=o.slides, hinge=self.hinge, carried=o.carried, drag=o.drag, force=o.force, hand_speed=o.hand_speed,
+            hinge=self.hinge, carried=o.carried, drag=o.drag, force=o.force, hand_speed=o.hand_speed,
         )  # fmt: skip
         return Step(self.hand(), self.thing(), numbers)
 
