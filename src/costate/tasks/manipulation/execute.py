@@ -19,7 +19,6 @@ from torch import Tensor
 
 from costate.core.fork import cached_property
 from costate.kernel import Kernel
-from costate.physics.algebra import quaternion
 from costate.physics.algebra.spatial import cross
 from costate.physics.kinematics import body_velocities
 from costate.robot import Robot
@@ -132,7 +131,7 @@ class Executor:
     def _torque(self, q: SX, quat: SX, a: SX, scale: SX) -> SX:
         """Return the joint torques that exert the proposed forces: J^T f of the points on the fingers."""
         s = self.step
-        R, B = quaternion.to_rotation(quat), ca.SX(s.hand.base.rotation)
+        R, B = s.frame(quat), ca.SX(s.hand.base.rotation)
         (tree, bodies), poses = s.poses(q)
         v = SX.sym("v", s.nq)
         twists, power = body_velocities(tree, bodies, v), SX(0)

@@ -103,7 +103,7 @@ class Step:
     @property
     def inputs(self) -> int:
         """Number of what a policy sees."""
-        return len(self.hand.driven) + 14
+        return len(self.hand.driven) + (8 if self.physics.hinge else 14)
 
     @cached_property
     def speeds(self) -> np.ndarray:
@@ -152,13 +152,14 @@ class Step:
     # --- equations ------------------------------------------------------------------------------------------------
 
     def seen(self, x: SX, thing: SX) -> SX:
-        """Return what a policy sees of a state: joints, object, the way from palm to object, scale, time; each of order one."""
+        """Return what a policy sees of a state: joints, object, the way from palm to object, scale, time; each of order one. The
+        angle of a hinge is not seen, as it makes no difference to the hand."""
         q, (p, quat, _, _, time) = x[: self.nq], self._parts(x)
         driven = [self.hand.joints.index(name) for name in self.hand.driven]
-        R = quaternion.to_rotation(quat)
+        axes = SX.zeros(0) if self.physics.hinge else ca.vec(quaternion.to_rotation(quat)[:, :2])
         _, palm = self.poses(q)[1]["palm"]
         home = self.hand.home[driven]
-        return ca.vertcat(q[driven] - home, 10 * p, R[:, 0], R[:, 1], 10 * (p - palm), 5 * (thing[0] - 1), 2 * time - 1)
+        return ca.vertcat(q[driven] - home, 10 * p, axes, 10 * (p - palm), 5 * (thing[0] - 1), 2 * time - 1)
 
     def advance(self, x: SX, a: SX, thing: SX) -> tuple[SX, dict[str, SX]]:
         """Return the next state, and the blocks of residuals."""
@@ -166,7 +167,7 @@ class Step:
         scale, mass, mu = thing[0], thing[1], thing[2]
         rates = ca.SX(self.speeds) * ca.tanh(a[: len(self.hand.driven)])
         dq = ca.SX(self.hand.coupling) @ rates
-        q, R = x[: self.nq] + o.dt * dq, quaternion.to_rotation(quat)
+        q, R = x[: self.nq] + o.dt * dq, self.frame(quat)
         contacts = [self.proposal(a, k, scale) for k in range(self.effectors)]
         forces = [R @ f for _, _, f, _ in contacts]
         force = ca.vertcat(0, 0, -mass * o.gravity) + sum(forces, SX.zeros(3))
@@ -192,9 +193,14 @@ class Step:
         n = self.nq
         return x[n : n + 3], x[n + 3 : n + 7], x[n + 7 : n + 10], x[n + 10 : n + 13], x[n + 13]
 
+    def frame(self, quat: SX) -> SX:
+        """Return the rotation of the axes that proposals are in: those of the object. On a hinge they stand still, as a cylinder is
+        the same all around: else a policy would have to turn all its proposals by whatever angle the cylinder has."""
+        return SX.eye(3) if self.physics.hinge else quaternion.to_rotation(quat)
+
     def proposal(self, a: SX, k: int, scale: SX) -> tuple[SX, SX, SX, SX]:
-        """Return point on the object, point on the finger [m], each in its frame, force [N] in the object's frame, and how far the
-        points were from their surfaces (2,) [m]."""
+        """Return point on the object [m] in the axes of `frame`, point on the finger [m] in the link's, force [N] in the axes of
+        `frame`, and how far the points were from their surfaces (2,) [m]."""
         start = len(self.hand.driven) + NUMBERS * k
         on, under, force = (a[start + 3 * i : start + 3 * i + 3] for i in range(3))
         on, under, force = POINT * on, POINT * under, self.physics.force * force

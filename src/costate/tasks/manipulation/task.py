@@ -158,7 +158,7 @@ class Manipulation(Trainable):
         thing = torch.stack([scale, o.mass * factor * scale**3, o.friction * grip], -1)
         state = self.world.initial_state(batch, torch.float64)
         self._put(state, scale, 2 * drawn[:, 3:] - 1)
-        while len(within := torch.nonzero(self._overlap(state, scale) > -CLEAR)[:, 0]):
+        while len(within := torch.nonzero(self._depth(self.pose(state), scale) > -CLEAR)[:, 0]):
             moved, again = state[within], torch.rand(len(within), 3, generator=generator, dtype=torch.float64)
             self._put(moved, scale[within], 2 * again - 1)
             state[within] = moved
@@ -174,17 +174,21 @@ class Manipulation(Trainable):
         state[:, n + 2] = scale * self.step.thing.size[-1] / 2
         state[:, n + 3 : n + 7] = about_z(yaw)
 
-    def _overlap(self, state: Tensor, scale: Tensor) -> Tensor:
-        """Return how deep links of the hand begin within the objects [m], (B,); negative: the least distance."""
-        return self.step.overlap(pose=self.pose(state), scale=scale[:, None]).depth[:, 0]
+    def _depth(self, pose: Tensor, scale: Tensor) -> Tensor:
+        """Return how deep links of the hand begin within objects at poses (B, 7) [m], (B,); negative: the least distance."""
+        return self.step.overlap(pose=pose, scale=scale[:, None]).depth[:, 0]
 
     def pose(self, state: Tensor) -> Tensor:
         """Return position [m] and quaternion of the object in states of the world, (..., 7)."""
         return state[..., self.step.nq : self.step.nq + 7]
 
+    def placed(self, state: Tensor, episodes: Episodes) -> Tensor:
+        """Return the poses of the objects of episodes in states of the world, (..., 7)."""
+        return self.pose(state)
+
     def observe(self, state: Tensor, step: int, episodes: Episodes) -> Tensor:
         """Return what is measured: pose of the object, its scale, and the time as a part of the whole, (B, 9)."""
-        pose = self.pose(state)
+        pose = self.placed(state, episodes)
         where = pose[..., :3] + episodes.seen[min(step, len(episodes.seen) - 1)].to(pose.dtype)
         time = torch.full_like(pose[..., :1], step / self.steps)
         return torch.cat([where, pose[..., 3:], episodes.thing[..., :1].to(pose.dtype), time], -1)
@@ -204,13 +208,13 @@ class Manipulation(Trainable):
 
     def start(self, episodes: Episodes) -> Tensor:
         """Return the starts as states of the model, (B, nx)."""
-        pose, n = self.pose(episodes.state), self.step.nq
+        pose, n = self.placed(episodes.state, episodes), self.step.nq
         still = pose.new_zeros(len(pose), 7)
         return torch.cat([episodes.state[:, :n], pose, still], -1)
 
     def goals(self, episodes: Episodes) -> Tensor:
         """Return where the objects have to be in the end, (B, 7)."""
-        pose = self.pose(episodes.state)
+        pose = self.placed(episodes.state, episodes)
         half = self.options.further * self.angle / 2
         half = pose.new_tensor([0.0, 0.0, np.sin(half), np.cos(half)])
         return torch.cat([pose[:, :3] + pose.new_tensor(self.way), quaternion_product(half, pose[:, 3:])], -1)

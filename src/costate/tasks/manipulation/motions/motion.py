@@ -93,7 +93,7 @@ class MotionTask(Manipulation):
     def network(self, policy: nn.Module) -> Network:
         raise ValueError("a motion is planned by inverse kinematics, which no file of a network can hold")
 
-    def _overlap(self, state: Tensor, scale: Tensor) -> Tensor:
+    def _depth(self, pose: Tensor, scale: Tensor) -> Tensor:
         """Return nothing within: hands of these tasks begin beside or above the object."""
         return torch.full_like(scale, -1.0)
 

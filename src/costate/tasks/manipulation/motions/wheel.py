@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import pi
 from typing import ClassVar
 
@@ -14,13 +14,12 @@ from torch import Tensor
 from costate.core.fork import cached_property
 from costate.model import Model, Shape, Transform
 from costate.sim import Body
-from costate.tasks.manipulation import task as tasks
 from costate.tasks.manipulation.execute import OBJECT, Servos
 from costate.tasks.manipulation.hand import Hand, hand_on_arm
+from costate.tasks.manipulation.hinged import Hinged
 from costate.tasks.manipulation.motions.motion import MotionTask, Numbers, along, steady
 from costate.tasks.manipulation.motions.reach import Reach
 from costate.tasks.manipulation.motions.search import SearchTraining
-from costate.tasks.manipulation.objects import Cylinder, Thing
 from costate.tasks.manipulation.options import ManipulationOptions
 from costate.tasks.manipulation.step import Physics, Step
 from costate.train.episode import Trajectory, Verdict
@@ -38,25 +37,6 @@ TORQUE, DAMPING = 0.1, 0.01
 """Friction of the valve's hinge [N m], and its damping [N m s/rad]."""
 
 
-@dataclass(frozen=True)
-class Episodes(tasks.Episodes):
-    """Starts, and valves."""
-
-    place: Tensor
-    """Middle of the valve [m], (B, 3)."""
-
-    @property
-    def params(self) -> Mapping[str, Tensor]:
-        """Parameters of the world."""
-        return {**super().params, f"translation:{OBJECT}/joint": self.place}
-
-    def only(self, k: int) -> Episodes:
-        return Episodes(**vars(super().only(k)), place=self.place[k : k + 1])
-
-    def repeated(self, times: int) -> Episodes:
-        return Episodes(**vars(super().repeated(times)), place=self.place.repeat(times, 1))
-
-
 class Valve(Body):
     """A body on a hinge with friction; a bar on its top, which touches nothing, shows how it is turned."""
 
@@ -70,16 +50,12 @@ class Valve(Body):
         return replace(made, links=(world, replace(link, visuals=shown)), joints=(hinge,))
 
 
-class Wheel(MotionTask):
+class Wheel(Hinged, MotionTask):
     """Turn a valve: grasp it, turn the hand about its axis, open, turn back, and again."""
 
     name: ClassVar[str] = "wheel"
     summary: ClassVar[str] = "a Shadow hand on a UR5 turns a valve twice round, by regrasping"
-    unit: ClassVar[str] = "degrees"
-    tolerance: ClassVar[float | None] = 10.0
     training: ClassVar[SearchTraining] = SearchTraining(iterations=5, batch=6, candidates=12, kept=4, steps=325)
-    hinge: ClassVar[bool] = True
-    way: ClassVar[tuple[float, float, float]] = (0.0, 0.0, 0.0)
     middle: ClassVar[tuple[float, float, float]] = (-0.15, -0.15, 0.2)
     options: ManipulationOptions = ManipulationOptions(
         steps=1800, dt=0.02, mass=0.1, friction=0.8, place=0.02, scales=(0.8, 1.2), masses=(0.5, 2.0),
@@ -105,9 +81,6 @@ class Wheel(MotionTask):
         arm = _arms(Reach(hand), n, top, torch.linspace(0, -HALF, ANGLES, dtype=torch.float64))[-1]
         return replace(hand, model=replace(hand.model, home=np.append(arm[0].numpy(), hand.home[hand.arm :])))
 
-    def thing(self) -> Thing:
-        return Cylinder()
-
     @cached_property
     def step(self) -> Step:
         o = self.options
@@ -117,30 +90,6 @@ class Wheel(MotionTask):
     def body(self) -> Body:
         """Return the valve."""
         return Valve(OBJECT, [self.step.thing.shape()], self.options.mass, joint="continuous", position=self.middle)
-
-    parameters: ClassVar[tuple[str, ...]] = (*MotionTask.parameters, f"translation:{OBJECT}/joint")
-
-    # --- episodes -------------------------------------------------------------------------------------------------
-
-    def draw(self, batch: int, generator: torch.Generator, dtype: torch.dtype = torch.float32) -> Episodes:
-        """Draw valves, their places and angles."""
-        drawn = super().draw(batch, generator, dtype)
-        moved = 2 * torch.rand(batch, 3, generator=generator, dtype=torch.float64) - 1
-        place = torch.tensor(self.middle) + self.options.place * moved
-        return Episodes(**vars(drawn), place=place.to(dtype))
-
-    def _put(self, state: Tensor, scale: Tensor, drawn: Tensor) -> None:
-        state[:, self.step.nq] = drawn[:, 2] * pi
-
-    def pose(self, state: Tensor) -> Tensor:
-        """Return the pose of a valve at the usual place."""
-        angle = state[..., self.step.nq]
-        return torch.cat([angle.new_tensor(self.middle).expand(*angle.shape, 3), tasks.about_z(angle)], -1)
-
-    def observe(self, state: Tensor, step: int, episodes: Episodes) -> Tensor:  # type: ignore[override]
-        """Return what is measured: place and angle of the valve, its scale, and the time as a part of the whole, (B, 9)."""
-        usual = super().observe(state, step, episodes)
-        return torch.cat([usual[..., :3] + episodes.place - usual.new_tensor(self.middle), usual[..., 3:]], -1)
 
     # --- the motion -----------------------------------------------------------------------------------------------
 

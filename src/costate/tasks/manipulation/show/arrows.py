@@ -15,7 +15,6 @@ from torch import Tensor
 from costate.core.arrays import Array
 from costate.core.fork import cached_property
 from costate.kernel import Kernel
-from costate.physics.algebra.quaternion import to_rotation
 from costate.tasks.manipulation.execute import OBJECT
 from costate.tasks.manipulation.step import Step
 
@@ -39,7 +38,7 @@ class Proposals:
     def _kernel(self) -> Kernel:
         """Function of an action, the object's scale and its pose that returns points and forces in the world."""
         a, scale, pose = SX.sym("action", self.step.na), SX.sym("scale", 1), SX.sym("pose", 7)
-        R = to_rotation(pose[3:])
+        R = self.step.frame(pose[3:])
         found = [self.step.proposal(a, k, scale) for k in range(self.step.effectors)]
         points = ca.vertcat(*(pose[:3] + R @ on for on, *_ in found))
         forces = ca.vertcat(*(R @ force for _, _, force, _ in found))
@@ -61,7 +60,7 @@ def proposed(task: Any, policy: Any, states: Tensor, episodes: Any) -> tuple[Arr
         for t, state in enumerate(states[:-1]):
             controller(task.see(state[None], t, episodes, []))
             actions.append(controller.action[0])
-    pose, scale = task.pose(states[:-1]), episodes.thing[:, :1].expand(len(states) - 1, 1)
+    pose, scale = task.placed(states[:-1], episodes), episodes.thing[:, :1].expand(len(states) - 1, 1)
     return Proposals(task.step)(torch.stack(actions), scale, pose)
 
 
