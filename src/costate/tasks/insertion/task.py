@@ -25,7 +25,7 @@ from costate.tasks.insertion.loss import loss, total
 from costate.tasks.insertion.policy import Policy
 from costate.tasks.insertion.reward import RewardOptions, step_cost
 from costate.tasks.insertion.scene import ACTION, BOTTLE_MASS, OBSERVATION
-from costate.tasks.insertion.training import BRIEF, DISTURBED, InsertionTraining, plan
+from costate.tasks.insertion.training import DISTURBED, InsertionTraining, plan
 from costate.train.episode import Trajectory
 from costate.train.network import Names, Network, Scaling
 from costate.train.plan import Iteration
@@ -46,10 +46,8 @@ class Insertion(Cell):
     disturbances: ClassVar[Disturbances] = Disturbances()
     variants: ClassVar[Mapping[str, Variant]] = {
         "moving": Variant("The socket rides on a conveyor.", lambda options: replace(options, moving=True)),
-        "wide": Variant("Twice the ranges of start poses and targets, with more time.", InsertionOptions.wide, BRIEF),
-        "anywhere": Variant(
-            "The socket anywhere in 0.4 m x 0.4 m; time by distance.", InsertionOptions.anywhere, BRIEF
-        ),
+        "wide": Variant("Twice the ranges of start poses and targets, with more time.", InsertionOptions.wide),
+        "anywhere": Variant("The socket anywhere in 0.4 m x 0.4 m; time by distance.", InsertionOptions.anywhere),
         "unlimited": Variant("No limits of acceleration and jerk.", InsertionOptions.unlimited),
         "robust": Variant("All disturbances of a real cell at once.", InsertionOptions.robust, DISTURBED),
     }

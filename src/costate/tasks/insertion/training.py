@@ -51,7 +51,7 @@ class InsertionTraining(TrainOptions):
     memory: MemoryOptions = field(default_factory=MemoryOptions)
     """Memory of the controller; by itself a recurrent cell against disturbances, its last action under a limit of acceleration, and
     none otherwise."""
-    iterations: int = 90
+    iterations: int = 20
     """Steps of Adam."""
     spread: float = 1.1
     """Factor of the task's ranges in training: what lies at their edge is then no edge case."""
@@ -93,8 +93,6 @@ ALONE = InsertionTraining(
 )
 """Options of a training without a guide: the network has to learn all of it."""
 
-BRIEF = {"iterations": 20}
-"""Options of a training where the guide hardly ever fails."""
 DISTURBED = {"weights.aim": 2e-4, "iterations": 3, "learning_rate": 1e-5}
 """Options of a training with all disturbances: whoever knows the height less well keeps off the floor. Observer and guide do the
 work; a network that was trained for a short time only disturbs them."""
