@@ -20,7 +20,7 @@ from costate.train.run import Run
 from costate.train.solve.least_time import least_times
 from costate.train.streams import CHUNK, generator
 
-STEPS = (12, 12, 3)
+STEPS = (12, 2, 12, 3)
 
 
 @pytest.fixture(scope="module")
@@ -47,13 +47,21 @@ def test_the_motion_inserts_within_limits(task: InsertionBound, found: Solution)
     full[:, 0:6], full[:, 9:15] = states[:, :6], states[:, 6:]
     full[:, 6:8] += times[:, None] * start[15:17]
     position, tilt, velocity = task.task.errors(full)
-    mouth, seated = STEPS[0], STEPS[0] + STEPS[1]
+    above, mouth, seated = (sum(STEPS[: k + 1]) for k in range(3))
+    assert (
+        position[: above + 1, 2] - BOTTLE_RADIUS * tilt[: above + 1].sin() >= DEPTH - 1.4e-4
+    ).all()  # 0.1 mm, and rounded tilts
     assert position[mouth, 2] >= DEPTH - 1e-6
     narrower = BOTTLE_RADIUS * (1 - tilt.cos())  # a tilted foot, seen from above
     assert (position[mouth : seated + 1, :2].norm(dim=-1) <= (1.101 * CLEARANCE + narrower)[mouth : seated + 1]).all()
     assert position[[seated, -1]].norm(dim=-1).max() < 1.001 * MAX_ERROR
     assert tilt[[seated, -1]].max() < 1.001 * MAX_TILT and velocity[-1].norm() < 1.001 * MAX_SPEED
     assert (states[:, 6:].abs() <= 1.0011 * task.task.max_velocity).all()
+    h = times.diff()[:, None]
+    acceleration = states[:, 6:].diff(dim=0) / h
+    assert float(acceleration.abs().max()) < 1.001 * task.options.acceleration_limit
+    jerk = acceleration.diff(dim=0) / ((h[1:] + h[:-1]) / 2)
+    assert float(jerk.abs().max()) < 1.001 * task.options.jerk_limit
     assert times[-1] - times[seated] == pytest.approx(task.options.dt)
 
 
@@ -92,7 +100,7 @@ def test_ratio_beside_the_curve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.study
 def test_finer_steps_do_not_change_it() -> None:
     coarse = insertion_bound(InsertionOptions(), 2)
-    task = InsertionBound(steps=(32, 32, 8))
+    task = InsertionBound(steps=(32, 4, 32, 8))
     fine = least_times(task.least_times(range(2)), DirectOptions(method="inverse"))
     for a, b in zip(coarse.seconds, fine, strict=True):
         assert float(a) == pytest.approx(b.extra["duration"] - 0.01, rel=0.02)

@@ -158,6 +158,14 @@ class Insertion(Cell):
         """Judge trajectories of any world by the criteria of the task."""
         return judge(self, trajectory)
 
+    def suits(self, policy: nn.Module) -> None:
+        """Refuse a controller whose guide was built for another horizon."""
+        if isinstance(policy, GuidedPolicy) and policy.guide.horizon != self.options.horizon:
+            raise ValueError(
+                f"this controller's guide was built for motions of {policy.guide.horizon} control steps, and cannot be judged with "
+                f"{self.options.horizon}: train one for that task (`costate train insertion --help` has its variants)"
+            )
+
     def summarise(self, verdict: Verdict) -> Metrics:
         """Return the metrics of a verdict."""
         return summarise(self, verdict)

@@ -212,7 +212,9 @@ def _lowest(s: Any) -> tuple[ca.SX, ca.SX]:
     """Return the lowest point of the foot against the mouth: its height, and x and y from the middle of the bore [m]."""
     foot, axis = _foot(s)
     tilted = ca.sqrt(ca.sumsqr(axis[:2]) + LEAST_TILT**2)
-    return foot[2] - DEPTH - BOTTLE_RADIUS * (tilted - LEAST_TILT), foot[:2] + BOTTLE_RADIUS * axis[2] * axis[:2] / tilted
+    return foot[2] - DEPTH - BOTTLE_RADIUS * (tilted - LEAST_TILT), foot[:2] + BOTTLE_RADIUS * axis[2] * axis[
+        :2
+    ] / tilted
 
 
 def _above_the_mouth(s: Any) -> ca.SX:
