@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import shutil
 import subprocess
@@ -69,8 +70,6 @@ def in_c(folder: Path) -> Callable[[np.ndarray], np.ndarray]:
 
 
 def in_onnx(folder: Path) -> Callable[[np.ndarray], np.ndarray]:
-    import json
-
     session = onnxruntime.InferenceSession(str(folder / "policy.onnx"), providers=["CPUExecutionProvider"])
     memory = np.array(json.loads(session.get_modelmeta().custom_metadata_map["memory"]), np.float32)[None]
 

@@ -19,7 +19,7 @@ class HorizonOptions:
 
     shrink: int = 1
     """Control steps from one horizon to the next."""
-    success: float = 0.9
+    success: float = 0.99
     """Least success rate; a horizon with less is too short."""
     patience: int = 2
     """Number of horizons in a row that are too short, after which the search ends (or at one that joint velocities rule out)."""

@@ -1,8 +1,8 @@
 """The guide: a controller that follows from kinematics alone, which a network then corrects.
 
 The bottle is to be upright over the socket when its foot passes the mouth, and to go down from there as a table of heights says;
-inverse kinematics gives the joint positions r(t) of that. Above the mouth the joints only have to arrive there, at the velocity that
-they go on with, so r(t) is a straight line there. What the arm is away from it, e = q - r, vanishes by the time the foot passes the
+inverse kinematics gives the joint positions r(t) of that. Above the mouth joints only have to arrive, at the velocity that they go
+on with, so r(t) is a straight line there. What the arm is away from it, e = q - r, vanishes by the time the foot passes the
 mouth: the next velocity is r' + a(t) e + b(t) e', from a table, too. Commands then take into account how the servos answer.
 """
 
