@@ -23,7 +23,7 @@ class HorizonOptions:
     """Least success rate; a horizon with less is too short."""
     patience: int = 2
     """Number of horizons in a row that are too short, after which the search ends (or at one that joint velocities rule out)."""
-    iterations: int = 200
+    iterations: int = 60
     """Steps of Adam for each."""
     learning_rate: float = 1e-3
     """Highest learning rate of each."""
