@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,7 +25,9 @@ from costate.tasks.insertion.guidance.guided import GuidedPolicy
 from costate.tasks.insertion.guidance.kalman import filter_gains
 from costate.tasks.insertion.guidance.steering import ABOVE, EARLY, EVEN, gains, heights, upright
 from costate.tasks.insertion.scene import ARM_Q, ARM_V, BOTTLE_MASS, DEPTH, SOCKET_XY
+from costate.train.evaluate import evaluate
 from costate.train.policy import acting
+from costate.train.run import Run
 
 D = torch.float64
 
@@ -201,3 +204,10 @@ def test_the_controller_is_exported(task: Insertion, robust: Insertion, noisy: b
     with torch.no_grad():
         policy.get_parameter("outer.weight").uniform_(-0.5, 0.5, generator=seeded(11))
     check_exported(task, policy, draw(task, 3, seeded(10), calm if noisy else Disturbances(), D))
+
+
+def test_it_is_judged_with_its_own_horizon_only(task: Insertion, tmp_path: Path) -> None:
+    training = InsertionTraining(hidden=8)
+    folder = Run.create(tmp_path / "run", task, training, task.policy(training, seeded()).state_dict())
+    with pytest.raises(ValueError, match="built for motions of 40 control steps, and cannot be judged with 50"):
+        evaluate(folder, 1, variant="wide")

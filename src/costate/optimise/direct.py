@@ -109,7 +109,7 @@ class Direct:
     ):
         _check_options(cost, steps, options)
         self._world, self._options = world, options
-        rates = tuple(np.inf if r is None else r for r in (options.acceleration_limit, options.jerk_limit))
+        rates = options.acceleration_limit or np.inf, options.jerk_limit or np.inf
         phases = options.phases or (steps,)
         self._program = program = Transcription(world, options.method, phases, limits, sizes or {}, rates)
         objective = program.duration if options.minimum_time else ca.MX(0)

@@ -68,7 +68,7 @@ class Guide(nn.Module):
         shifts = np.where(ahead > 0, ahead + np.array([0.0, -0.5, 0.5, 1.5]), shifts)
         z = heights(steps[:, None] + shifts, T, arrival, aim)
         z[-1] = aim  # the clock stops at the horizon
-        ab = np.array([gains(max(arrival - k, LEAST), arrival, late) for k in steps])
+        ab = np.array([gains(max(arrival - k, LEAST), arrival, late) for k in range(T + 1)])
         numbers = {
             "table": np.concatenate([z, o.dt * shifts, ab, o.dt * ahead, ahead > 0], -1),
             "places": torch.stack([fit.middle, 1 / fit.half]),

@@ -59,8 +59,8 @@ def transfer_of(task: Insertion, policy: nn.Module, episodes: int = EPISODES, se
         theirs_fine = [run_in_mujoco(task, scene, acting(policy), drawn) for scene in scenes]
         verdicts = [judge(task, trajectory) for trajectory in (ours, theirs, ours_fine, *theirs_fine)]
     agree = float((verdicts[0].success == verdicts[1].success).double().mean())
-    metrics = [summarise(task, verdict) for verdict in verdicts]
-    return Transfer(*metrics, agree, apart_above(task, ours.states, theirs.states))
+    a, b, c, d, e = (summarise(task, verdict) for verdict in verdicts)
+    return Transfer(a, b, c, d, e, agree, apart_above(task, ours.states, theirs.states))
 
 
 def apart_above(task: Insertion, a: torch.Tensor, b: torch.Tensor) -> float:
