@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import casadi as ca
 import pytest
@@ -71,6 +72,17 @@ def test_accelerations_as_unknowns_find_the_same_minimum_time(cart: cs.World) ->
     found = direct(cart, None, torch.zeros(2, dtype=F64), torch.zeros(20, 1, dtype=F64), options, final_state=goal)
     assert found.extra["duration"] == pytest.approx(2 * (3 / 2) ** 0.5, rel=1e-6)
     assert torch.allclose(found.x[:, 0], torch.tensor([2.0] * 10 + [-2.0] * 10, dtype=F64), atol=1e-4)
+
+
+def test_minimum_time_with_limits_of_acceleration_and_jerk(cart: cs.World) -> None:
+    """At most A forward, then backward, with a jerk of J in between: the distance is A t^2 / 4 - A^3 / (3 J^2)."""
+    goal, A, J = torch.tensor([3.0, 0.0], dtype=F64), 1.0, 2.0
+    options = DirectOptions(minimum_time=True, method="inverse", acceleration_limit=A, jerk_limit=J)
+    start, idle = torch.zeros(2, dtype=F64), torch.zeros(40, 1, dtype=F64)
+    found = direct(cart, None, start, idle, options, final_state=goal)
+    assert found.extra["duration"] == pytest.approx(2 * (3 / A + A**2 / (3 * J**2)) ** 0.5, rel=1e-3)
+    with pytest.raises(ValueError, match="'collocation' knows no limits of acceleration"):
+        direct(cart, None, start, idle, replace(options, method="collocation"), final_state=goal)
 
 
 def test_minimum_time_of_a_servo() -> None:

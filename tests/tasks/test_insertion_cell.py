@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 import torch
-from tests.gradients import check_gradients
+from tests.tasks.insertion_controllers import check_exported, check_loss_gradients, seeded
 
 from costate.tasks.insertion import (
     Disturbances,
@@ -28,10 +28,6 @@ from costate.train.policy import acting
 from costate.train.remembering import MemoryOptions, RememberingPolicy
 
 D = torch.float64
-
-
-def seeded(seed: int = 0) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
 
 
 LIMITED = InsertionOptions()
@@ -198,21 +194,7 @@ def test_gradients_through_what_is_remembered(task: Insertion, kind: str) -> Non
     policy = task.policy(options, seeded(13)).double().requires_grad_(False)
     names = [name for name, _ in policy.named_parameters()]
     episodes = draw(task, 2, seeded(14), replace(REALISTIC, encoder=0.0), D)
-
-    def terms(*weights: torch.Tensor) -> torch.Tensor:
-        memory = policy.get_buffer("start").expand(2, -1)
-
-        def controller(observation: torch.Tensor) -> torch.Tensor:
-            nonlocal memory
-            given = dict(zip(names, weights, strict=True))
-            action, memory = torch.func.functional_call(policy, given, (observation, memory))
-            return action
-
-        trajectory = run(task, task.smooth_payload, controller, episodes)
-        return torch.stack(list(loss(task, trajectory, InsertionWeights()).values()))
-
-    weights = tuple(policy.get_parameter(name) for name in names)
-    check_gradients(terms, weights, names=tuple(names), step=1e-3, directions=1, float32=False)
+    check_loss_gradients(task, task.smooth_payload, policy, names, episodes)
 
 
 def test_the_memory_is_exported(task: Insertion) -> None:
@@ -221,10 +203,4 @@ def test_the_memory_is_exported(task: Insertion) -> None:
     calm = replace(REALISTIC, belt_change=0.0)  # which would change states before they are seen
     with torch.no_grad():
         policy.get_parameter("outer.weight").mul_(20)
-        trajectory = run(task, task.smooth, acting(policy), draw(task, 3, seeded(16), calm, D))
-        network, memory = task.network(policy), None
-        for step in range(40):
-            seen = task.observe(trajectory.states[step], step, trajectory.episodes).numpy()
-            command, memory = network.step(seen, network.memory if memory is None else memory)
-            wanted = task.control(trajectory.actions[step])
-            torch.testing.assert_close(torch.from_numpy(command), wanted, rtol=0, atol=1e-6)
+    check_exported(task, policy, draw(task, 3, seeded(16), calm, D))

@@ -3,35 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from tests.gradients import check_gradients
+from tests.tasks.insertion_controllers import check_exported, check_loss_gradients, seeded
 
 from costate.tasks.insertion import (
     Disturbances,
     Insertion,
     InsertionOptions,
     InsertionTraining,
-    InsertionWeights,
     draw,
     judge,
-    loss,
     run,
 )
+from costate.tasks.insertion.guidance import steering
 from costate.tasks.insertion.guidance.guide import Guide
 from costate.tasks.insertion.guidance.guided import GuidedPolicy
 from costate.tasks.insertion.guidance.kalman import filter_gains
-from costate.tasks.insertion.guidance.steering import ABOVE, gains, heights, upright
+from costate.tasks.insertion.guidance.steering import ABOVE, EARLY, EVEN, gains, heights, upright
 from costate.tasks.insertion.scene import ARM_Q, ARM_V, BOTTLE_MASS, DEPTH, SOCKET_XY
+from costate.train.evaluate import evaluate
 from costate.train.policy import acting
+from costate.train.run import Run
 
 D = torch.float64
-
-
-def seeded(seed: int = 0) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
 
 
 @pytest.fixture(scope="module")
@@ -56,30 +54,36 @@ def untrained(task: Insertion, hidden: int = 8) -> GuidedPolicy:
 # --- what it follows from ---------------------------------------------------------------------------------------------
 
 
-def test_heights_begin_and_end_at_rest_and_pass_the_mouth() -> None:
+def test_heights_pass_the_mouth_evenly_and_end_at_rest() -> None:
     def at(t: float) -> float:
-        return float(heights(np.array([t]), 38, 20, 0.12, 1e-4)[0])
+        return float(heights(np.array([t]), 38, 20, 1e-4)[0])
 
-    assert (at(0), at(20), at(38), at(45)) == pytest.approx((0.12, DEPTH + ABOVE, 1e-4, 1e-4), abs=1e-12)
-    h = 1e-3
-    for end in (0.0, 38.0):
-        inside = h if end == 0 else -h
-        assert at(end + inside) == pytest.approx(at(end), abs=1e-8)  # velocity and acceleration vanish: third order
-    before, after = (at(20) - at(20 - h)) / h, (at(20 + h) - at(20)) / h
+    end, h = 38 - EARLY, 1e-3
+    assert (at(20), at(end), at(45)) == pytest.approx((DEPTH + ABOVE, 1e-4, 1e-4), abs=1e-9)
+    assert at(end - h) == pytest.approx(at(end), abs=1e-8)
+    before, after = (at(20) - at(19)), (at(20 + h) - at(20)) / h
     assert before == pytest.approx(after, rel=1e-3) and before < 0
+    assert at(18) - at(19) == pytest.approx(-before)
 
 
 @pytest.mark.parametrize("late", [0.5, 0.67])
-def test_gains_end_at_rest_in_time_and_are_those_of_least_acceleration(late: float) -> None:
+def test_gains_end_at_rest_in_time(late: float) -> None:
     e, v = 1.0, 0.3
     for left in range(12, 1, -1):
-        a, b = gains(left, late)
+        a, b = gains(left, 12, late)
         w = a * e + b * v
         e, v = e + (1 - late) * v + late * w, w
     assert e + (1 - late) * v == pytest.approx(0.0, abs=1e-12)  # and the last step's velocity is zero
-    # For many short steps: acceleration = -6 e / t^2 - 4 v / t, the known law.
-    a, b = gains(400, late)
-    assert a * 400**2 == pytest.approx(-6, rel=0.02) and (b - 1) * 400 == pytest.approx(-4, rel=0.02)
+
+
+def test_gains_are_those_of_least_weighted_accelerations(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For many short steps from rest: with even weights -6 e / t^2, the known law; with weights |u|^p it is -2 (3 - p) e / t^2.
+
+    Accelerations are then as sign(u) |u|^(1 - p), where u goes from 1 to -1: their second integral is their peak t^2 / (2 (3 - p)).
+    """
+    for power in (0.0, EVEN):
+        monkeypatch.setattr(steering, "EVEN", power)
+        assert gains(800, 800, 0.5)[0] * 800**2 == pytest.approx(-2 * (3 - power), rel=0.02)
 
 
 def test_polynomials_stand_for_inverse_kinematics(task: Insertion) -> None:
@@ -189,21 +193,7 @@ def test_gradients_through_the_guide(task: Insertion) -> None:
     """Of the loss with respect to the network's weights, through 50 control steps."""
     policy = task.policy(InsertionTraining(hidden=8), seeded(7)).double().requires_grad_(False)
     names, episodes = ["inner.weight", "outer.weight", "outer.bias"], draw(task, 2, seeded(8), dtype=D)
-
-    def terms(*weights: torch.Tensor) -> torch.Tensor:
-        memory = policy.get_buffer("start").expand(2, -1)
-
-        def controller(observation: torch.Tensor) -> torch.Tensor:
-            nonlocal memory
-            given = dict(zip(names, weights, strict=True))
-            action, memory = torch.func.functional_call(policy, given, (observation, memory))
-            return action
-
-        trajectory = run(task, task.smooth, controller, episodes)
-        return torch.stack(list(loss(task, trajectory, InsertionWeights()).values()))
-
-    weights = tuple(policy.get_parameter(name) for name in names)
-    check_gradients(terms, weights, names=tuple(names), step=1e-3, directions=1, float32=False)
+    check_loss_gradients(task, task.smooth, policy, names, episodes)
 
 
 @pytest.mark.parametrize("noisy", [False, True])
@@ -213,11 +203,11 @@ def test_the_controller_is_exported(task: Insertion, robust: Insertion, noisy: b
     policy = task.policy(InsertionTraining(hidden=16), seeded(9)).double()
     with torch.no_grad():
         policy.get_parameter("outer.weight").uniform_(-0.5, 0.5, generator=seeded(11))
-        episodes = draw(task, 3, seeded(10), calm if noisy else Disturbances(), D)
-        trajectory = run(task, task.smooth, acting(policy), episodes)
-        network, memory = task.network(policy), None
-        for step in range(task.steps):
-            seen = task.observe(trajectory.states[step], step, trajectory.episodes).numpy()
-            command, memory = network.step(seen, network.memory if memory is None else memory)
-            wanted = task.control(trajectory.actions[step])
-            torch.testing.assert_close(torch.from_numpy(command), wanted, rtol=0, atol=1e-6)
+    check_exported(task, policy, draw(task, 3, seeded(10), calm if noisy else Disturbances(), D))
+
+
+def test_it_is_judged_with_its_own_horizon_only(task: Insertion, tmp_path: Path) -> None:
+    training = InsertionTraining(hidden=8)
+    folder = Run.create(tmp_path / "run", task, training, task.policy(training, seeded()).state_dict())
+    with pytest.raises(ValueError, match="built for motions of 40 control steps, and cannot be judged with 50"):
+        evaluate(folder, 1, variant="wide")

@@ -49,6 +49,10 @@ class DirectOptions(OptimiserOptions):
     """Lowest and highest controls, each (nu,) or a number. The effort limits of torque actuators hold in addition."""
     state_bounds: tuple[Any, Any] | None = None
     """Lowest and highest states, each (nx,) or a number; infinite for no bound."""
+    acceleration_limit: float | None = None
+    """Largest acceleration of any joint [rad/s^2 or m/s^2]; only with method "inverse"."""
+    jerk_limit: float | None = None
+    """Largest change of an acceleration, between the middles of intervals [rad/s^3 or m/s^3]; only with method "inverse"."""
     tolerance: float = 1e-8
     """Tolerance of IPOPT."""
     ipopt: Mapping[str, Any] | None = None
@@ -105,7 +109,9 @@ class Direct:
     ):
         _check_options(cost, steps, options)
         self._world, self._options = world, options
-        self._program = program = Transcription(world, options.method, options.phases or (steps,), limits, sizes or {})
+        rates = options.acceleration_limit or np.inf, options.jerk_limit or np.inf
+        phases = options.phases or (steps,)
+        self._program = program = Transcription(world, options.method, phases, limits, sizes or {}, rates)
         objective = program.duration if options.minimum_time else ca.MX(0)
         if cost is not None:
             objective = objective + total(cost, program)
@@ -214,6 +220,8 @@ def _check_options(cost: Cost | None, steps: int, options: DirectOptions) -> Non
         raise ValueError(
             "shooting takes steps of the world's own length: use method='collocation' to choose the duration"
         )
+    if options.method != "inverse" and (options.acceleration_limit, options.jerk_limit) != (None, None):
+        raise ValueError(f"method '{options.method}' knows no limits of acceleration and jerk: use method='inverse'")
     if cost is None and not options.minimum_time:
         raise ValueError("there is nothing to minimise: give a cost, or minimum_time=True")
     if options.phases is not None and (sum(options.phases) != steps or min(options.phases) < 1):

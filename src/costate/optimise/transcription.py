@@ -124,7 +124,10 @@ class Transcription:
         phases: Sequence[int],
         limits: Sequence[Limit],
         sizes: Mapping[str, int],
+        rates: tuple[float, float] = (np.inf, np.inf),
     ):
+        self.rates = rates
+        """Largest acceleration, and largest change of it in a second."""
         self.world, self.phases, self.steps = world, tuple(phases), sum(phases)
         self.method, self.moves = method, METHODS[method](world)
         self.durations = ca.MX.sym("durations", len(phases))
@@ -136,7 +139,7 @@ class Transcription:
         self._times = ca.horzcat(ca.MX(0), ca.cumsum(h, 1))
         found = self.moves.step.map(self.steps)(self.x[:, :-1], self.x[:, 1:], self.u, h)
         self.defects, self._controls, self._torques = (ca.vec(rows) for rows in found)
-        self._limited = ca.veccat(*(self._limit(term, times) for term, times in limits))
+        self._limited = ca.veccat(*(self._limit(term, times) for term, times in limits), *self._jerks(h))
         self.rows = ca.veccat(self.defects, self._controls, self._torques, self._limited)
 
     @property
@@ -155,6 +158,14 @@ class Transcription:
         columns = [self.x[:, at], *(m[:, at] for m in self.inputs.values()), self._times[:, at]]
         return limit.map(len(at))(*columns)
 
+    def _jerks(self, h: ca.MX) -> list[ca.MX]:
+        """Return what is positive where accelerations change too quickly from the middle of an interval to that of the next."""
+        if not np.isfinite(self.rates[1]) or self.steps < 2:
+            return []
+        allowed = self.rates[1] * (h[:, :-1] + h[:, 1:]) / 2
+        change = (self.u[:, 1:] - self.u[:, :-1]) / ca.repmat(allowed, self.u.shape[0], 1)
+        return [change - 1, -change - 1]
+
     def row_bounds(self, box: tuple[Tensor, Tensor]) -> tuple[np.ndarray, np.ndarray]:
         """Return the lowest and highest values of `rows`."""
         still, limited = np.zeros(self.defects.numel()), np.zeros(self._limited.numel())
@@ -172,7 +183,7 @@ class Transcription:
         states: Lowest and highest states, (2, T + 1, nx).
         """
         shape = self.steps, self.moves.unknowns
-        sides = [b.numpy() for b in box] if self.moves.drives else [-np.inf, np.inf]
+        sides = [b.numpy() for b in box] if self.moves.drives else [-self.rates[0], self.rates[0]]
         moves = [np.broadcast_to(side, shape).ravel() for side in sides]
         return [np.concatenate([d, x.ravel(), u]) for d, x, u in zip(spans, states, moves, strict=True)]
 

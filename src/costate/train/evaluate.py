@@ -79,6 +79,7 @@ def evaluate(
     at_least_one(episodes)
     disturbances = None if disturbances == folder.task.disturbances else disturbances
     task, told = varied(folder.task, variant), None if disturbances is None else asdict(disturbances)
+    task.suits(folder.policy)
     if where.alone:
         metrics = evaluate_policy(task, folder.policy, episodes, disturbances, seed=seed, progress=progress).metrics
     else:

@@ -184,6 +184,9 @@ class Trainable(Task):
     tolerance: ClassVar[float | None] = None
     """Largest error of a success, in the task's unit, for pictures; None: success is about something else."""
 
+    def suits(self, policy: nn.Module) -> None:
+        """Refuse a policy that was built for another variant of the task, with the reason."""
+
     def summarise(self, verdict: Any) -> Metrics:
         """Return the metrics of a verdict."""
         return summarise(verdict)

@@ -30,7 +30,7 @@ TOUCHING = (("ur5/bottle", "socket/body"),)
 ARM_Q, SOCKET_XY = slice(0, 6), slice(6, 8)
 ARM_V, SOCKET_V = slice(9, 15), slice(15, 17)
 """Parts of a state (18,): q = arm joints (6), socket x, y, angle; v = arm joints (6), socket x, y, angle."""
-ARRIVAL = 0.55
+ARRIVAL = 0.6
 """Part of the horizon after which the bottle is over the socket's mouth."""
 OBSERVATION = 19
 """Size of an observation: joint positions 6, joint velocities 6, target position 3, target velocity 3, time index 1."""

@@ -25,7 +25,7 @@ from costate.tasks.insertion.loss import loss, total
 from costate.tasks.insertion.policy import Policy
 from costate.tasks.insertion.reward import RewardOptions, step_cost
 from costate.tasks.insertion.scene import ACTION, BOTTLE_MASS, OBSERVATION
-from costate.tasks.insertion.training import BRIEF, DISTURBED, InsertionTraining, plan
+from costate.tasks.insertion.training import DISTURBED, InsertionTraining, plan
 from costate.train.episode import Trajectory
 from costate.train.network import Names, Network, Scaling
 from costate.train.plan import Iteration
@@ -46,10 +46,8 @@ class Insertion(Cell):
     disturbances: ClassVar[Disturbances] = Disturbances()
     variants: ClassVar[Mapping[str, Variant]] = {
         "moving": Variant("The socket rides on a conveyor.", lambda options: replace(options, moving=True)),
-        "wide": Variant("Twice the ranges of start poses and targets, with more time.", InsertionOptions.wide, BRIEF),
-        "anywhere": Variant(
-            "The socket anywhere in 0.4 m x 0.4 m; time by distance.", InsertionOptions.anywhere, BRIEF
-        ),
+        "wide": Variant("Twice the ranges of start poses and targets, with more time.", InsertionOptions.wide),
+        "anywhere": Variant("The socket anywhere in 0.4 m x 0.4 m; time by distance.", InsertionOptions.anywhere),
         "unlimited": Variant("No limits of acceleration and jerk.", InsertionOptions.unlimited),
         "robust": Variant("All disturbances of a real cell at once.", InsertionOptions.robust, DISTURBED),
     }
@@ -159,6 +157,14 @@ class Insertion(Cell):
     def judge(self, trajectory: Trajectory) -> Verdict:
         """Judge trajectories of any world by the criteria of the task."""
         return judge(self, trajectory)
+
+    def suits(self, policy: nn.Module) -> None:
+        """Refuse a controller whose guide was built for another horizon."""
+        if isinstance(policy, GuidedPolicy) and policy.guide.horizon != self.options.horizon:
+            raise ValueError(
+                f"this controller's guide was built for motions of {policy.guide.horizon} control steps, and cannot be judged with "
+                f"{self.options.horizon}: train one for that task (`costate train insertion --help` has its variants)"
+            )
 
     def summarise(self, verdict: Verdict) -> Metrics:
         """Return the metrics of a verdict."""

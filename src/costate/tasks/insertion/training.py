@@ -19,18 +19,18 @@ class HorizonOptions:
 
     shrink: int = 1
     """Control steps from one horizon to the next."""
-    success: float = 0.9
+    success: float = 0.99
     """Least success rate; a horizon with less is too short."""
     patience: int = 2
     """Number of horizons in a row that are too short, after which the search ends (or at one that joint velocities rule out)."""
-    iterations: int = 200
+    iterations: int = 60
     """Steps of Adam for each."""
     learning_rate: float = 1e-3
     """Highest learning rate of each."""
     episodes: int = 2000
     """Episodes each is judged on."""
-    bound_episodes: Annotated[int, arg(aliases=["--bound-episodes"])] = 8
-    """Episodes whose least possible time is found in the end, to compare with; 0: none."""
+    bound_episodes: Annotated[int, arg(aliases=["--bound-episodes"])] = 14
+    """Episodes whose least possible time is found in the end, the hardest of a thousand, to compare with; 0: none."""
 
     def __post_init__(self) -> None:
         for name in ("shrink", "patience", "iterations", "episodes"):
@@ -51,7 +51,7 @@ class InsertionTraining(TrainOptions):
     memory: MemoryOptions = field(default_factory=MemoryOptions)
     """Memory of the controller; by itself a recurrent cell against disturbances, its last action under a limit of acceleration, and
     none otherwise."""
-    iterations: int = 90
+    iterations: int = 20
     """Steps of Adam."""
     spread: float = 1.1
     """Factor of the task's ranges in training: what lies at their edge is then no edge case."""
@@ -93,8 +93,6 @@ ALONE = InsertionTraining(
 )
 """Options of a training without a guide: the network has to learn all of it."""
 
-BRIEF = {"iterations": 20}
-"""Options of a training where the guide hardly ever fails."""
 DISTURBED = {"weights.aim": 2e-4, "iterations": 3, "learning_rate": 1e-5}
 """Options of a training with all disturbances: whoever knows the height less well keeps off the floor. Observer and guide do the
 work; a network that was trained for a short time only disturbs them."""

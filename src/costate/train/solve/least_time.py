@@ -17,6 +17,8 @@ def least_times(timed: Timed, options: DirectOptions) -> list[Solution]:
         options, minimum_time=True, phases=timed.phases, duration=timed.duration, duration_bounds=timed.durations,
         bounds=timed.controls, state_bounds=timed.state_bounds,
     )  # fmt: skip
+    if options.method == "inverse":
+        wanted = replace(wanted, acceleration_limit=timed.rates[0], jerk_limit=timed.rates[1])
     sizes = {name: value.shape[-1] for name, value in timed.inputs.items()}
     program = Direct(timed.world, None, sum(timed.phases), wanted, timed.limits, sizes)
     idle = torch.zeros(sum(timed.phases), timed.world.nu, dtype=torch.float64)

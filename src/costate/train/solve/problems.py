@@ -90,6 +90,8 @@ class Timed:
     """Guess of the duration [s]."""
     after: float = 0.0
     """Time at the end of the motion that is not counted [s]."""
+    rates: tuple[float | None, float | None] = (None, None)
+    """Largest acceleration and jerk of any joint [rad/s^2, rad/s^3], for the method "inverse"; None: no limit."""
     play: Callable[[Tensor, Tensor], Tensor]
     """Function (times (T + 1, B), controls (T, B, nu)) -> the states (N, B, nx) that follow in the task's world."""
     error: Callable[[Tensor], Tensor]

@@ -1,7 +1,8 @@
 """The guide: a controller that follows from kinematics alone, which a network then corrects.
 
-The bottle is to be upright over the socket, lower and lower as a table of heights says; inverse kinematics gives the joint
-positions r(t) of that. What the arm is away from them, e = q - r, vanishes with least accelerations by the time the foot passes the
+The bottle is to be upright over the socket when its foot passes the mouth, and to go down from there as a table of heights says;
+inverse kinematics gives the joint positions r(t) of that. Above the mouth joints only have to arrive, at the velocity that they go
+on with, so r(t) is a straight line there. What the arm is away from it, e = q - r, vanishes by the time the foot passes the
 mouth: the next velocity is r' + a(t) e + b(t) e', from a table, too. Commands then take into account how the servos answer.
 """
 
@@ -15,7 +16,6 @@ from torch import Tensor, nn
 
 from costate.tasks.insertion.guidance.steering import (
     AFTER,
-    EARLY,
     answered,
     factors,
     gains,
@@ -30,7 +30,7 @@ from costate.tasks.insertion.scene import ARRIVAL
 if TYPE_CHECKING:
     from costate.tasks.insertion.cell import Cell
 
-LEAST = 5
+LEAST = 4
 """Steps in which an error is to vanish at least."""
 USED = 0.98
 """Part of the limit of acceleration that it uses."""
@@ -49,7 +49,6 @@ class Guide(nn.Module):
     middle: Tensor
     changes: Tensor
     inverse: Tensor
-    shifts: Tensor
 
     def __init__(self, cell: Cell, payload: float = 0.0, aim: float = 1.5e-4):
         super().__init__()
@@ -62,14 +61,16 @@ class Guide(nn.Module):
         fit = upright(cell)
         answer = answered(cell, fit, payload)
         late = answer.late
+        steps = np.arange(T + 1)
         # The velocity that a step begins with is that of the reference a little earlier, since changes count in part.
         shifts = np.array([0.0, -late, 1 - late, 2 - late])
-        times = np.arange(T + 1)[:, None] + shifts
-        z = heights(times, T - int(EARLY * T), arrival, o.start_height, aim)
-        ab = np.array([gains(max(arrival - k, LEAST), late) for k in range(T + 1)])
+        ahead = np.maximum(arrival - steps, 0)[:, None]
+        shifts = np.where(ahead > 0, ahead + np.array([0.0, -0.5, 0.5, 1.5]), shifts)
+        z = heights(steps[:, None] + shifts, T, arrival, aim)
+        z[-1] = aim  # the clock stops at the horizon
+        ab = np.array([gains(max(arrival - k, LEAST), arrival, late) for k in range(T + 1)])
         numbers = {
-            "table": np.concatenate([z, ab], -1),
-            "shifts": o.dt * shifts,
+            "table": np.concatenate([z, o.dt * shifts, ab, o.dt * ahead, ahead > 0], -1),
             "places": torch.stack([fit.middle, 1 / fit.half]),
             "upright": fit.coefficients,
             "middle": answer.middle,
@@ -87,12 +88,14 @@ class Guide(nn.Module):
         """Return joint velocities (..., 6) to command, from (..., 6), (..., 6), (..., 2), (..., 2), the step (..., 1) and the mass
         of the bottle beyond the usual one (..., 1)."""
         row = self.looked_up(self.table, step)
-        place = xy.unsqueeze(-2) + belt.unsqueeze(-2) * self.shifts.unsqueeze(-1)
+        place = xy.unsqueeze(-2) + belt.unsqueeze(-2) * row[..., 4:8].unsqueeze(-1)
         points = torch.cat([place, row[..., :4].unsqueeze(-1)], -1)
         chosen = [getattr(self, name) for name in self.chosen]
         r = monomials((polar(points) - self.places[0]) * self.places[1], chosen) @ self.upright
         now, after = ((r[..., k + 1, :] - r[..., k, :]) / self.dt for k in (1, 2))
-        wanted = after + row[..., 4:5] / self.dt * (q - r[..., 0, :]) + row[..., 5:6] * (v - now)
+        a, b, ahead, free = row[..., 8:].split(1, -1)
+        error = q - (r[..., 0, :] - ahead * now)
+        wanted = torch.lerp(after, now, free) + a / self.dt * error + b * (v - now)
         faster = (wanted - v).clamp(-self.limit, self.limit)
         return v + moments(q - self.middle, v, faster, load if self.weighs else None) @ self.inverse
 

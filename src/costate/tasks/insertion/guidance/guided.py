@@ -42,7 +42,7 @@ class GuidedPolicy(nn.Module):
         self.inner, self.outer = (nn.Linear(n, m, dtype=torch.float32) for n, m in ((seen, hidden), (hidden, ACTION)))
         for name, value in (("unit", unit), ("zero", zero), ("scale", scale)):
             self.register_buffer(name, value.float())
-        nothing = torch.zeros(ACTION)
+        nothing = torch.zeros(ACTION, dtype=torch.float32)
         self.register_buffer("start", nothing if observer is None else torch.cat([nothing, observer.start]))
         with torch.no_grad():
             # The last layer is near zero: an untrained network hardly corrects anything, and nothing that an observer found.

@@ -43,10 +43,10 @@ class Observer(nn.Module):
         self.late, self.count = max(self.each), len(self.each)
         self.sizes = (FILTER * self.count, 2, 2, self.count, *[6] * self.late)
         """Sizes of what is kept: states of the filters, place and velocity of the socket, scores of the latencies, commands."""
-        steps = torch.arange(o.horizon + 1.0)[:, None]
+        steps = torch.arange(o.horizon + 1, dtype=torch.float32)[:, None]
         place = (1 / (steps + 1)).clamp(min=LATEST) if against.target_jitter else torch.ones_like(steps)
         table = torch.from_numpy(joint_gains(guide, o, against)).mT.flatten(1).float()
-        first = torch.zeros(sum(self.sizes))
+        first = torch.zeros(sum(self.sizes), dtype=torch.float32)
         first[: FILTER * self.count].view(self.count, FILTER)[:, :6] = cell.start.float()
         self.register_buffer("gains", torch.cat([table, place], -1))
         self.register_buffer("delays", torch.tensor(self.each).float())

@@ -19,10 +19,13 @@ from costate.tasks.insertion.scene import ARM_Q, ARM_V, BOTTLE_MASS, DEPTH, SOCK
 if TYPE_CHECKING:
     from costate.tasks.insertion.cell import Cell
 
-EARLY = 1 / 16
-"""Part of the horizon that is left when the bottle is seated."""
 ABOVE = 1e-3
 """Height of the foot above the mouth when the bottle is over it [m]."""
+BRAKING, EARLY = 1.4, 0.2
+"""Exponent of the speed on the way down (the larger, the softer its end), and control steps before the horizon when it ends."""
+EVEN = 0.7
+"""Exponent by which accelerations above the mouth are made more even: 0 lets them rise and fall in a line, which has the least sum
+of squares; 1 would give the same acceleration all the time, with a jump half-way, which has the least peak."""
 FAST, TRIED = 0.19, (0.2, 0.3)
 """Ranges of the motions that the servos' answer is fitted to: how far the bottle goes along each axis beyond the range of sockets
 in one horizon [m], and how far velocities and commands are from that motion [rad per horizon]."""
@@ -32,49 +35,34 @@ SAMPLES, SPREAD = 4000, 1.15
 """Points that polynomials for inverse kinematics, and the servos' answer, are fitted to; factor of the ranges of these."""
 
 
-def heights(times: np.ndarray, steps: int, arrival: int, start: float, end: float) -> np.ndarray:
-    """Return the foot's height above its seat [m] at times in control steps: least jerk, at rest at both ends."""
-    spans = arrival, steps - arrival
-    A, b, row = np.zeros((12, 12)), np.zeros(12), 0
-    fixed = [(0, 0.0, d, start if d == 0 else 0.0) for d in range(3)] + [
-        (1, 1.0, d, end if d == 0 else 0.0) for d in range(3)
-    ]
-    for part, at, derivative, value in [*fixed, (0, 1.0, 0, DEPTH + ABOVE), (1, 0.0, 0, DEPTH + ABOVE)]:
-        A[row, 6 * part : 6 * part + 6] = _powers(at, derivative, spans[part])
-        b[row], row = value, row + 1
-    for derivative in range(1, 5):  # smooth in between
-        A[row] = np.concatenate([_powers(1.0, derivative, spans[0]), -_powers(0.0, derivative, spans[1])])
-        row += 1
-    c = np.linalg.solve(A, b)
-    t = np.clip(times, 0, steps)
-    first, second = (
-        np.stack([_powers(u, 0, 1) for u in (np.ravel(t) - begin) / span]) @ part
-        for begin, span, part in zip((0, arrival), spans, (c[:6], c[6:]), strict=True)
-    )
-    return np.where(np.ravel(t) < arrival, first, second).reshape(t.shape)
+def heights(times: np.ndarray, steps: int, arrival: int, end: float) -> np.ndarray:
+    """Return the foot's height above its seat [m] at times in control steps, if it arrives over the mouth after `arrival` of them.
+
+    From there on its speed falls as (1 - s^2)^BRAKING with the part s of the time; before, it is even.
+    """
+    top, s = DEPTH + ABOVE, (times - arrival) / (steps - EARLY - arrival)
+    part = np.linspace(0, 1, 1001)
+    speed = (1 - part**2) ** BRAKING
+    way = np.concatenate([[0.0], np.cumsum(speed[1:] + speed[:-1]) / 2000])
+    return top - (top - end) / way[-1] * (np.minimum(s, 0) + np.interp(s, part, way))
 
 
-def _powers(u: float, derivative: int, span: float) -> np.ndarray:
-    """Return what each coefficient of a polynomial of degree 5 in u = t / span adds to a derivative by t."""
-    factors = [np.prod(range(k - derivative + 1, k + 1)) for k in range(6)]
-    return np.array([f * u ** (k - derivative) if k >= derivative else 0.0 for k, f in enumerate(factors)]) / (
-        span**derivative
-    )
+def gains(left: int, steps: int, late: float) -> tuple[float, float]:
+    """Return how the next velocity follows from position and velocity, per step, if both are to vanish after `left` of `steps`.
 
-
-def gains(left: int, late: float) -> tuple[float, float]:
-    """Return how the next velocity follows from position and velocity, per step, if both are to vanish after `left` steps.
-
-    Squared accelerations are least. late: part of a change of velocity that counts in the step in which it happens.
+    Squared accelerations are least, with weights that are smaller in the middle of the steps. late: part of a change of velocity
+    that counts in the step in which it happens.
     """
     n = max(left, 2)
     change = np.eye(n) - np.eye(n, k=-1)
     way = np.ones(n)
     way[-1] = late
     ends = np.stack([way, np.eye(n)[-1]])
-    K = np.block([[change.T @ change, ends.T], [ends, np.zeros((2, 2))]])
+    off = np.abs(1 - 2 * (steps - n + np.arange(n) + 0.5) / steps)  # from the middle
+    weights = np.diag((off + 1 / steps) ** EVEN)
+    K = np.block([[change.T @ weights @ change, ends.T], [ends, np.zeros((2, 2))]])
     b = np.zeros((n + 2, 2))
-    b[0, 1], b[n] = 1.0, (-1.0, late - 1.0)
+    b[0, 1], b[n] = weights[0, 0], (-1.0, late - 1.0)
     position, velocity = np.linalg.solve(K, b)[0]
     return float(position), float(velocity)
 

@@ -101,17 +101,18 @@ def _add_socket(world: ET.Element, facets: int) -> None:
 class MujocoScene:
     """The task in MuJoCo, with the face of a world: `run(task, scene, ...)` takes it in place of one.
 
-    substeps: physics steps per control period; None: as many as the task has.
+    substeps: physics steps per control period; None: as many as the task has. explicit: servos give the torque that follows from
+    the velocity they measure, as a drive does, instead of that which they lead to.
     """
 
-    def __init__(self, task: Insertion, substeps: int | None = None, facets: int = FACETS):
+    def __init__(self, task: Insertion, substeps: int | None = None, facets: int = FACETS, explicit: bool = False):
         try:
             import mujoco
         except ImportError as error:
             raise ImportError(needs("the insertion in MuJoCo", "mujoco", "mjcf")) from error
         self._mj: Any = mujoco
         self.setup = task.world.setup
-        self.substeps = substeps or task.options.substeps
+        self.substeps, self._explicit = substeps or task.options.substeps, explicit
         self.model = mujoco.MjModel.from_xml_string(mjcf(task, self.substeps, facets))
         self.data = mujoco.MjData(self.model)
         self._root = self.model.body("shoulder_link").id
@@ -156,6 +157,8 @@ class MujocoScene:
             return np.clip(u, -self._limit, self._limit)
         d, dt = self.data, self.model.opt.timestep
         pull = self._gain * u + self._weight()
+        if self._explicit:
+            return np.clip(pull - self._gain * d.qvel[:6], -self._limit, self._limit)
         v, force = d.qvel[:6], pull - self._gain * d.qvel[:6] - d.qfrc_bias[:6]
         ahead = v + dt * np.linalg.solve(self._mass_matrix() + dt * np.diag(self._gain), force)
         return np.clip(pull - self._gain * ahead, -self._limit, self._limit)

@@ -33,6 +33,8 @@ class Transfer:
     """Metrics in our world with physics steps a quarter as long: servos act nearer to continuously."""
     mujoco_fine: Metrics
     """Metrics in MuJoCo with the same short steps, and harder contact."""
+    mujoco_torques: Metrics
+    """Metrics in MuJoCo with the same short steps, and servos that give torques by the velocity that they measure."""
     agree: float
     """Fraction of the episodes that succeed in both engines or in none, at the same step."""
     apart: float
@@ -40,12 +42,12 @@ class Transfer:
 
     def as_dict(self) -> dict:
         """Return all fields, as JSON has them."""
-        values = {f: getattr(self, f) for f in ("ours", "mujoco", "ours_fine", "mujoco_fine")}
+        values = {f: getattr(self, f) for f in ("ours", "mujoco", "ours_fine", "mujoco_fine", "mujoco_torques")}
         return {name: m.as_dict() for name, m in values.items()} | {"agree": self.agree, "apart": self.apart}
 
 
 def transfer_of(task: Insertion, policy: nn.Module, episodes: int = EPISODES, seed: int = 0) -> Transfer:
-    """Run held-out episodes in both engines, in float64."""
+    """Run held-out episodes in both engines, in float64, with the disturbances of the task."""
     policy = copy.deepcopy(policy).double()
     drawn = draw(task, episodes, generator("held out", seed), dtype=torch.float64)
     with torch.no_grad():
@@ -53,11 +55,12 @@ def transfer_of(task: Insertion, policy: nn.Module, episodes: int = EPISODES, se
         theirs = run_in_mujoco(task, MujocoScene(task), acting(policy), drawn)
         fine = Insertion(replace(task.options, substeps=4 * task.options.substeps))
         ours_fine = run(fine, fine.world, acting(policy), drawn)
-        theirs_fine = run_in_mujoco(task, MujocoScene(task, fine.options.substeps), acting(policy), drawn)
-        verdicts = [judge(task, trajectory) for trajectory in (ours, theirs, ours_fine, theirs_fine)]
+        scenes = [MujocoScene(task, fine.options.substeps, explicit=explicit) for explicit in (False, True)]
+        theirs_fine = [run_in_mujoco(task, scene, acting(policy), drawn) for scene in scenes]
+        verdicts = [judge(task, trajectory) for trajectory in (ours, theirs, ours_fine, *theirs_fine)]
     agree = float((verdicts[0].success == verdicts[1].success).double().mean())
-    a, b, c, d = (summarise(task, verdict) for verdict in verdicts)
-    return Transfer(a, b, c, d, agree, apart_above(task, ours.states, theirs.states))
+    a, b, c, d, e = (summarise(task, verdict) for verdict in verdicts)
+    return Transfer(a, b, c, d, e, agree, apart_above(task, ours.states, theirs.states))
 
 
 def apart_above(task: Insertion, a: torch.Tensor, b: torch.Tensor) -> float:
@@ -85,6 +88,7 @@ def try_elsewhere(folder: Run, episodes: int | None, seed: int, files: bool) -> 
         "MuJoCo": found.mujoco,
         "costate, steps a quarter as long": found.ours_fine,
         "MuJoCo, steps a quarter as long": found.mujoco_fine,
+        "MuJoCo, the same, torque servos": found.mujoco_torques,
     }
     print("engine".ljust(32), *(name.rjust(14) for name in found.ours.brief("mm")))
     for name, metrics in rows.items():
