@@ -20,6 +20,7 @@ import casadi as ca
 from costate.continuum.cloth.coarse import Coarse, inverse, levels_of, product
 from costate.continuum.cloth.contact import Contacts
 from costate.continuum.cloth.pairs import FIELDS, Pairs
+from costate.continuum.cloth.room import room
 from costate.continuum.cloth.scene import Group, Scene
 from costate.kernel.fields import OWN, TOTAL, Entities, Field, FieldBuilder, Solution
 from costate.kernel.ir.program import Program, Var
@@ -129,7 +130,8 @@ class ClothStep:
         like = [start, *args]
         program = self._program
         parts = program(self._steady, like), self._assemble(like), program(self._whole, like)
-        matrix = Matrix(*parts, self._apply, self._precondition, program(self._scale, like))
+        room = self._room(like) if self.pairs else None
+        matrix = Matrix(*parts, self._apply, self._precondition, program(self._scale, like), room)
         limits = self.solver.tolerance, self.solver.steps, self.solver.limit
         return f.solve(program(self._residual, like), start, args, None, *limits, matrix)
 
@@ -238,7 +240,18 @@ class ClothStep:
             return g.carried(a.of, a.n) if isinstance(a, Field) else g.inputs(a.size)[0]
 
         y, steady = carried(like[0]), [g.carried(of, n) for of, n in self.coarse.steady]
-        return g.program(*(v.var for v in self._matrix(g, exact, y, steady[0], *map(carried, like[1:]))))
+        found = self._matrix(g, exact, y, steady[0], *map(carried, like[1:]))
+        return g.program(*(v.var if isinstance(v, Field) else v for v in found))
+
+    def _room(self, like: list[Field | Var]) -> Program:
+        """Return the program (y, d, what the residual depends on) -> how far a step may go."""
+        assert self.pairs
+        g = FieldBuilder("cloth, room")
+        y, d, _, *args = [
+            g.carried(a.of, a.n) if isinstance(a, Field) else g.inputs(a.size)[0] for a in (like[0], *like)
+        ]
+        near = self._split((*args[1:],))[3]
+        return g.program(room(self.pairs, g, y, d, near[1:7], near[7]))
 
     def _matrix(
         self, g: FieldBuilder, exact: Var, y: Field, numbers: Field, drift: Field, own: Field, *args
@@ -257,7 +270,7 @@ class ClothStep:
             return blocks, ca.vertcat(ca.vec(inverse(own_block)), own[1])
 
         found = g.for_each(self.points, join, [own, numbers, *full, *touched, *steady], [OWN, OWN])
-        return [*found, *([H, *near[1:5]] if H else [])]
+        return [*found, *([H, *near[1:5], near[6]] if H else [])]
 
     def _blocks(
         self, g, group: Group, exact: Var, moved: Field, numbers: Field, own: Field, air: Field | None
@@ -291,10 +304,12 @@ class ClothStep:
 
     def _carried(self, g: FieldBuilder) -> tuple[Field, list[Field], list[Field], list[Field]]:
         """Return numbers of all places, fields of the coarser levels, blocks and inverses, and those of pairs, as inputs."""
-        near = [(self.pairs.entities, 144), *[(self.pairs.entities, 1)] * 4] if self.pairs else []
+        near: list[tuple[Entities | None, int]] = []
+        if self.pairs:
+            near = [(self.pairs.entities, 144), *[(self.pairs.entities, 1)] * 4, (None, 2)]
         steady = [g.carried(of, n) for of, n in self.coarse.steady]
         finest = [g.carried(of, n) for of, n in self.coarse.finest_sizes]
-        return steady[0], steady[1:], finest, [g.carried(of, n) for of, n in near]
+        return steady[0], steady[1:], finest, [g.inputs(n)[0] if of is None else g.carried(of, n) for of, n in near]
 
     @cached_property
     def _apply(self) -> Program:
@@ -311,8 +326,8 @@ class ClothStep:
             self.points, body, [p[around], blocks, numbers], [OWN] if self.pairs else [OWN, TOTAL]
         )
         if self.pairs:
-            H, *at = rest
-            found = g.for_each(self.points, lambda *q: sum(q), [found, *self.pairs.product(g, p, H, at)])[0]
+            H, *at, span = rest
+            found = g.for_each(self.points, lambda *q: sum(q), [found, *self.pairs.product(g, p, H, at, span)])[0]
         return g.program(found.var, *total)
 
     @cached_property
