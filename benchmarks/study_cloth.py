@@ -1,7 +1,8 @@
 """Study: tasks of cloth solved by Gauss-Newton, L-BFGS-B and CMA-ES, with counted evaluations; a towel folded wherever it lies.
 
     python -m benchmarks.study_cloth [--smoke] [--only TABLE ...] [--tasks NAME ...] [--methods NAME ...] [--problems 3]
-                                     [--first 100] [--evaluations 1500] [--placements 200] [--minutes 60] [--json FILE] [--markdown FILE]
+                                     [--first 100] [--evaluations 1500] [--placements 200] [--minutes 60] [--json FILE]
+                                     [--markdown FILE]
 
 Every method begins with the same guess and ends when the motion is judged to be as wanted. An evaluation is a roll-out. Beside it
 Gauss-Newton asks for tangents, one per unknown for each of its Jacobians, and L-BFGS-B for one gradient per evaluation.

@@ -13,7 +13,7 @@ from costate.continuum.cloth.nearby import Surfaces, distances
 from costate.continuum.cloth.pairs import Pairs, nearest
 from costate.continuum.cloth.room import GAP, room
 from costate.continuum.cloth.topology import edges_of
-from costate.kernel.fields import Entities, FieldBuilder
+from costate.kernel.fields import Entities, Field, FieldBuilder
 
 KINDS = pytest.mark.parametrize("kind", [0, 1], ids=["point and triangle", "edges"])
 
@@ -89,8 +89,9 @@ def test_steps_stop_where_motions_do() -> None:
     f, points = FieldBuilder("room"), Entities("points", 32)
     pairs = Pairs(1024, points, 0.01, 2e-3, 100.0)
     y, d = f.field("y", points, 3), f.field("d", points, 3)
-    fields = [f.input(n, k) if to is None else f.field(n, to, k) for n, to, k in pairs.inputs()]
-    f.output("found", room(pairs, f, y, d, fields[:6], fields[6]))
+    *fields, ball = (f.input(n, k) if to is None else f.field(n, to, k) for n, to, k in pairs.inputs())
+    assert isinstance(ball, Field)
+    f.output("found", room(pairs, f, y, d, fields, ball))
     kernel = f.kernel()
     shares = []
     for fast in (0.01, 0.03, 0.06):
@@ -104,7 +105,7 @@ def test_steps_stop_where_motions_do() -> None:
         given |= {"pairs": numbers, "span": np.array([0.0, len(near)]), "y": x, "d": -move}
         shares.append(of.free_share(x, move))
         for radius, expected in ((2.0, (shares[-1], 0)), (0.1 * shares[-1], (0.1 * shares[-1], 1))):
-            ball = np.column_stack([x, radius * size])
-            found = kernel(**{k: torch.as_tensor(v) for k, v in (given | {"ball": ball}).items()}).found
+            given["ball"] = np.column_stack([x, radius * size])
+            found = kernel(**{k: torch.as_tensor(v) for k, v in given.items()}).found
             assert found.numpy() == pytest.approx(expected, rel=1e-9)
     assert min(shares) < 0.6

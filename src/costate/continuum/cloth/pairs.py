@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import casadi as ca
 
@@ -49,7 +50,7 @@ class Pairs:
     def around(self, g: FieldBuilder, fields: Sequence[Field | Var]) -> list[Around]:
         return [g.around(self.points, f, (0,)) for f in fields[:4] if isinstance(f, Field)]
 
-    def prepare(self, f: FieldBuilder, x: Field, own: Field, friction: Var, fields: list[Field]) -> list[Field]:
+    def prepare(self, f: FieldBuilder, x: Field, own: Field, friction: Var, fields: list[Any]) -> list[Field]:
         """Return all fields of pairs (`inputs`), with friction as it is at the beginning of a step."""
         at = self.around(f, fields)
 
@@ -62,7 +63,7 @@ class Pairs:
         reads = [fields[4], friction, *(x[a] for a in at), *(own[a] for a in at)]
         return [*fields, *f.for_each(self.entities, body, reads, between=fields[5])]
 
-    def gradient(self, g: FieldBuilder, y: Field, x: Field, own: Field, fields: list[Field]) -> list[Field]:
+    def gradient(self, g: FieldBuilder, y: Field, x: Field, own: Field, fields: list[Any]) -> list[Field]:
         """Return the gradient of the energy of all pairs. x: positions at the beginning of the step."""
         at = self.around(g, fields)
 
@@ -79,7 +80,7 @@ class Pairs:
         drag = rubbing[0] * rub(amount, self.h) * slip
         return [w[i] * push + rubbing[4 + i] * drag for i in range(4)]
 
-    def matrix(self, g: FieldBuilder, exact: Var, y: Field, x: Field, own: Field, fields: list[Field]):
+    def matrix(self, g: FieldBuilder, exact: Var, y: Field, x: Field, own: Field, fields: list[Any]):
         """Return the Hessian of every pair (144 numbers), and its diagonal blocks, positive semi-definite, at points."""
         at = self.around(g, fields)
 

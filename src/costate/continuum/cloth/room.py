@@ -8,6 +8,8 @@ solve: it goes on with the pairs of that place.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import casadi as ca
 
 from costate.continuum.cloth.pairs import Pairs, rows_of
@@ -27,7 +29,7 @@ ROUNDS = 60
 TINY = 1e-300
 
 
-def room(pairs: Pairs, g: FieldBuilder, y: Field, d: Field, fields: list[Field | Var], ball: Field) -> Var:
+def room(pairs: Pairs, g: FieldBuilder, y: Field, d: Field, fields: Sequence[Field | Var], ball: Field) -> Var:
     """Return the largest length t, up to 1, of a step y - t d, and 1 if it ends where points may not go on.
 
     fields: indices of the pairs' points (4), their numbers, and how many there are. ball: where every point began, and how much
@@ -53,7 +55,7 @@ def _leaving(y: ca.SX, d: ca.SX, ball: ca.SX, mean: ca.SX) -> ca.SX:
     return square / (along + ca.sqrt(along * along + square * left) + TINY)
 
 
-def _passing(pairs: Pairs, g: FieldBuilder, y: Field, d: Field, fields: list[Field | Var]) -> Var:
+def _passing(pairs: Pairs, g: FieldBuilder, y: Field, d: Field, fields: Sequence[Field | Var]) -> Var:
     """Return the greatest 1 / t of pairs that come as near as they may at a length t below 1, or 0."""
     at, span = pairs.around(g, fields), fields[5]
     assert isinstance(span, Var)
@@ -79,7 +81,7 @@ def _carried(pairs: Pairs, g: FieldBuilder) -> tuple[Field, Var, Field, Field, F
     of = pairs.entities
     state, left = g.carried(of, 2), g.inputs(1)[0]
     known, y, d = g.carried(of, 2), g.carried(pairs.points, 3), g.carried(pairs.points, 3)
-    fields: list[Field | Var] = [*(g.carried(of, 1) for _ in range(4)), g.carried(of, 2), g.inputs(2)[0]]
+    fields: Sequence[Field | Var] = [*(g.carried(of, 1) for _ in range(4)), g.carried(of, 2), g.inputs(2)[0]]
     return state, left, known, y, d, fields
 
 
