@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import casadi as ca
 
 from costate.continuum.cloth.coarse import Coarse, inverse, levels_of, product
-from costate.continuum.cloth.room import room
+from costate.continuum.cloth.layers.room import room
 from costate.continuum.cloth.scene import Group
 from costate.kernel.fields import OWN, TOTAL, Entities, Field, FieldBuilder
 from costate.kernel.ir.program import Program, Var

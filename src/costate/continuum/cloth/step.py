@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import casadi as ca
 
 from costate.continuum.cloth.contact import Contacts
+from costate.continuum.cloth.layers.pairs import FIELDS, Pairs
 from costate.continuum.cloth.matrix import StepMatrix, program_of
-from costate.continuum.cloth.pairs import FIELDS, Pairs
 from costate.continuum.cloth.scene import Group, Scene
 from costate.kernel.fields import OWN, TOTAL, Entities, Field, FieldBuilder, Solution
 from costate.kernel.ir.program import Var

@@ -132,7 +132,7 @@ class FoldTask(ClothTask):
         return {"corner error, layers touch [mm]": 1e3 * off}, off < self.limit
 
     def corrected(self, problem: ClothProblem, found: np.ndarray) -> ClothProblem:
-        """Aim beside the corners by what layers that touch have changed."""
+        """Return the problem with aims beside the corners, by what layers that touch have changed."""
         problem.extra["aims"] = problem.extra["want"] + problem.extra.get("shift", 0)
         return replace(problem, first=found)
 

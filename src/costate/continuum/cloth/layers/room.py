@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import casadi as ca
 
-from costate.continuum.cloth.pairs import Pairs, rows_of
+from costate.continuum.cloth.layers.pairs import Pairs, rows_of
 from costate.kernel.fields import GREATEST, OWN, TOTAL, Field, FieldBuilder
 from costate.kernel.ir.program import Program, Var
 

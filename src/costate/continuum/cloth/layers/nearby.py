@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 from scipy.spatial import KDTree
 
-from costate.continuum.cloth.room import GAP
+from costate.continuum.cloth.layers.room import GAP
 
 ROUNDS = 200
 """Largest number of advances."""

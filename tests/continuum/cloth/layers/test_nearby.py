@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import torch
 
-from costate.continuum.cloth import nearby
 from costate.continuum.cloth.body import sheet
-from costate.continuum.cloth.nearby import Surfaces, distances
-from costate.continuum.cloth.pairs import Pairs, nearest
-from costate.continuum.cloth.room import GAP, room
+from costate.continuum.cloth.layers import nearby
+from costate.continuum.cloth.layers.nearby import Surfaces, distances
+from costate.continuum.cloth.layers.pairs import Pairs, nearest
+from costate.continuum.cloth.layers.room import GAP, room
 from costate.continuum.cloth.topology import edges_of
 from costate.kernel.fields import Entities, Field, FieldBuilder
 

@@ -16,8 +16,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from costate.continuum.cloth.nearby import Surfaces
-from costate.continuum.cloth.pairs import Pairs
+from costate.continuum.cloth.layers.nearby import Surfaces
+from costate.continuum.cloth.layers.pairs import Pairs
 from costate.continuum.cloth.rollout import ClothRollOut
 from costate.continuum.cloth.state import ClothState
 from costate.continuum.cloth.topology import edges_of
