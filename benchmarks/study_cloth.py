@@ -1,7 +1,8 @@
 """Study: tasks of cloth solved by Gauss-Newton, L-BFGS-B and CMA-ES, with counted evaluations; a towel folded wherever it lies.
 
-    python -m benchmarks.study_cloth [--smoke] [--only TABLE ...] [--tasks NAME ...] [--problems 3] [--first 100]
-                                     [--evaluations 1500] [--placements 200] [--minutes 60] [--json FILE] [--markdown FILE]
+    python -m benchmarks.study_cloth [--smoke] [--only TABLE ...] [--tasks NAME ...] [--methods NAME ...] [--problems 3]
+                                     [--first 100] [--evaluations 1500] [--placements 200] [--minutes 60] [--json FILE]
+                                     [--markdown FILE]
 
 Every method begins with the same guess and ends when the motion is judged to be as wanted. An evaluation is a roll-out. Beside it
 Gauss-Newton asks for tangents, one per unknown for each of its Jacobians, and L-BFGS-B for one gradient per evaluation.
@@ -43,11 +44,11 @@ def solved(task: ClothTask, problem: int, evaluations: int) -> ClothFound | None
         return None
 
 
-def tasks(names: list[str], problems: range, evaluations: int) -> Table:
+def tasks(names: list[str], methods: list[str], problems: range, evaluations: int) -> Table:
     """Return how many evaluations every method takes."""
     rows = []
     for name in names:
-        for method in METHODS:
+        for method in methods:
             begun = time.process_time()
             task = replace(CLOTH_TASKS[name], method=method, iterations=1000)
             every = [solved(task, k, evaluations) for k in problems]
@@ -92,6 +93,7 @@ def main() -> None:
 
     def add(parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--tasks", nargs="+", choices=names, default=names, help="only these tasks")
+        parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS), help="only these methods")
         parser.add_argument("--problems", type=int, default=3, help="problems of every task")
         parser.add_argument("--first", type=int, default=100, help="number of the first problem")
         parser.add_argument("--evaluations", type=int, default=1500, help="largest number of roll-outs of a problem")
@@ -106,7 +108,7 @@ def main() -> None:
         if "tasks" in chosen.only:
             some = names[1:2] if chosen.smoke else rest.tasks
             count, most = (1, 40) if chosen.smoke else (rest.problems, rest.evaluations)
-            found.append(tasks(some, range(rest.first, rest.first + count), most))
+            found.append(tasks(some, rest.methods, range(rest.first, rest.first + count), most))
         if "placements" in chosen.only:
             found.append(placements(rest.first, 1 if chosen.smoke else rest.placements, rest.minutes))
     publish(Report("Tasks of cloth", "python -m benchmarks.study_cloth", machine(), tuple(found)), chosen)

@@ -1,9 +1,10 @@
 """Study of cloth that touches itself: random drops onto a floor and onto each other, and how many pass through anything.
 
-python -m benchmarks.study_drops [--drops 10000] [--first 0] [--minutes 60] [--json FILE]
+python -m benchmarks.study_drops [--drops 10000] [--first 0] [--minutes 60] [--folder out/drops]
 
 A drop is two sheets of 4 x 4 points, turned and shifted at random, one thrown onto the other above a floor, 40 steps of 1/100 s. In
-every step edges that pass through triangles are counted, points below the floor, and points that are lost.
+every step edges that pass through triangles are counted, points below the floor, and points that are lost. Drops are computed in
+parts of 100; with a folder, parts that it has are not computed again, and what is printed in the end is the sum of all in it.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -22,6 +24,8 @@ from costate.continuum import Cloth, ClothModel, Collider, Solver, sheet
 from costate.continuum.cloth.measures import crossings, gaps
 
 STEPS = 40
+PART = 100
+"""Drops of a part."""
 
 
 @dataclass
@@ -42,6 +46,11 @@ class Found:
     least: float = float("inf")
     """Least distance of a point from the floor [m]."""
     seconds: float = 0.0
+
+    def __add__(self, other: Found) -> Found:
+        """Return the counts of both."""
+        sums = {k: v + asdict(other)[k] for k, v in asdict(self).items()}
+        return Found(**{**sums, "least": min(self.least, other.least)})
 
 
 def scene() -> ClothModel:
@@ -88,27 +97,41 @@ def _touching(model: ClothModel, x: np.ndarray) -> bool:
     return bool(((pairs.min(1) < 16) & (pairs.max(1) >= 16)).any())
 
 
+def part(model: ClothModel, seeds: range) -> Found:
+    """Compute some drops."""
+    found = Found()
+    for seed in seeds:
+        drop(model, seed, found)
+    return found
+
+
+def kept(folder: Path) -> Iterable[Found]:
+    """Return all parts of a folder."""
+    return (Found(**json.loads(p.read_text(encoding="utf-8"))) for p in sorted(folder.glob("*.json")))
+
+
 def main() -> None:
     """Compute drops and print what was counted."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--drops", type=int, default=10_000)
     parser.add_argument("--first", type=int, default=0, help="seed of the first drop")
-    parser.add_argument("--minutes", type=float, default=1e9, help="processor time after which no drop begins")
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--minutes", type=float, default=1e9, help="processor time after which no part begins")
+    parser.add_argument("--folder", type=Path, help="folder of parts, one file each")
     chosen = parser.parse_args()
     torch.set_num_threads(1)
-    model, found = scene(), Found()
-    for seed in range(chosen.first, chosen.first + chosen.drops):
-        if found.seconds > 60 * chosen.minutes:
-            break
-        drop(model, seed, found)
-        if found.drops % 20 == 0:
-            print(asdict(found), flush=True)
-            if chosen.json:
-                chosen.json.write_text(json.dumps(asdict(found)) + "\n", encoding="utf-8")
-    print(asdict(found))
-    if chosen.json:
-        chosen.json.write_text(json.dumps(asdict(found)) + "\n", encoding="utf-8")
+    model, total = scene(), Found()
+    if chosen.folder:
+        chosen.folder.mkdir(parents=True, exist_ok=True)
+    for first in range(chosen.first, chosen.first + chosen.drops, PART):
+        path = chosen.folder / f"{first:06}.json" if chosen.folder else None
+        if (path and path.exists()) or time.process_time() > 60 * chosen.minutes:
+            continue
+        found = part(model, range(first, min(first + PART, chosen.first + chosen.drops)))
+        total += found
+        print(f"{first}: {asdict(found)}", flush=True)
+        if path:
+            path.write_text(json.dumps(asdict(found)) + "\n", encoding="utf-8")
+    print(asdict(sum(kept(chosen.folder), Found()) if chosen.folder else total))
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from costate.kernel.build import ProgramBuilder
 from costate.kernel.ir.program import Builder, Op, Program, Stage, Var
 from costate.kernel.ir.straight import Straight
 from costate.kernel.ops.checkpoints import level_lengths, nested_scan
-from costate.kernel.ops.fields.access import Access, Indexed, Own, Shared, Stencil
+from costate.kernel.ops.fields.access import Access, Greatest, Indexed, Own, Shared, Stencil
 from costate.kernel.ops.fields.blocks import BLOCK, block_count
 from costate.kernel.ops.fields.for_each import ForEach
 from costate.kernel.ops.fields.krylov import ConjugateGradients, Space
@@ -36,6 +36,8 @@ OWN = "own"
 """Write: the entity's own numbers."""
 TOTAL = "total"
 """Write: the sum over all entities, a vector that all can read."""
+GREATEST = "greatest"
+"""Write: the greatest number of all entities, and 0, one by one: a vector that all can read, without a derivative."""
 
 
 @dataclass(frozen=True)
@@ -206,7 +208,7 @@ class FieldBuilder(ProgramBuilder):
             body: Function of SX: a column (n) for the entity's own field and for shared vectors, (m, n) for what is read through a
                 table or around an index (a column if n is 1). It returns a column per write.
             reads: Own fields, fields of other entities (`T[table]`), vectors that all share.
-            writes: OWN, TOTAL, or a table or cells whose entities the result is added to (m * n numbers, entry by entry).
+            writes: OWN, TOTAL, GREATEST, or a table or cells whose entities the result is added to (m * n numbers, entry by entry).
             between: Vector (2): first entity, and the one behind the last, that do anything; what others write is 0.
         """
         accesses, sizes, values = [], [], []
@@ -365,6 +367,8 @@ def _write(of: Entities, write: Write, size: int, indices: list[Field]) -> Acces
         return Own(of.count, size)
     if write == TOTAL:
         return Shared(size)
+    if write == GREATEST:
+        return Greatest(size)
     assert isinstance(write, Table | Around)
     m = write.rows.shape[1] if isinstance(write, Table) else len(write.offsets)
     if size % m:
@@ -375,6 +379,6 @@ def _write(of: Entities, write: Write, size: int, indices: list[Field]) -> Acces
 
 
 def _made(of: Entities, write: Write, access: Access, var: Var) -> Field | Var:
-    if write == TOTAL:
+    if write in (TOTAL, GREATEST):
         return var
     return Field(of if write == OWN else write.to, access.n, var)  # type: ignore[union-attr]

@@ -96,4 +96,7 @@ def test_mistakes_are_named() -> None:
     model = ClothModel([sheet((3, 3), (0.2, 0.2))], dt=0.01, ties=[0])
     with pytest.raises(ValueError, match="name the same"):
         ClothWorld(model, world, [Grip("hand/body", [1])])
+    layered = ClothModel([sheet((3, 3), (0.2, 0.2))], dt=0.01, ties=[0], self_contact=True)
+    with pytest.raises(ValueError, match="leave it out"):
+        ClothWorld(layered, world, [Grip("hand/body", [0])])
     assert np.isclose(world.dt, model.dt)

@@ -7,7 +7,6 @@ from functools import lru_cache
 import casadi as ca
 import numpy as np
 import torch
-from scipy.spatial import KDTree
 from torch import Tensor
 
 from costate.continuum.cloth.model import ClothModel, Numbers
@@ -57,15 +56,11 @@ def gaps(model: ClothModel, x: Tensor) -> Tensor:
 def crossings(model: ClothModel, x: Tensor) -> int:
     """Return how many edges pass through triangles at positions x (points, 3): 0 unless cloth has gone through cloth."""
     surfaces, at = model.surfaces, x.detach().double().numpy()
-    tri, edges = surfaces.triangles, surfaces.edges
-    if not len(tri):
+    near = surfaces.boxed(at, 0.0, np.zeros(len(at)), "edge triangle")
+    if not len(near):
         return 0
-    size = float(np.linalg.norm(at[tri] - at[tri].mean(1, keepdims=True), axis=2).max())
-    half = float(np.linalg.norm(at[edges[:, 1]] - at[edges[:, 0]], axis=1).max()) / 2
-    hits = KDTree(at[edges].mean(1)).sparse_distance_matrix(KDTree(at[tri].mean(1)), size + half, output_type="ndarray")
-    e, t = edges[hits["i"]], tri[hits["j"]]
-    apart = ~(surfaces.same[e][:, :, None] == surfaces.same[t][:, None, :]).any((1, 2))
-    (p, q), (a, b, c) = at[e[apart]].swapaxes(0, 1), at[t[apart]].swapaxes(0, 1)
+    p, q, a, b, c = at[near].swapaxes(0, 1)
+    size = float(np.linalg.norm(b - a, axis=1).max())
 
     def side(u, v, w, z):
         return np.einsum("ij,ij->i", np.cross(v - u, w - u), z - u)

@@ -19,12 +19,12 @@ from torch.utils.checkpoint import checkpoint
 from costate.continuum.checks import index_table, positive
 from costate.continuum.cloth.body import CLOTH, ROPE, Cloth, Rope
 from costate.continuum.cloth.contact import POSE, Collider, Contacts
-from costate.continuum.cloth.nearby import Surfaces
+from costate.continuum.cloth.layers.nearby import Surfaces
+from costate.continuum.cloth.layers.untangled import Untangled
 from costate.continuum.cloth.rollout import ClothRollOut
 from costate.continuum.cloth.scene import Scene
 from costate.continuum.cloth.state import ClothHistory, ClothState
 from costate.continuum.cloth.step import ClothStep, Solver
-from costate.continuum.cloth.untangled import Untangled
 from costate.continuum.memory import segment_steps
 from costate.core.names import unknown
 from costate.kernel import Kernel

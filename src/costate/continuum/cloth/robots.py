@@ -72,6 +72,11 @@ class ClothWorld:
             raise ValueError(
                 f"a step of the world is {self.world.dt:g} s, one of the cloth {self.model.dt:g} s: give both one dt"
             )
+        if self.model.self_contact:
+            raise ValueError(
+                "the model has self_contact, but robots handle cloth whose layers do not touch; leave it out, and play the motion "
+                "of what holds the cloth again, by ties, in a model that has it, as the task cloth_fold does"
+            )
         held = [k for g in self.grips for k in g.points]
         if tuple(held) != tuple(self.model.ties):
             raise ValueError(

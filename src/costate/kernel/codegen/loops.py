@@ -103,6 +103,12 @@ def _add(n: Names) -> str:
     return _loop(n, "vadd", "target source", "%z", f"%z = fadd {n.vec} %y, %x")
 
 
+def _greatest(n: Names) -> str:
+    """Write the loop of target = max(target, source)."""
+    body = f"%c = fcmp ugt {n.vec} %x, %y\n    %z = select {n.mask} %c, {n.vec} %x, {n.vec} %y"
+    return _loop(n, "vmax", "target source", "%z", body)
+
+
 def _finite(n: Names) -> str:
     """Write the loop that sets flag = 0 in lanes where some vector of the source is not finite."""
     body = f"""%d = fsub {n.vec} %x, %x
@@ -120,5 +126,6 @@ HELPERS: dict[str, Callable[[Names], str]] = {
     "vscatter": _scatter,
     "vassign": _assign,
     "vadd": _add,
+    "vmax": _greatest,
     "vfinite": _finite,
 }

@@ -11,7 +11,7 @@ from tests.kernel.programs import uniform
 from torch import Tensor
 
 from costate.kernel import Kernel
-from costate.kernel.fields import OWN, TOTAL, FieldBuilder
+from costate.kernel.fields import GREATEST, OWN, TOTAL, FieldBuilder
 from costate.kernel.ops.fields.blocks import BLOCK, from_blocks, to_blocks
 
 NODES, BARS, CELLS = 37, 53, 90
@@ -136,6 +136,21 @@ def test_blocks() -> None:
     one = to_blocks(values[:, :1])
     assert np.array_equal(one.ravel()[:37], values[:, 0])  # one number per entity: a plain array
     assert not one.ravel()[37:].any()
+
+
+@pytest.mark.parametrize("limits", [(0, BARS), (3, 20), (7, 7)])
+def test_the_greatest_is_that_of_the_entities_in_range(limits: tuple[int, int]) -> None:
+    f = FieldBuilder("greatest")
+    bars = f.entities("bars", BARS)
+    (most,) = f.for_each(
+        bars, lambda x: ca.vertcat(x, -x), [f.field("x", bars)], [GREATEST], between=f.input("limits", 2)
+    )
+    f.output("most", most)
+    x = torch.as_tensor(np.random.default_rng(0).uniform(-1, 0.8, BARS))
+    given = {"x": x, "limits": torch.tensor(limits, dtype=x.dtype)}
+    inside = x[limits[0] : limits[1]]
+    expected = [max(0.0, float(s.max()) if len(s) else 0.0) for s in (inside, -inside)]
+    assert f.kernel()(**given).most.tolist() == expected
 
 
 def test_unfitting_fields_are_refused() -> None:

@@ -5,6 +5,7 @@ Every access works in both directions, and its direction is turned by differenti
     access       read                                          written
     Own          the entity's own numbers                      the entity's own numbers
     Shared       numbers that all entities read                the sum over all entities
+    Greatest     -                                             the greatest over all entities, and 0
     Indexed      numbers of m entities, by a constant table    added to them, in the order of the table
     Stencil      numbers of the entities at index + offsets    added to them, in the order of the entities
 """
@@ -96,6 +97,17 @@ class Shared(Access):
 
     def write(self, results, index) -> np.ndarray:
         return np.repeat(results.sum(0)[:, None], BLOCK, axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Greatest(Shared):
+    """The greatest of all entities' numbers and 0, one by one. It has no derivative."""
+
+    def read(self, elements, count, index) -> np.ndarray:
+        raise ValueError("the greatest number of all entities has no derivative; write a TOTAL instead")
+
+    def write(self, results, index) -> np.ndarray:
+        return np.repeat(results.max(0, initial=0.0)[:, None], BLOCK, axis=1)
 
 
 @dataclass(frozen=True, eq=False)

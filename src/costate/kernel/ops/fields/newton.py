@@ -66,11 +66,13 @@ class Matrix:
     """Program (r, *shared numbers, *numbers) -> z, about J^-1 r, symmetric and positive definite, perhaps with (r r, r z)."""
     scale: Program | None = None
     """Program (y, *args) -> square that |R|^2 is compared with (1); None: that at the start."""
+    room: Program | None = None
+    """Program (y, d, *args) -> (t, e): the largest length t, up to 1, of a step y - t d, and 1 if the solve ends after it."""
 
     @property
     def key(self) -> tuple[str, ...]:
         """Digests of the programs."""
-        parts = self.prepare, self.assemble, self.whole, self.apply, self.precondition, self.scale
+        parts = self.prepare, self.assemble, self.whole, self.apply, self.precondition, self.scale, self.room
         return tuple(p.key if p else "" for p in parts)
 
 
@@ -91,6 +93,11 @@ class Newton(Op):
     """Programs of products with the Jacobian; None: the derivative of the residual."""
 
     block = BLOCK
+
+    @property
+    def room(self) -> Program | None:
+        """Program that limits the length of steps."""
+        return self.matrix.room if self.matrix else None
 
     @property
     def in_sizes(self) -> tuple[int, ...]:  # type: ignore[override]
@@ -189,7 +196,11 @@ class Newton(Op):
         (sums,) = space.each(
             b, lambda d, R, y: (ca.vertcat(ca.dot(d, R), ca.sumsqr(d), ca.sumsqr(y)),), [d, R, y], [], "total"
         )
-        begin = numbers(b, lambda s: ca.vertcat(1, 0, 0, 0, -s[0], 2, 0), sums)
+        if self.room:
+            (room,) = b.inline(self.room, y, d, *args)
+            sums = numbers(b, ca.vertcat, sums, room)
+        most = 3 if self.room else None
+        begin = numbers(b, lambda s: ca.vertcat(1 if most is None else s[most], 0, 0, 0, -s[0], 2, 0), sums)
         search = Scan(self._trial(), TRIALS, 3, 0, (False,) * 3, until=self._too_far())
         y, R, tried, _ = b.stage(search, y, R, begin, y, d, sums, *args)
 
@@ -201,6 +212,8 @@ class Newton(Op):
             if self.matrix:  # how much R differs from what the linear solve left of it
                 wanted = ca.fmax(ca.fabs(ca.sqrt(tried[2]) - ca.sqrt(found[0])) / ca.sqrt(s[0]), FORCING[0])
             wanted = ca.fmax(wanted, 0.5 * ca.sqrt(allowed / tried[2]))
+            if self.room:
+                lost = ca.logic_or(lost, sums[4] > 0)
             going = ca.if_else(done, 0, ca.if_else(lost, -1, 1))
             return ca.vertcat(tried[2], ca.fmin(FORCING[1], wanted), s[2] + found[2], going, found[4])
 
@@ -243,10 +256,15 @@ class Newton(Op):
         ins = [b.input(n) for n in (self.space.size, 5, self.space.size, 5, self.space.size, *self._shared)]
         return b.finish(numbers(b, lambda f: ca.if_else(f[3] > 0, 0, 1), ins[1]))
 
+    @property
+    def _sums(self) -> int:
+        """Number of d R, d d, y y, and what `room` returns."""
+        return 5 if self.room else 3
+
     def _too_far(self) -> Program:
         b = Builder()
         n = self.space.size
-        ins = [b.input(k) for k in (n, n, 7, n, n, 3, *self.in_sizes[1:])]
+        ins = [b.input(k) for k in (n, n, 7, n, n, self._sums, *self.in_sizes[1:])]
         return b.finish(numbers(b, lambda t: ca.if_else(t[1] > 0, 0, 1), ins[2]))
 
     def _trial(self) -> Program:
@@ -257,7 +275,7 @@ class Newton(Op):
         b, space = Builder(), self.space
         b.input(space.size)
         b.input(space.size)
-        t, y, d, sums = (b.input(n) for n in (7, space.size, space.size, 3))
+        t, y, d, sums = (b.input(n) for n in (7, space.size, space.size, self._sums))
         args = [b.input(n) for n in self.in_sizes[1:]]
         (new,) = space.each(b, lambda y, d, t: (y - t[0] * d,), [y, d], [t], "own")
         (R,) = b.inline(self.residual, new, *args)
@@ -300,12 +318,12 @@ class Newton(Op):
 
 
 def _judged(search: ca.SX, sums: ca.SX, found: ca.SX) -> ca.SX:
-    """Return the state of the search after a trial. sums: d R at the beginning of the step first; found: slope and |R'|^2,
-    which is negative where the residual is not finite."""
+    """Return the state of the search after a trial. sums: d R at the beginning of the step first, and the largest length fourth
+    (or 1); found: slope and |R'|^2, which is negative where the residual is not finite."""
     t, _, _, low, slope_low, high, slope_high = ca.vertsplit(search)
     slope = found[0]
     near = ca.fabs(slope) <= SLOPE * sums[0]
-    whole = ca.logic_and(t == 1, slope <= 0)
+    whole = ca.logic_and(t == (sums[3] if sums.numel() > 3 else 1), slope <= 0)
     good = both(ca.logic_or(near, whole), found[1] >= 0)
     before = both(slope <= 0, found[1] >= 0)  # else too far, or not finite
     low, slope_low = ca.if_else(before, t, low), ca.if_else(before, slope, slope_low)

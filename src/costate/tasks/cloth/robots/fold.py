@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -67,6 +67,7 @@ class FoldTask(ClothTask):
     """Largest distance of a corner from its place at which the search for a motion ends [m]; layers do not touch in it."""
     limit: float = 1e-2
     """Largest distance with which the towel counts as folded [m], with layers that touch."""
+    corrections: int = 2
 
     def problem(self, seed: int) -> ClothProblem:
         random = np.random.default_rng(seed)
@@ -92,16 +93,16 @@ class FoldTask(ClothTask):
             return scene.run(start, u, state, grip=grip, friction=friction, parameters=numbers)
 
         def residuals(z: Tensor, motion: ClothMotion) -> Tensor:
-            off = (corners(motion.x[-1], self.points) - want).flatten()
+            off = (corners(motion.x[-1], self.points) - extra["aims"]).flatten()
             return torch.cat([off / 1e-3, 0.1 * z / REACH])
 
         def judge(motion: ClothMotion) -> tuple[Facts, bool]:
-            off = self.error(motion.x, want)
+            off = self.error(motion.x, extra["aims"])
             return {"corner error [mm]": 1e3 * off}, off < self.aim
 
         n = 3 * (len(ALONG) - 1)
         box = -REACH * np.ones(n), REACH * np.ones(n)
-        extra = {"layered": layered, "friction": friction, "parameters": numbers, "want": want}
+        extra = {"layered": layered, "friction": friction, "parameters": numbers, "want": want, "aims": want}
         return ClothProblem(scene.model, np.zeros(n), box, play, residuals, judge, world, 0.1, extra=extra)
 
     def error(self, x: Tensor, want: Tensor) -> float:
@@ -125,9 +126,15 @@ class FoldTask(ClothTask):
                 again = model.run(len(x) - 1 - k, begin, ties=ties[k:], **given)
         except FloatingPointError:
             return {"corner error, layers touch [mm]": float("nan")}, False
+        problem.extra["shift"] = corners(x[-1], self.points) - corners(again.x[-1], self.points)
         motion.x[k:] = again.x
         off = self.error(again.x, problem.extra["want"])
         return {"corner error, layers touch [mm]": 1e3 * off}, off < self.limit
+
+    def corrected(self, problem: ClothProblem, found: np.ndarray) -> ClothProblem:
+        """Return the problem with aims beside the corners, by what layers that touch have changed."""
+        problem.extra["aims"] = problem.extra["want"] + problem.extra.get("shift", 0)
+        return replace(problem, first=found)
 
 
 def corners(x: Tensor, points: int) -> Tensor:

@@ -9,7 +9,7 @@ from costate.kernel.codegen.stages.fields.loop import Loop, loop_function, run_l
 from costate.kernel.codegen.stages.fields.reads import Pointers, Words, lane_words
 from costate.kernel.codegen.stages.fields.shuffles import ROW, interleaved, separated
 from costate.kernel.codegen.stages.fields.team import SHARE
-from costate.kernel.ops.fields.access import Access, Indexed, Own, Shared, Stencil
+from costate.kernel.ops.fields.access import Access, Greatest, Indexed, Own, Shared, Stencil
 from costate.kernel.ops.fields.blocks import BLOCK, block_count
 
 SUM_BLOCKS = SHARE
@@ -55,6 +55,13 @@ class Writer:
 class TotalWriter(Writer):
     """Sums over all entities: lane by lane in groups of blocks, then over the groups, then over the lanes."""
 
+    join = "vadd"
+    """Loop that joins the numbers of two groups."""
+
+    def both(self, e: Emitter, kind: str, u: str, v: str) -> str:
+        """Return two numbers, or vectors of them, joined."""
+        return e.new(f"fadd {kind} {u}, {v}")
+
     def prepare(self, e: Emitter, target: str, begin: str, end: str) -> Words:
         size = -(-self.blocks // SUM_BLOCKS) * self.access.n
         self.held = e.hold(size)
@@ -75,21 +82,32 @@ class TotalWriter(Writer):
             for part in range(e.n.parts):
                 here = loop.at(sums, j, part)
                 more = loop.load(loop.at(place, j, part))
-                loop.store(e.new(f"fadd {e.n.vec} {loop.load(here)}, {more}"), here)
+                loop.store(self.both(e, e.n.vec, loop.load(here), more), here)
 
     def finish(self, e: Emitter, target: str) -> None:
         n, groups = self.access.n, -(-self.blocks // SUM_BLOCKS)
         sums = self.held
         with e.loop(str(groups - 1)) as g:
             more = e.element(sums, e.new(f"add i64 {g}, 1"), n)
-            e.helper("vadd", f"ptr {sums}", f"ptr {more}", f"i64 {n}")
+            e.helper(self.join, f"ptr {sums}", f"ptr {more}", f"i64 {n}")
         with e.loop(str(n)) as j:
             here = e.element(sums, j)
             total = e.load(e.n.scalar, here)
             for lane in range(1, BLOCK):
                 x = e.load(e.n.scalar, e.new(f"getelementptr {e.n.scalar}, ptr {here}, i64 {lane}"))
-                total = e.new(f"fadd {e.n.scalar} {total}, {x}")
+                total = self.both(e, e.n.scalar, total, x)
             e.spread(total, e.element(target, j))
+
+
+class GreatestWriter(TotalWriter):
+    """The greatest of all entities' numbers, and 0; what is not a number is the greatest."""
+
+    join = "vmax"
+
+    def both(self, e: Emitter, kind: str, u: str, v: str) -> str:
+        more = e.new(f"fcmp ugt {kind} {v}, {u}")
+        mask = e.n.mask if kind == e.n.vec else "i1"
+        return e.new(f"select {mask} {more}, {kind} {v}, {kind} {u}")
 
 
 class IndexedWriter(Writer):
@@ -223,6 +241,7 @@ class StencilWriter(Writer):
 WRITERS: dict[type[Access], Callable[[Access, int], Writer]] = {
     Own: Writer,
     Shared: TotalWriter,
+    Greatest: GreatestWriter,
     Indexed: IndexedWriter,
     Stencil: StencilWriter,
 }

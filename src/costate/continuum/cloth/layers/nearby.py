@@ -13,12 +13,12 @@ from functools import cached_property
 import numpy as np
 from scipy.spatial import KDTree
 
-GAP = 0.2
-"""Share of the distance at the beginning of a motion that is kept at its end."""
+from costate.continuum.cloth.layers.room import GAP
+
 ROUNDS = 200
 """Largest number of advances."""
-FEW = 20_000
-"""Number of pairs up to which all are tried, which is faster than a tree."""
+FEW = 200_000
+"""Number of pairs up to which all boxes are compared, which is faster than a tree."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,68 +42,65 @@ class Surfaces:
             number[number == number[b]] = number[a]
         return number
 
-    def near_pairs(self, x: np.ndarray, reach: float, move: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Return pairs (n, 4) that are nearer than `reach` at x, or may be within a motion, and their kinds (n)."""
-        spread = 0.0 if move is None else 4 * float(np.linalg.norm(move - move.mean(0), axis=1).max(initial=0))
-        found = [self._points_and_triangles(x, reach + spread), self._edges(x, reach + spread)]
+    def near_pairs(self, x: np.ndarray, reach: float, room: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Return pairs (n, 4) that are nearer than `reach` at x, and their kinds (n): those of points and triangles first.
+
+        room: How far every point may move (count) [m]: then those that may be nearer after such a motion.
+        """
+        room = np.zeros(self.count) if room is None else room
+        found = [self.boxed(x, reach, room, "point triangle"), self.boxed(x, reach, room, "edge edge")]
         pairs = np.concatenate(found)
         kinds = np.repeat([0, 1], [len(f) for f in found])
-        if not len(pairs):
-            return pairs, kinds
-        room = reach if move is None else reach + _rates(pairs, kinds, move)
-        keep = distances(x, pairs, kinds) < room
+        far = room[pairs]
+        wide = np.where(kinds, far[:, :2].max(1, initial=0), far[:, 0])
+        wide += np.where(kinds, far[:, 2:].max(1, initial=0), far[:, 1:].max(1, initial=0))
+        keep = distances(x, pairs, kinds) < reach + wide
         return pairs[keep], kinds[keep]
 
     @cached_property
-    def _every(self) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
-        """All pairs of points and triangles, and of edges, that share no point; none where a tree finds the near ones."""
-        none = np.zeros(0, np.int64)
-        points, edges = (none, none), (none, none)
-        if self.count * len(self.triangles) <= FEW:
-            points = self._strangers(*(k.ravel() for k in np.indices((self.count, len(self.triangles)))))
-        if len(self.edges) ** 2 <= FEW:
-            edges = self._apart(*np.triu_indices(len(self.edges), 1))
-        return points, edges
+    def _parts(self) -> dict[str, np.ndarray]:
+        """Points (n, k) of all parts of each kind."""
+        return {"point": np.arange(self.count)[:, None], "edge": self.edges, "triangle": self.triangles}
 
-    def _strangers(self, p: np.ndarray, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return those of some pairs of points and triangles that share no point."""
-        keep = ~(self.same[self.triangles[t]] == self.same[p][:, None]).any(1)
-        return p[keep], t[keep]
+    @cached_property
+    def _strangers(self) -> dict[str, np.ndarray | None]:
+        """Which parts of two kinds share no point, each pair once; None where a tree finds the near ones."""
+        found: dict[str, np.ndarray | None] = {}
+        for kinds in ("point triangle", "edge edge", "edge triangle"):
+            a, b = (self._parts[k] for k in kinds.split())
+            apart = self._apart(a[:, None], b[None]) if len(a) * len(b) <= FEW else None
+            found[kinds] = np.triu(apart, 1) if apart is not None and a is b else apart
+        return found
 
-    def _apart(self, i: np.ndarray, j: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return those of some pairs of edges that share no point."""
-        a, b = self.same[self.edges[i]], self.same[self.edges[j]]
-        keep = ~(a[:, :, None] == b[:, None, :]).any((1, 2))
-        return i[keep], j[keep]
+    def _apart(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """Return whether parts (..., k) and (..., l) share no point."""
+        return ~(self.same[a][..., :, None] == self.same[b][..., None, :]).any((-2, -1))
 
-    def _points_and_triangles(self, x: np.ndarray, reach: float) -> np.ndarray:
-        tri = self.triangles
-        if not len(tri):
-            return np.zeros((0, 4), np.int64)
-        corners = x[tri]
-        p, t = self._every[0]
-        if self.count * len(tri) > FEW:
-            centres = corners.mean(1)
-            size = np.sqrt(((corners - centres[:, None]) ** 2).sum(-1).max())
-            hits = KDTree(x).sparse_distance_matrix(KDTree(centres), size + reach, output_type="ndarray")
-            p, t = self._strangers(hits["i"], hits["j"])
-        low, high = corners.min(1) - reach, corners.max(1) + reach
-        boxed = ((x[p] >= low[t]) & (x[p] <= high[t])).all(1)
-        return np.column_stack([p[boxed], tri[t[boxed]]])
-
-    def _edges(self, x: np.ndarray, reach: float) -> np.ndarray:
-        ends = x[self.edges]
-        i, j = self._every[1]
-        if len(self.edges) ** 2 > FEW:
-            half = np.linalg.norm(ends[:, 1] - ends[:, 0], axis=1).max() / 2
-            i, j = self._apart(*KDTree(ends.mean(1)).query_pairs(2 * half + reach, output_type="ndarray").T)
-        low, high = ends.min(1), ends.max(1)
-        boxed = ((low[i] - reach <= high[j]) & (low[j] - reach <= high[i])).all(1)
-        return np.concatenate([self.edges[i[boxed]], self.edges[j[boxed]]], 1)
+    def boxed(self, x: np.ndarray, reach: float, room: np.ndarray, kinds: str) -> np.ndarray:
+        """Return the pairs (n, k + l) of two kinds of parts, such as "point triangle", whose boxes are nearer than `reach`."""
+        a, b = (self._parts[k] for k in kinds.split())
+        if not len(a) or not len(b):
+            return np.zeros((0, a.shape[1] + b.shape[1]), np.int64)
+        low, high = x - room[:, None] - reach / 2, x + room[:, None] + reach / 2
+        (la, ha), (lb, hb) = ((low[p].min(1), high[p].max(1)) for p in (a, b))
+        near = self._strangers[kinds]
+        if near is not None:
+            for k in range(3):
+                near = near & (la[:, None, k] < hb[None, :, k]) & (lb[None, :, k] < ha[:, None, k])
+            i, j = np.nonzero(near)
+        else:
+            sizes = [np.linalg.norm(top - bottom, axis=1).max() / 2 for bottom, top in ((la, ha), (lb, hb))]
+            trees = KDTree((la + ha) / 2), KDTree((lb + hb) / 2)
+            hits = trees[0].sparse_distance_matrix(trees[1], sum(sizes), output_type="ndarray")
+            i, j = hits["i"], hits["j"]
+            good = ((la[i] < hb[j]) & (lb[j] < ha[i])).all(1) & self._apart(a[i], b[j])
+            good &= (i < j) | (a is not b)
+            i, j = i[good], j[good]
+        return np.concatenate([a[i], b[j]], 1)
 
     def free_share(self, x: np.ndarray, move: np.ndarray) -> float:
         """Return the largest share of a motion, up to 1, in which nothing comes nearer than GAP of its distance at x."""
-        pairs, kinds = self.near_pairs(x, 0.0, move)
+        pairs, kinds = self.near_pairs(x, 0.0, np.linalg.norm(move - move.mean(0), axis=1))
         if not len(pairs):
             return 1.0
         rate = _rates(pairs, kinds, move)
@@ -115,7 +112,7 @@ class Surfaces:
             if not going.any():
                 break
             k = np.nonzero(going)[0]
-            d = distances(x + 0, pairs[k], kinds[k], move, t[k])
+            d = distances(x, pairs[k], kinds[k], move, t[k])
             step = (d - least[k]) / rate[k]
             stuck = step * rate[k] < 0.1 * least[k]  # as near as it may come
             best = min(best, float(t[k][stuck].min(initial=1.0)))
@@ -166,7 +163,8 @@ def _to_triangle(p: np.ndarray, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> 
     s, t = (vv * qu - uv * qv) / det, (uu * qv - uv * qu) / det
     inside = (s >= 0) & (t >= 0) & (s + t <= 1)
     plane = ((q - s[:, None] * u - t[:, None] * v) ** 2).sum(1)
-    sides = np.minimum(np.minimum(_to_segment(p, a, b), _to_segment(p, b, c)), _to_segment(p, c, a))
+    starts, ends = np.concatenate([a, b, c]), np.concatenate([b, c, a])
+    sides = _to_segment(np.concatenate([p] * 3), starts, ends).reshape(3, -1).min(0)
     return np.sqrt(np.where(inside, plane, sides))
 
 
@@ -177,7 +175,6 @@ def _between_edges(a: np.ndarray, b: np.ndarray, c: np.ndarray, d: np.ndarray) -
     s = np.clip((uv * vr - ur * vv) / np.maximum(det, 1e-300), 0, 1)
     t = np.clip((uv * s + vr) / np.maximum(vv, 1e-300), 0, 1)
     inner = ((r + s[:, None] * u - t[:, None] * v) ** 2).sum(1)
-    ends = np.minimum(
-        np.minimum(_to_segment(a, c, d), _to_segment(b, c, d)), np.minimum(_to_segment(c, a, b), _to_segment(d, a, b))
-    )
+    points, starts = np.concatenate([a, b, c, d]), np.concatenate([c, c, a, a])
+    ends = _to_segment(points, starts, np.concatenate([d, d, b, b])).reshape(4, -1).min(0)
     return np.sqrt(np.minimum(inner, ends))

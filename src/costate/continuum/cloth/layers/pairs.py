@@ -7,7 +7,9 @@ beginning of a step. Which pairs there are is found outside of kernels (`nearby.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import casadi as ca
 
@@ -18,8 +20,9 @@ from costate.kernel.ir.program import Var
 TINY = 1e-24
 NUMBERS = 2
 """Numbers of a pair: 1 (0 for places that hold none), and 0 for a point and a triangle or 1 for two edges."""
-FIELDS = 6
-"""Fields of pairs: numbers of their four points, numbers of the pairs, friction."""
+FIELDS = 8
+"""Fields of pairs: numbers of their four points, numbers of the pairs, the first and the one behind the last; how far points may
+go; friction."""
 RUB = 8
 """Numbers of friction of a pair: coefficient times normal force [N], normal (3), weights (4)."""
 
@@ -39,35 +42,36 @@ class Pairs:
         """The pairs as a set."""
         return Entities("pairs", self.capacity)
 
-    def inputs(self) -> list[tuple[str, Entities, int]]:
-        """Return the fields that say which pairs there are."""
-        return [*((f"pair{k}", self.entities, 1) for k in range(4)), ("pairs", self.entities, NUMBERS)]
+    def inputs(self) -> list[tuple[str, Entities | None, int]]:
+        """Return the fields that say which pairs there are, and how far points may go from where (`room.py`)."""
+        points: list[tuple[str, Entities | None, int]] = [(f"pair{k}", self.entities, 1) for k in range(4)]
+        return [*points, ("pairs", self.entities, NUMBERS), ("span", None, 2), ("ball", self.points, 4)]
 
-    def _around(self, g: FieldBuilder, fields: list[Field]) -> list[Around]:
-        return [g.around(self.points, f, (0,)) for f in fields[:4]]
+    def around(self, g: FieldBuilder, fields: Sequence[Field | Var]) -> list[Around]:
+        return [g.around(self.points, f, (0,)) for f in fields[:4] if isinstance(f, Field)]
 
-    def prepare(self, f: FieldBuilder, x: Field, own: Field, friction: Var, fields: list[Field]) -> list[Field]:
-        """Return all fields of pairs, with friction as it is at the beginning of a step."""
-        at = self._around(f, fields)
+    def prepare(self, f: FieldBuilder, x: Field, own: Field, friction: Var, fields: list[Any]) -> list[Field]:
+        """Return all fields of pairs (`inputs`), with friction as it is at the beginning of a step."""
+        at = self.around(f, fields)
 
         def body(numbers: ca.SX, mu: ca.SX, *read: ca.SX) -> ca.SX:
-            X, mass = _rows(read[:4]), _mass(read[4:])
+            X, mass = rows_of(read[:4]), _mass(read[4:])
             n, d, w = nearest(X, numbers)
             pressing = -numbers[0] * mass * self.push * slope(d / self.thickness)
             return ca.vertcat(mu * pressing, n, w)
 
         reads = [fields[4], friction, *(x[a] for a in at), *(own[a] for a in at)]
-        return [*fields, *f.for_each(self.entities, body, reads)]
+        return [*fields, *f.for_each(self.entities, body, reads, between=fields[5])]
 
-    def gradient(self, g: FieldBuilder, y: Field, x: Field, own: Field, fields: list[Field]) -> list[Field]:
+    def gradient(self, g: FieldBuilder, y: Field, x: Field, own: Field, fields: list[Any]) -> list[Field]:
         """Return the gradient of the energy of all pairs. x: positions at the beginning of the step."""
-        at = self._around(g, fields)
+        at = self.around(g, fields)
 
         def body(numbers: ca.SX, rubbing: ca.SX, *read: ca.SX) -> tuple[ca.SX, ...]:
-            return tuple(self._forces(_rows(read[:4]), _rows(read[4:8]), _mass(read[8:]), numbers, rubbing))
+            return tuple(self._forces(rows_of(read[:4]), rows_of(read[4:8]), _mass(read[8:]), numbers, rubbing))
 
-        reads = [fields[4], fields[5], *(y[a] for a in at), *(x[a] for a in at), *(own[a] for a in at)]
-        return g.for_each(self.entities, body, reads, list(at))
+        reads = [fields[4], fields[7], *(y[a] for a in at), *(x[a] for a in at), *(own[a] for a in at)]
+        return g.for_each(self.entities, body, reads, list(at), between=fields[5])
 
     def _forces(self, Y: ca.SX, X: ca.SX, mass: ca.SX, numbers: ca.SX, rubbing: ca.SX) -> list[ca.SX]:
         n, d, w = nearest(Y, numbers)
@@ -76,15 +80,15 @@ class Pairs:
         drag = rubbing[0] * rub(amount, self.h) * slip
         return [w[i] * push + rubbing[4 + i] * drag for i in range(4)]
 
-    def matrix(self, g: FieldBuilder, exact: Var, y: Field, x: Field, own: Field, fields: list[Field]):
+    def matrix(self, g: FieldBuilder, exact: Var, y: Field, x: Field, own: Field, fields: list[Any]):
         """Return the Hessian of every pair (144 numbers), and its diagonal blocks, positive semi-definite, at points."""
-        at = self._around(g, fields)
+        at = self.around(g, fields)
 
         def body(exact: ca.SX, numbers: ca.SX, rubbing: ca.SX, *read: ca.SX) -> tuple[ca.SX, ...]:
-            X, mass, free = _rows(read[4:8]), _mass(read[8:]), [r[1] for r in read[8:]]
+            X, mass, free = rows_of(read[4:8]), _mass(read[8:]), [r[1] for r in read[8:]]
             flat = ca.SX.sym("y", 12)
             forces = ca.vertcat(*self._forces(ca.reshape(flat, 3, 4).T, X, mass, numbers, rubbing))
-            Y = _rows(read[:4])
+            Y = rows_of(read[:4])
             H = ca.substitute(ca.jacobian(forces, flat), flat, ca.vec(Y.T))
             near = self._near(Y, X, mass, numbers, rubbing)
             H = near + exact * ((H + H.T) / 2 - near)
@@ -93,8 +97,8 @@ class Pairs:
             own_blocks = [ca.vec(near[3 * i : 3 * i + 3, 3 * i : 3 * i + 3]) * free[i] for i in range(4)]
             return ca.vec(H), *own_blocks
 
-        reads = [exact, fields[4], fields[5], *(y[a] for a in at), *(x[a] for a in at), *(own[a] for a in at)]
-        H, *blocks = g.for_each(self.entities, body, reads, [OWN, *at])
+        reads = [exact, fields[4], fields[7], *(y[a] for a in at), *(x[a] for a in at), *(own[a] for a in at)]
+        H, *blocks = g.for_each(self.entities, body, reads, [OWN, *at], between=fields[5])
         return H, blocks
 
     def _near(self, Y: ca.SX, X: ca.SX, mass: ca.SX, numbers: ca.SX, rubbing: ca.SX) -> ca.SX:
@@ -108,18 +112,18 @@ class Pairs:
         v = rubbing[4:8]
         return ca.kron(ca.mtimes(w, w.T), one) + ca.kron(ca.mtimes(v, v.T), drag)
 
-    def product(self, g: FieldBuilder, p: Field, H: Field, fields: list[Field]) -> list[Field]:
+    def product(self, g: FieldBuilder, p: Field, H: Field, fields: Sequence[Field | Var], span: Var) -> list[Field]:
         """Return the products of the Hessians of pairs with p, at points."""
-        at = self._around(g, fields)
+        at = self.around(g, fields)
 
         def body(H: ca.SX, *read: ca.SX) -> tuple[ca.SX, ...]:
-            q = ca.mtimes(ca.reshape(H, 12, 12), ca.vec(_rows(read).T))
+            q = ca.mtimes(ca.reshape(H, 12, 12), ca.vec(rows_of(read).T))
             return tuple(q[3 * i : 3 * i + 3] for i in range(4))
 
-        return g.for_each(self.entities, body, [H, *(p[a] for a in at)], list(at))
+        return g.for_each(self.entities, body, [H, *(p[a] for a in at)], list(at), between=span)
 
 
-def _rows(read) -> ca.SX:
+def rows_of(read) -> ca.SX:
     """Return four points as rows (4, 3)."""
     return ca.vertcat(*(ca.reshape(r, 1, 3) for r in read))
 

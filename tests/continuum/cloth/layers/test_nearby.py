@@ -5,12 +5,15 @@ from __future__ import annotations
 import casadi as ca
 import numpy as np
 import pytest
+import torch
 
-from costate.continuum.cloth import nearby
 from costate.continuum.cloth.body import sheet
-from costate.continuum.cloth.nearby import GAP, Surfaces, distances
-from costate.continuum.cloth.pairs import nearest
+from costate.continuum.cloth.layers import nearby
+from costate.continuum.cloth.layers.nearby import Surfaces, distances
+from costate.continuum.cloth.layers.pairs import Pairs, nearest
+from costate.continuum.cloth.layers.room import GAP, room
 from costate.continuum.cloth.topology import edges_of
+from costate.kernel.fields import Entities, Field, FieldBuilder
 
 KINDS = pytest.mark.parametrize("kind", [0, 1], ids=["point and triangle", "edges"])
 
@@ -76,3 +79,33 @@ def test_motions_stop_before_anything_is_passed() -> None:
     assert of.free_share(x, np.broadcast_to([0.0, 0.0, -5.0], x.shape)) == 1.0  # both together
     away = np.where(np.arange(32)[:, None] >= 16, [0.0, 0.0, 0.5], 0.0)
     assert of.free_share(x, away) == 1.0
+
+
+def test_steps_stop_where_motions_do() -> None:
+    """The compiled search for the length of a step against that of NumPy, and balls that points may not leave."""
+    of, x = surfaces()
+    rng = np.random.default_rng(0)
+    x = x + 0.01 * rng.normal(size=x.shape)
+    f, points = FieldBuilder("room"), Entities("points", 32)
+    pairs = Pairs(1024, points, 0.01, 2e-3, 100.0)
+    y, d = f.field("y", points, 3), f.field("d", points, 3)
+    *fields, ball = (f.input(n, k) if to is None else f.field(n, to, k) for n, to, k in pairs.inputs())
+    assert isinstance(ball, Field)
+    f.output("found", room(pairs, f, y, d, fields, ball))
+    kernel = f.kernel()
+    shares = []
+    for fast in (0.01, 0.03, 0.06):
+        move = 0.015 * rng.normal(size=x.shape)
+        move[16:, 2] -= fast
+        size = np.linalg.norm(move - move.mean(0), axis=1)
+        near, kinds = of.near_pairs(x, 0.0, size)
+        rows, numbers = np.zeros((1024, 4)), np.zeros((1024, 2))
+        rows[: len(near)], numbers[: len(near)] = near, np.column_stack([np.ones(len(near)), kinds])
+        given = {f"pair{k}": rows[:, k : k + 1].copy() for k in range(4)}
+        given |= {"pairs": numbers, "span": np.array([0.0, len(near)]), "y": x, "d": -move}
+        shares.append(of.free_share(x, move))
+        for radius, expected in ((2.0, (shares[-1], 0)), (0.1 * shares[-1], (0.1 * shares[-1], 1))):
+            given["ball"] = np.column_stack([x, radius * size])
+            found = kernel(**{k: torch.as_tensor(v) for k, v in given.items()}).found
+            assert found.numpy() == pytest.approx(expected, rel=1e-9)
+    assert min(shares) < 0.6
