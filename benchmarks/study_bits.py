@@ -181,6 +181,15 @@ def from_file(name: str) -> World:
     return World([cs.load_robot(path)], contact=Newton(), self_collision=True, actuators="file")
 
 
+def smoke(dtype: torch.dtype) -> dict[str, Tensor]:
+    """Three steps of smoke on a small grid: kernels over fields, with a linear solve in each step."""
+    model = cs.continuum.FluidModel(cs.continuum.Grid((8, 8), cell=0.125), dt=0.1, steps=3, tolerance=1e-6)
+    velocity, density = draw(2, 8, 8, seed=7).to(dtype).requires_grad_(), draw(8, 8, seed=8).to(dtype).requires_grad_()
+    found = model.run(velocity, density)
+    values = {"velocity": found.velocity, "smoke": found.smoke}
+    return with_gradients(values, {"start": velocity, "density": density})
+
+
 def cases(folder: Path) -> Iterator[tuple[str, Case]]:
     for name in (
         "ur5",
@@ -239,6 +248,7 @@ def cases(folder: Path) -> Iterator[tuple[str, Case]]:
     yield "pile, pair by pair", world_case(lambda: pile(True))
     yield "pile, pair by pair, warm", world_case(lambda: pile(True, True))
     yield "insertion", world_case(insertion_world, scale=0.02, steps=4)
+    yield "smoke", smoke
     yield "hopper.xml", world_case(lambda: from_file("hopper.xml"), steps=4)
     yield "ant.xml", world_case(lambda: from_file("ant.xml"), steps=4)
 

@@ -25,8 +25,12 @@ from benchmarks.cpus import tests
 from benchmarks.cpus.emulators import TORCH, Emulators
 from benchmarks.measure.harness import ROOT, Report, Table, machine
 
-CASES = ("robot ur5", "robot panda", "robot pendulum3", "landing, none, semi_implicit", "actuator dc motor")
-"""Robots with few and with many zeros and a mimic joint; worlds with a servo, joint limits and a body that flies."""
+CASES = (
+    "robot ur5", "robot panda", "robot pendulum3", "landing, none, semi_implicit", "actuator dc motor",
+    "landing, pgs, semi_implicit", "landing, compliant, semi_implicit", "box on heights, pgs", "smoke",
+)  # fmt: skip
+"""Robots with few and with many zeros and a mimic joint; worlds with a servo, joint limits and a body that flies; contact, hard and
+soft, with a plane and with a height field; kernels over fields."""
 TESTS = (
     "tests/physics", "tests/sim/test_known_answers.py", "tests/sim/test_rollout.py", "tests/sim/contact/test_compliant.py",
     "tests/kernel",

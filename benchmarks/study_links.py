@@ -20,14 +20,17 @@ import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from statistics import mean, pstdev
 from typing import Any
 
 import torch
 
+from benchmarks.measure.share import add_cluster, cluster_of, shared
 from benchmarks.measure.table import Table, machine
 from costate.core.files import write_json
+from costate.scale.choose import Cluster
 from costate.tasks.link_pendulum import LinkPendulum, LinkPendulumOptions
 from costate.train.evaluate import evaluate_policy
 from costate.train.run import Run
@@ -46,8 +49,15 @@ ALGORITHMS: dict[str, tuple[str, dict[str, Any]]] = {
 """Name -> algorithm of the trainer, and options of it that are changed."""
 
 
-def learnt(task: LinkPendulum, name: str, seed: int) -> dict[str, Any]:
+@cache
+def task_of(links: int) -> LinkPendulum:
+    """Return the task with so many links."""
+    return LinkPendulum(LinkPendulumOptions(links))
+
+
+def learnt(name: str, links: int, seed: int) -> dict[str, Any]:
     """Train once; return the result: the return of the policy at the end and on the way, steps and times."""
+    task = task_of(links)
     algorithm, changed = ALGORITHMS[name]
     options = replace(task.training_by(algorithm), seed=seed, **changed)
     curve: list[dict[str, float]] = []
@@ -138,19 +148,19 @@ def plot(folder: Path, file: Path) -> None:
     plt.close(figure)
 
 
-def study(algorithms: list[str], links: range, seeds: int, folder: Path) -> None:
+def study(algorithms: list[str], links: range, seeds: int, folder: Path, where: Cluster) -> None:
     """Do all runs that are not in the folder yet: first one seed of everything, then the next."""
     torch.set_num_threads(1)
-    tasks = {n: LinkPendulum(LinkPendulumOptions(n)) for n in links}
-    for name in algorithms:
-        for seed in range(seeds):
-            for n, task in tasks.items():
-                file = folder / f"{name}_{n}_{seed}.json"
-                if not file.exists():
-                    found = learnt(task, name, seed)
-                    write_json(file, found | {"seed": seed})
-                    spent = f"{found['processor']:.1f} s of processor time"
-                    print(f"{name}, {n} links, seed {seed}: {found['return']:.4f} in {spent}", flush=True)
+    wanted = [(name, n, seed) for name in algorithms for seed in range(seeds) for n in links]
+    cases = [case for case in wanted if not _file(folder, *case).exists()]
+    for (name, n, seed), found in zip(cases, shared(learnt, cases, where), strict=True):
+        write_json(_file(folder, name, n, seed), found | {"seed": seed})
+        spent = f"{found['processor']:.1f} s of processor time"
+        print(f"{name}, {n} links, seed {seed}: {found['return']:.4f} in {spent}", flush=True)
+
+
+def _file(folder: Path, name: str, n: int, seed: int) -> Path:
+    return folder / f"{name}_{n}_{seed}.json"
 
 
 def main() -> None:
@@ -160,9 +170,10 @@ def main() -> None:
     parser.add_argument("--algorithms", nargs="+", choices=list(ALGORITHMS), default=["bptt", "policy", "sac"])
     parser.add_argument("--folder", type=Path, default=Path("out/study_links"), help="where results are kept")
     parser.add_argument("--plot", type=Path, help="file of the picture; default: links.png in the folder")
+    add_cluster(parser)
     given = parser.parse_args()
     given.folder.mkdir(parents=True, exist_ok=True)
-    study(given.algorithms, range(given.links[0], given.links[1] + 1), given.seeds, given.folder)
+    study(given.algorithms, range(given.links[0], given.links[1] + 1), given.seeds, given.folder, cluster_of(given))
     text = table(given.folder).markdown()
     (given.folder / "links.md").write_text(text + "\n")
     write_json(given.folder / "links.json", {"machine": machine(), "runs": results(given.folder)})

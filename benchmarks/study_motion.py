@@ -11,10 +11,12 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from benchmarks.measure.harness import Options, Report, Table, machine, options, publish, threads
+from benchmarks.measure.share import add_cluster, cluster_of, shared
 from benchmarks.motion.answers import ANSWERS, Answer
 from benchmarks.motion.compare import ALLOWED, DIFFERENCES, EVENTS, STEPS, Scene, compare
 from benchmarks.motion.ours import slopes, world_of
@@ -63,13 +65,18 @@ def random_study(chosen: Options) -> list[Table]:
         table = {"ball on ground": table["ball on ground"]}
     total = 3 if chosen.smoke else chosen.rest.scenes
     found: list[Scene] = []
-    for k, kind in enumerate(table.values()):
-        seeds = range(k, total, len(table))
-        found += compare(kind, seeds, fine=not chosen.smoke)
-        print(f"{kind.name}: {_summary([s for s in found if s.kind == kind.name])}", flush=True)
+    cases = [(name, list(range(k, total, len(table))), not chosen.smoke) for k, name in enumerate(table)]
+    for name, scenes in zip(table, shared(scenes_of, cases, cluster_of(chosen.rest)), strict=True):
+        found += [Scene(**s) for s in scenes]
+        print(f"{name}: {_summary(found[-len(scenes) :])}", flush=True)
     if chosen.rest.record:
         chosen.rest.record.write_text("[\n" + ",\n".join(json.dumps(asdict(s)) for s in found) + "\n]\n")
     return [_by_kind(found, list(table)), _laws(found), _causes(found)]
+
+
+def scenes_of(name: str, seeds: Sequence[int], fine: bool) -> list[dict[str, Any]]:
+    """Return what was found about scenes of a kind."""
+    return [asdict(scene) for scene in compare(kinds()[name], seeds, fine=fine)]
 
 
 def _by_kind(found: Sequence[Scene], names: Sequence[str]) -> Table:
@@ -155,6 +162,7 @@ def main() -> None:
 def _more(parser: ArgumentParser) -> None:
     parser.add_argument("--scenes", type=int, default=SCENES, help="number of random scenes")
     parser.add_argument("--record", type=Path, metavar="FILE", help="write what was found about every scene as JSON")
+    add_cluster(parser)
 
 
 if __name__ == "__main__":

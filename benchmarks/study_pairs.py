@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from benchmarks.measure.harness import Report, Table, machine, options, publish, threads
+from benchmarks.measure.share import add_cluster, cluster_of, shared
 from benchmarks.pairs.cases import BODIES, PAIRS, Array, cases, compare, kernel, places, random_poses, solid
 from costate.collision.pairs import by_program
 from costate.collision.shapes import sizes
@@ -129,14 +130,15 @@ def main() -> None:
         lambda p: (
             p.add_argument("--poses", type=int, default=10_000),
             p.add_argument("--pairs", nargs="+", choices=names, default=names),
+            add_cluster(p),
         ),
     )
     count = 100 if chosen.smoke else chosen.rest.poses
     rows = []
     with threads(1):
-        for name in chosen.rest.pairs:
-            a, b = name.split("-")
-            rows.append(row(a, b, count, chosen.smoke))
+        cases = [(*name.split("-"), count, chosen.smoke) for name in chosen.rest.pairs]
+        for found in shared(row, cases, cluster_of(chosen.rest)):
+            rows.append(tuple(found))
             print(" | ".join(map(str, rows[-1])), flush=True)
     note = (
         f"{count:,} poses of each pair. Distances of solids that are apart: to the nearer of MuJoCo's and coal's, and to what "

@@ -79,3 +79,15 @@ def test_what_it_cannot_check(capsys: pytest.CaptureFixture[str], tmp_path: Path
     assert main(["gradcheck", str(empty)]) == 2
     assert "defines nothing to check" in capsys.readouterr().err
     assert main(["gradcheck", "pendulum1", "--functions", "warp"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["ur5", "--workers", "2"], "--cluster and --workers share the accuracy matrix"),
+        (["ur5", "--matrix"], "--matrix checks everything"),
+    ],
+)
+def test_the_matrix_has_its_own_options(given: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["gradcheck", *given]) == 2
+    assert said in capsys.readouterr().err

@@ -117,14 +117,14 @@ def test_machines_that_go_do_not_close_a_place() -> None:
 def test_other_versions_are_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """A node with another torch is turned away by name; the others do its work. With no other there is an error."""
     ours = desk.versions()
-    assert ours["torch"] == torch.__version__ and len(ours["source"]) == 12
+    assert torch.__version__.startswith(ours["torch"]) and len(ours["source"]) == 12
     monkeypatch.setattr(pool, "versions", lambda: ours)
     odd = [{**ours, "torch": "1.0"}, ours]
     monkeypatch.setattr(desk, "versions", lambda: odd.pop(0) if odd else ours)
     with Pool(SQUARES, 2, ThreadWorker) as executor:
         assert squares(executor) == EXPECTED
     said = capsys.readouterr().err
-    assert f"is refused: it has torch 1.0 (here {torch.__version__})" in said
+    assert f"is refused: it has torch 1.0 (here {ours['torch']})" in said
     monkeypatch.setattr(desk, "versions", lambda: {**ours, "source": "other"})
     with (
         Pool(SQUARES, 1, ThreadWorker) as executor,

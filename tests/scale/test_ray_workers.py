@@ -70,6 +70,14 @@ def test_evaluations_and_sweeps_are_as_in_one_process(cluster: Any, tmp_path: Pa
 
 
 @pytest.mark.slow
+def test_the_accuracy_matrix_is_shared(cluster: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = tmp_path / "page.md"
+    given = ["--matrix", "--sample", "2", "--report", str(page), "--cluster", cluster.address, "--workers", "2"]
+    assert main(["gradcheck", *given]) == 0
+    assert "Derivative: functions and joints" in capsys.readouterr().out and page.with_suffix(".json").is_file()
+
+
+@pytest.mark.slow
 def test_a_node_killed_at_a_random_moment_leaves_the_bits_alone(cluster: Any, tmp_path: Path) -> None:
     kind = find_task(HOLD)
     options = replace(kind.training, iterations=160, interval=8)

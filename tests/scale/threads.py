@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 
 import torch
 
@@ -35,6 +37,17 @@ class Squares(Work):
             print("a task may print", flush=True)
             number = 1
         return Message({"process": os.getpid()}, {"square": self.factor * float(number) ** 2})
+
+
+class Sleeps(Work):
+    """A shard that takes forever, and says who computes it."""
+
+    def __init__(self, given: Message): ...
+
+    def shard(self, shard: Message) -> Message:
+        Path(shard.note["file"]).write_text(str(os.getpid()))
+        time.sleep(3600)
+        return Message()
 
 
 _ONE = threading.Lock()

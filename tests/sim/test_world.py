@@ -135,6 +135,8 @@ def test_linearize_against_finite_differences(scene: World) -> None:
     A, B = scene.linearize(state, control)
     assert A.shape == (2, 16, 16)
     assert B.shape == (2, 16, 2)
+    one = scene.linearize(state[0], control[0])  # by other code: that of single samples
+    assert torch.equal(one[0], A[0]) and torch.equal(one[1], B[0])
     robot = cs.Robot(scene.setup.scene.model)
     nominal = scene.step(state, control)
 

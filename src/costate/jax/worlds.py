@@ -15,7 +15,7 @@ from costate.jax.primitive import call
 from costate.jax.robots import JaxPose
 from costate.kernel import Kernel
 from costate.sim import World
-from costate.sim.linearize import linearization_kernel
+from costate.sim.linearize import linearize
 from costate.sim.looking import contact_kernel, energy_kernel, gap_kernel, pose_kernel
 from costate.sim.rollout import rollout_kernel, step_kernel
 from costate.sim.setup import Setup
@@ -89,11 +89,9 @@ class JaxWorld:
     ) -> tuple[Any, Any]:
         """Return A (..., ndx, ndx) and B (..., ndx, nu) of the step in the tangent space: d x' = A d x + B d u."""
         after, ndx = self.step(state, control, params, wrenches), self.world.ndx
-        kernel = self._kernel("linearize", linearization_kernel, wrenches)
-        s = kernel.signature
-        of_delta = (s.index(s.inputs, "delta", "input"),), (s.index(s.outputs, "change", "output"),)
+        kernel = self._kernel("linearize", linearize, wrenches)
         given = [*self._arguments(state, control, params, wrenches), after, np.zeros(ndx + self.world.nu, np.float32)]
-        (J,) = self._call(kernel.derivative("jacobian", *of_delta), given)
+        (J,) = self._call(kernel, given)
         return J[..., :ndx], J[..., ndx:]
 
     def contacts(self, state: Any, control: Any = None, params: Given = None, wrenches: Given = None) -> JaxContacts:

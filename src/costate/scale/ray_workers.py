@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import socket
+import sys
 import tempfile
+import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
@@ -53,7 +56,14 @@ def connect(address: str, workers: int = 0, tune: bool = False) -> int:
     elif not ray.is_initialized():
         new = {"num_cpus": workers or None, "include_dashboard": False, "_node_ip_address": HERE}
         patiently(lambda: ray.init(address="local", **quiet, **new))
+    _end_in_order()
     return int(ray.cluster_resources().get("CPU", 0))
+
+
+def _end_in_order() -> None:
+    """Let SIGTERM end this process as an error does, so that what it has started ends first; Ray would abort it."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
 
 
 def patiently(start: Callable[[], T]) -> T:

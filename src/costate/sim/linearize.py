@@ -11,7 +11,7 @@ from costate.sim.setup import Setup
 from costate.sim.step import step_inputs, step_program
 
 
-def linearization_kernel(setup: Setup) -> Kernel:
+def _deviation(setup: Setup) -> Kernel:
     """Build (state, control, ..., next, delta (2 nv + na + nu)) -> change of the next state (2 nv + na).
 
     next: the state after the step; delta: changes of position, velocity, activations and control.
@@ -30,3 +30,15 @@ def linearization_kernel(setup: Setup) -> Kernel:
     (after,) = b.call(step_program(setup), *b.trace(perturbed, x, u, delta), *shared)
     b.output("change", b.trace(deviation, nominal, after))
     return b.kernel()
+
+
+def linearize(setup: Setup) -> Kernel:
+    """Build (state, control, ..., next, delta = 0) -> the Jacobian of that change, (2 nv + na, 2 nv + na + nu)."""
+    kernel = _deviation(setup)
+    last = len(kernel.signature.inputs) - 1
+    return kernel.derivative("jacobian", (last,), (0,))
+
+
+def linearize_one(setup: Setup) -> Kernel:
+    """Build the same for one sample at a time."""
+    return linearize(setup).narrow

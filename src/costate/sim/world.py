@@ -50,7 +50,7 @@ from costate.sim.forces.drives import Actuators, drives, shares, with_rotors
 from costate.sim.forces.equality import resolve
 from costate.sim.forces.tendons import resolve_tendons
 from costate.sim.inputs import Inputs, Params, Wrenches
-from costate.sim.linearize import linearization_kernel
+from costate.sim.linearize import linearize, linearize_one
 from costate.sim.looking import contact_kernel, described, energy_kernel, gap_kernel, pose_kernel, summary
 from costate.sim.rollout import check_checkpoint, rollout_kernel, step_kernel, stretches
 from costate.sim.scene.parts import Body, Static
@@ -374,12 +374,12 @@ class World(Augmented):
     ) -> tuple[Tensor, Tensor]:
         """Return A (..., ndx, ndx) and B (..., ndx, nu) of the step in the tangent space: d x' = A d x + B d u."""
         after = self.step(state, control, params, wrenches)
-        setup = self._inputs.setup_for(wrenches)
-        kernel = self._kernel("linearize", setup, linearization_kernel)
+        kind = "linearize one" if after.numel() == self.nx else "linearize"
+        kernel = self._kernel(
+            kind, self._inputs.setup_for(wrenches), linearize_one if kind.endswith("one") else linearize
+        )
         zero = torch.zeros(self.ndx + self.nu, dtype=after.dtype)
-        inputs = [*self._arguments(state, control, params, wrenches), after, zero]
-        names = [s.name for s in kernel.signature.inputs]
-        J = kernel.jacobian("change", "delta")(**dict(zip(names, inputs, strict=True)))
+        (J,) = kernel.apply([*self._arguments(state, control, params, wrenches), after, zero])
         return J[..., : self.ndx], J[..., self.ndx :]
 
     # --- looking --------------------------------------------------------------------------------------------------

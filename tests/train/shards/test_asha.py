@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import re
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +14,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests.endings import is_running
 
 from costate.cli.main import main
 from costate.scale.message import Message
@@ -68,3 +74,17 @@ def test_bad_runs_end_early_on_a_cluster(ray: Any, tmp_path: Path, capsys: pytes
         assert torch.equal(tensor, runs[0].checkpoint().policy[name])
     page = (out / "report.html").read_text()
     assert page.count("stopped early") == 3 and "Sweep of hold" in page
+
+
+@pytest.mark.slow
+def test_a_sweep_that_is_ended_takes_its_trials_along(tmp_path: Path) -> None:
+    given = ["--set", "lr=1e-2,1e-3", "--iterations", "2000", "--interval", "20", "--out", str(tmp_path / "sweep")]
+    command = [sys.executable, "-m", "costate.cli", "sweep", str(HOLD), *given, "--asha", "--workers", "1"]
+    surroundings = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    with subprocess.Popen(command, env=surroundings, stdout=subprocess.PIPE, text=True) as sweep:
+        assert sweep.stdout
+        trial = next(int(found[1]) for line in sweep.stdout if (found := re.search(r"on \S+/(\d+)$", line)))
+        assert is_running(trial)
+        sweep.send_signal(signal.SIGTERM)
+        assert sweep.wait(60) > 0  # it was not aborted
+    assert not is_running(trial, 30.0)

@@ -134,8 +134,10 @@ def asha(
                 callbacks=[Watching(entries, watch)],
             ),
         )
-        errors = tuner.fit().errors
-    ray.kill(folders)
+        try:
+            errors = tuner.fit().errors
+        finally:
+            ray.kill(folders)
     if errors:
         raise RuntimeError(f"{len(errors)} of {len(entries)} runs failed; the first: {errors[0]}")
     return [e for e in entries if e.run.finished and e.run.found("diverged") is None]
