@@ -80,7 +80,7 @@ def loss(task: Insertion, trajectory: Trajectory, weights: InsertionWeights, fun
         "tilt": goal["tilt"].mean(0),
         "rest": goal["rest"][1:].mean(0),
         "far": goal["far"][1:].mean(0),
-        "funnel": funnel * outside(position[: T + 1], tilt[: T + 1], w).mean(0),
+        "funnel": funnel * outside(position[: T + 1], tilt[: T + 1], w, task.room).mean(0),
         "floor": funnel * below(position[T - BELOW_FROM :], tilt[T - BELOW_FROM :], w).mean(0),
         "smoothness": w.smoothness * speeds.mean(0),
         "limits": w.limits * too_fast(task, joints).mean(0),
@@ -108,12 +108,17 @@ def goal_terms(position: Tensor, tilt: Tensor, velocity: Tensor, w: InsertionWei
     }
 
 
-def outside(position: Tensor, tilt: Tensor, w: InsertionWeights) -> Tensor:
-    """Return how far the bottle leaves the funnel [mm], as a logarithm, of the shape of tilt."""
+def outside(
+    position: Tensor, tilt: Tensor, w: InsertionWeights, room: tuple[float, float] = (CLEARANCE, 0.0)
+) -> Tensor:
+    """Return how far the bottle leaves the funnel [mm], as a logarithm, of the shape of tilt. room: clearance and chamfer [m]."""
+    clearance, chamfer = room
     z = position[..., 2]
     # A tilted bottle is wider at its foot, and once inside also at the mouth.
     width = _norm(position[..., :2]) + (BOTTLE_RADIUS + torch.relu(DEPTH - z) / 2) * tilt
-    allowed = CLEARANCE - w.margin + w.slope * torch.relu(z - DEPTH - 0.003)
+    # A bottle on a chamfer is where it should be: nothing is kept free.
+    free = 0.0 if chamfer else w.margin
+    allowed = clearance - free + torch.clamp(z - DEPTH + chamfer, 0.0, chamfer) + w.slope * torch.relu(z - DEPTH - 0.003)
     return w.funnel * torch.log1p((torch.relu(width - allowed) / 1e-3).square())
 
 

@@ -67,6 +67,8 @@ class InsertionTraining(TrainOptions):
     """Last part of the iterations, which runs in the world with contact."""
     contact_batch: int = 64
     """Episodes per iteration there."""
+    state_clip: float = 100.0
+    """Longest gradient of an episode's state there; a longer one is shortened: a few hard impacts would decide for all."""
     hidden: int = 256
     """Units of the controller's hidden layer."""
     minimum_time: bool = False
@@ -98,6 +100,8 @@ BRIEF = {"iterations": 20}
 DISTURBED = {"weights.aim": 2e-4, "iterations": 3, "learning_rate": 1e-5}
 """Options of a training with all disturbances: whoever knows the height less well keeps off the floor. Observer and guide do the
 work; a network that was trained for a short time only disturbs them."""
+FELT = {"contact_fraction": 1.0, "iterations": 60, "learning_rate": 5e-5, "warm_up": 5}
+"""Options of a training through contact with a chamfer: small steps, since hardly anything is left to be corrected."""
 
 
 def plan(options: InsertionTraining, number: int) -> Iteration:

@@ -34,6 +34,8 @@ LEAST = 5
 """Steps in which an error is to vanish at least."""
 USED = 0.98
 """Part of the limit of acceleration that it uses."""
+SLOW = 0.05
+"""Speed at which the bottle meets a chamfer [m/s]."""
 
 
 class Guide(nn.Module):
@@ -65,7 +67,8 @@ class Guide(nn.Module):
         # The velocity that a step begins with is that of the reference a little earlier, since changes count in part.
         shifts = np.array([0.0, -late, 1 - late, 2 - late])
         times = np.arange(T + 1)[:, None] + shifts
-        z = heights(times, T - int(EARLY * T), arrival, o.start_height, aim)
+        slow = SLOW * o.dt if o.chamfer else None
+        z = heights(times, T - int(EARLY * T), arrival, o.start_height, aim, slow)
         ab = np.array([gains(max(arrival - k, LEAST), late) for k in range(T + 1)])
         numbers = {
             "table": np.concatenate([z, ab], -1),

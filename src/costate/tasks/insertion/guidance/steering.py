@@ -32,17 +32,25 @@ SAMPLES, SPREAD = 4000, 1.15
 """Points that polynomials for inverse kinematics, and the servos' answer, are fitted to; factor of the ranges of these."""
 
 
-def heights(times: np.ndarray, steps: int, arrival: int, start: float, end: float) -> np.ndarray:
-    """Return the foot's height above its seat [m] at times in control steps: least jerk, at rest at both ends."""
+def heights(
+    times: np.ndarray, steps: int, arrival: int, start: float, end: float, slow: float | None = None
+) -> np.ndarray:
+    """Return the foot's height above its seat [m] at times in control steps: least jerk, at rest at both ends.
+
+    slow: speed at the mouth [m per control step]; None: as it comes.
+    """
     spans = arrival, steps - arrival
     A, b, row = np.zeros((12, 12)), np.zeros(12), 0
     fixed = [(0, 0.0, d, start if d == 0 else 0.0) for d in range(3)] + [
         (1, 1.0, d, end if d == 0 else 0.0) for d in range(3)
     ]
-    for part, at, derivative, value in [*fixed, (0, 1.0, 0, DEPTH + ABOVE), (1, 0.0, 0, DEPTH + ABOVE)]:
+    fixed += [(0, 1.0, 0, DEPTH + ABOVE), (1, 0.0, 0, DEPTH + ABOVE)]
+    if slow is not None:
+        fixed += [(part, at, d, value) for part, at in ((0, 1.0), (1, 0.0)) for d, value in ((1, -slow), (2, 0.0))]
+    for part, at, derivative, value in fixed:
         A[row, 6 * part : 6 * part + 6] = _powers(at, derivative, spans[part])
         b[row], row = value, row + 1
-    for derivative in range(1, 5):  # smooth in between
+    for derivative in range(1, 5) if slow is None else ():  # smooth in between
         A[row] = np.concatenate([_powers(1.0, derivative, spans[0]), -_powers(0.0, derivative, spans[1])])
         row += 1
     c = np.linalg.solve(A, b)
