@@ -27,8 +27,6 @@ class Disturbances:
     """Noise of measured joint velocities, in every step, standard deviation [rad/s]."""
     target_offset: float = 0.0
     """Error of the estimated position of the socket, once per episode: a length, in any direction of the plane [m]."""
-    random_offset: bool = False
-    """True: every episode has an offset of its own, from 0 to that length."""
     target_jitter: float = 0.0
     """Error of the same estimate, drawn anew in every reading, standard deviation in x and y [m]."""
     payload: float = 0.0
@@ -45,6 +43,8 @@ class Disturbances:
     """Step by which measured joint positions are rounded [rad]."""
     camera_rate: float = 0.0
     """Readings of the socket's position in a second; between them the last one moves on with the belt; 0: one in every step."""
+    random_offset: bool = False
+    """True: every episode has an offset of its own, from 0 to that of the target."""
 
     @property
     def noisy(self) -> bool:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 POSITION_UNIT, TILT_UNIT, SPEED_UNIT = 5e-4, 0.005, 0.01
 """Units of the terms: the error success allows [m], a third of the tilt [rad], the speed [m/s]."""
+JERK_UNIT = 4000.0
+"""Unit of jerks where they have no limit [rad/s^3]."""
 BELOW_FROM = 6
 """Steps before the end from which the foot must be above the floor."""
 
@@ -51,6 +53,8 @@ class InsertionWeights:
     """Weight of joint velocities above 97 % of their limits."""
     dynamics: float = 1.0
     """Weight of joint accelerations and jerks above 97 % of their limits."""
+    shock: float = 0.0
+    """Weight of squared joint jerks as multiples of their limit, as a logarithm: gentle contact."""
     start: float = 0.03
     """Weight of squared joint velocities after the first step: start gently."""
     tail: float = 1.0
@@ -85,6 +89,7 @@ def loss(task: Insertion, trajectory: Trajectory, weights: InsertionWeights, fun
         "smoothness": w.smoothness * speeds.mean(0),
         "limits": w.limits * too_fast(task, joints).mean(0),
         "dynamics": w.dynamics * too_hard(task, joints),
+        "shock": w.shock * shock(task, joints) if w.shock else torch.zeros_like(speeds[0]),
         "start": w.start * trajectory.states[1, ..., ARM_V].square().sum(-1),
     }
 
@@ -135,6 +140,12 @@ def too_hard(task: Insertion, velocities: Tensor) -> Tensor:
         if limit:
             total = total + torch.log1p((50 * torch.relu(rate.abs() / limit - 0.97)).square()).sum((0, -1))
     return total
+
+
+def shock(task: Insertion, velocities: Tensor) -> Tensor:
+    """Return the sum of squares of jerks of joint velocities (T, B, 6), as multiples of their limit, as a logarithm, (B,)."""
+    jerk = velocities.diff(dim=0).diff(dim=0) / task.options.dt**2
+    return torch.log1p((jerk / (task.options.jerk_limit or JERK_UNIT)).square().sum((0, -1)))
 
 
 def below(position: Tensor, tilt: Tensor, w: InsertionWeights) -> Tensor:
