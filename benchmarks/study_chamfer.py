@@ -11,7 +11,6 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from torch import nn
 from benchmarks.measure import harness
 from costate.tasks.insertion import Disturbances, Insertion, InsertionOptions, draw, judge, run, summarise
 from costate.tasks.insertion.judge import Metrics
+from costate.tasks.insertion.loss import InsertionWeights
 from costate.tasks.insertion.training import FELT, InsertionTraining
 from costate.train.policy import acting
 from costate.train.run import Run
@@ -35,8 +35,10 @@ WAYS = {"guide alone": None, "trained without contact": 0.0, "trained through co
 
 def trained(task: Insertion, contact: float | None, seed: int, smoke: bool) -> tuple[nn.Module, float]:
     """Return a policy, and the processor time of its training [s]."""
-    options = replace(InsertionTraining(), **{**FELT, "contact_fraction": contact or 0.0}, seed=seed, threads=1)
-    options = replace(options, watch_interval=0, iterations=2 if smoke else options.iterations)
+    chosen = {**FELT, "contact_fraction": contact or 0.0, "iterations": 2 if smoke else FELT["iterations"]}
+    weights = {name.removeprefix("weights."): value for name, value in chosen.items() if "." in name}
+    plain: dict[str, Any] = {name: value for name, value in chosen.items() if "." not in name}
+    options = InsertionTraining(weights=InsertionWeights(**weights), seed=seed, watch_interval=0, threads=1, **plain)
     if contact is None:
         return task.policy(options, generator("weights", seed)), 0.0
     with tempfile.TemporaryDirectory() as folder:

@@ -119,10 +119,10 @@ class Insertion(Cell):
 
     def practice(self, plan: Iteration, generator: torch.Generator) -> Episodes:
         """Draw the episodes of an iteration, with disturbances, from wider ranges."""
-        against = self.practised_against(plan.options)
+        against, spread = self.practised_against(plan.options), plan.options.spread
         if self.options.chamfer:  # a bottle that is nearer meets the chamfer later
-            against = replace(against, random_offset=True)
-        return draw(self, plan.batch, generator, against, spread=plan.options.spread)
+            against = replace(against, target_offset=spread * against.target_offset, random_offset=True)
+        return draw(self, plan.batch, generator, against, spread=spread)
 
     def practised(self, plan: Iteration) -> Stepper:
         """Return the world of an iteration: without contact until the end of the training."""
