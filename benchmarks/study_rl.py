@@ -1,9 +1,9 @@
 """Reinforcement learning on the insertion task, beside gradients through the simulation: control steps and time to success.
 
 Contestants (benchmarks/race/methods.py) are back-propagation through whole episodes, short-horizon actor-critic (SHAC), PPO and SAC
-(stable-baselines3). All train a network with one hidden layer of 256 units and no guide; the last three get the terms of the loss as
-dense rewards, and PPO and SAC a curriculum. Success is judged by the same criteria in the world with contact. Times are processor time
-on one thread, without looks at the success rate. Trainings that have ended are kept in --folder and not repeated.
+(stable-baselines3). All train a network with one hidden layer of 256 units and no guide; the last three get the terms of the loss
+as dense rewards, and PPO and SAC a curriculum. Success is judged by the same criteria in the world with contact. Times are
+processor time on one thread, without looks at the success rate. Trainings that have ended are kept in --folder and not repeated.
 
     python -m benchmarks.study_rl --minutes 10
 """
@@ -31,8 +31,8 @@ LEVELS = (0.5, 0.9, 0.99)
 FULL = InsertionOptions().unlimited()
 NEAR = replace(FULL, target_range=0.0, start_range=0.01, start_height=0.07)
 VARIANTS = {"near": (NEAR, 1000), "full": (FULL, ALONE.iterations)}
-"""Name -> options of the task, and iterations of back-propagation. Near: the socket stands in one place, and the bottle begins 10 mm
-above its mouth, with joints within 0.01 rad. Full: the default task. Both without limits of acceleration and jerk."""
+"""Name -> options of the task, and iterations of back-propagation. Near: the socket stands in one place, and the bottle begins
+10 mm above its mouth, with joints within 0.01 rad. Full: the default task. Both without limits of acceleration and jerk."""
 Curves = Mapping[str, list[Curve]]
 
 
@@ -48,9 +48,17 @@ def tables(curves: Curves, minutes: float) -> tuple[harness.Table, ...]:
         firsts.append((name, *(_cell([c.reached(level) for c in runs]) for level in LEVELS), *_ratios(runs, curves)))
     end = harness.Table(
         "At the end of the budget",
-        ("method", "seeds", "control steps [M]", "minutes", "success [%]", "mean error [mm]", "narrowest socket trained in"),
+        (
+            "method",
+            "seeds",
+            "control steps [M]",
+            "minutes",
+            "success [%]",
+            "mean error [mm]",
+            "narrowest socket trained in",
+        ),
         tuple(ends),
-        f"{HELD_OUT} held-out episodes, with 1 mm of clearance and contact; at most {minutes:g} processor minutes for each training. "
+        f"{HELD_OUT} held-out episodes, with 1 mm of clearance and contact; at most {minutes:g} processor minutes for each. "
         "Lowest and highest of the seeds.",
     )
     levels = tuple(f"{100 * level:.0f} %" for level in LEVELS)

@@ -1,7 +1,7 @@
 """The contestants: each trains a network with one hidden layer of 256 units, without a guide, and writes its curve.
 
-PPO and SAC (stable-baselines3) begin with a wide socket, which narrows whenever four in five bottles end within half its clearance of
-their seat. All their control steps and all their time count, but for looks.
+PPO and SAC (stable-baselines3) begin with a wide socket, which narrows whenever four in five bottles end within half its
+clearance of their seat. All their control steps and all their time count, but for looks.
 """
 
 from __future__ import annotations

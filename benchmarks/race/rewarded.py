@@ -1,6 +1,6 @@
 """The insertion as short-horizon actor-critic takes it: observation and reward as formulas, so that a whole window is one kernel.
 
-The reward is that of `costate.tasks.insertion.reward.step_cost`, which PPO and SAC get, too; tests/tasks/test_insertion_race.py compares.
+The reward is that of `costate.tasks.insertion.reward.step_cost`, which PPO and SAC get, too (tests/tasks/test_insertion_race.py).
 """
 
 from __future__ import annotations
@@ -19,8 +19,16 @@ from costate.sim import World
 from costate.tasks.insertion import Insertion
 from costate.tasks.insertion.loss import BELOW_FROM, POSITION_UNIT, SPEED_UNIT, TILT_UNIT
 from costate.tasks.insertion.reward import RewardOptions
-from costate.tasks.insertion.scene import ARM_Q, ARM_V, BOTTLE_LENGTH, BOTTLE_RADIUS, DEPTH, SEAT_HEIGHT
-from costate.tasks.insertion.scene import SOCKET_V, SOCKET_XY
+from costate.tasks.insertion.scene import (
+    ARM_Q,
+    ARM_V,
+    BOTTLE_LENGTH,
+    BOTTLE_RADIUS,
+    DEPTH,
+    SEAT_HEIGHT,
+    SOCKET_V,
+    SOCKET_XY,
+)
 from costate.train.episode import Trajectory, Verdict
 from costate.train.reinforce.rewarded import RewardedTask
 from costate.train.reinforce.shac import ShacOptions

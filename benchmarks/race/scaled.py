@@ -8,7 +8,7 @@ from costate.tasks.insertion.vector_environment import InsertionVecEnv
 
 
 class ScaledEnvironment(InsertionVecEnv):
-    """The environment with rewards times a factor: a critic whose values are of order one leaves the actor its part of the gradient."""
+    """The environment with rewards times a factor: a critic with values of order one leaves the actor its part of the gradient."""
 
     def __init__(self, task: Insertion, batch: int, seed: int, rewards: RewardOptions, factor: float):
         super().__init__(task, batch, seed, rewards)

@@ -6,9 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import torch
+
 from benchmarks.race.curve import Curve
 from benchmarks.race.rewarded import RewardedInsertion
-
 from costate.tasks.insertion import Insertion, InsertionOptions
 from costate.tasks.insertion.loss import InsertionWeights
 from costate.tasks.insertion.reward import RewardOptions, step_cost
@@ -25,7 +25,9 @@ def test_reward_and_observation_as_formulas() -> None:
     for t in range(1, task.steps + 1):
         action = 0.2 * torch.randn(3, 6, generator=random, dtype=D)
         after = task.smooth.step(state, task.control(action))
-        told = formulas.telling(state=state, action=action, after=after, time=torch.full((3, 1), t / task.steps, dtype=D))
+        told = formulas.telling(
+            state=state, action=action, after=after, time=torch.full((3, 1), t / task.steps, dtype=D)
+        )
         torch.testing.assert_close(-told.reward[:, 0], step_cost(task, after, t, rewards), rtol=1e-9, atol=1e-9)
         torch.testing.assert_close(told.observation, task.observe(after, t), rtol=0, atol=1e-12)
         state = after

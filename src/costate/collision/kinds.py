@@ -15,7 +15,18 @@ from costate.collision.mesh.fields import Heights
 from costate.collision.mesh.files import grid_of_file, hull_of_file, load_triangles, mesh_from_file
 from costate.collision.mesh.hull import mass_properties
 from costate.collision.mesh.triangles import heights_mesh
-from costate.collision.shapes import Box, Capsule, ChamferedSocket, Cylinder, Ellipsoid, Part, Plane, Socket, Solid, Sphere
+from costate.collision.shapes import (
+    Box,
+    Capsule,
+    ChamferedSocket,
+    Cylinder,
+    Ellipsoid,
+    Part,
+    Plane,
+    Socket,
+    Solid,
+    Sphere,
+)
 from costate.collision.shapes.solid import MassProperties
 from costate.model.shape import SHAPE_SIZES, Shape
 

@@ -21,7 +21,18 @@ from costate.collision.formulas.cylinder_chamfer import cylinder_chamfer
 from costate.collision.formulas.cylinder_socket import cylinder_socket
 from costate.collision.formulas.onto_plane import cylinder_plane, ellipsoid_plane, hull_plane
 from costate.collision.mesh.hull import Hull
-from costate.collision.shapes import Box, Capsule, ChamferedSocket, Convex, Cylinder, Ellipsoid, Field, Plane, Socket, Solid
+from costate.collision.shapes import (
+    Box,
+    Capsule,
+    ChamferedSocket,
+    Convex,
+    Cylinder,
+    Ellipsoid,
+    Field,
+    Plane,
+    Socket,
+    Solid,
+)
 
 Formula = Callable[[Placed, Placed], list[ContactPoint]]
 

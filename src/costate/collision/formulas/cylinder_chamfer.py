@@ -16,8 +16,8 @@ from costate.collision.shapes.cylinder import Cylinder
 
 
 def cylinder_chamfer(a: Placed, b: Placed) -> list[ContactPoint]:
-    """Return the rim's deepest point against wall, chamfer or upper face, the body against the bore's edge, and the lower face against
-    floor and upper face of the cup."""
+    """Return the rim's deepest point against wall, chamfer or upper face, the body against the bore's edge, and the lower face
+    against floor and upper face of the cup."""
     assert isinstance(a.solid, Cylinder) and isinstance(b.solid, ChamferedSocket)
     cup, r = b.solid, a.solid.radius
     axis = b.rotation.T @ a.rotation[:, 2]
@@ -33,7 +33,10 @@ def _rim(b: Placed, cup: ChamferedSocket, low: SX, axis: SX, r) -> ContactPoint:
     wall, slope, face = cup.faces(offset + reach, z)
     on_wall = ca.logic_and(wall >= slope, wall >= face)
     on_face = ca.logic_and(face > slope, face > wall)
-    inward, up = ca.if_else(on_face, 0, ca.if_else(on_wall, 1, 0.5**0.5)), ca.if_else(on_face, 1, ca.if_else(on_wall, 0, 0.5**0.5))
+    inward, up = (
+        ca.if_else(on_face, 0, ca.if_else(on_wall, 1, 0.5**0.5)),
+        ca.if_else(on_face, 1, ca.if_else(on_wall, 0, 0.5**0.5)),
+    )
     gap = ca.fmax(ca.fmax(wall, slope), face)
     point = ca.vertcat(u * (offset + reach), z)
     return ContactPoint(gap, b.to_world(point), b.rotation @ ca.vertcat(-inward * u, up))

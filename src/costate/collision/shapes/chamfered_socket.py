@@ -25,8 +25,8 @@ class ChamferedSocket(Socket):
         return ca.fmax(super().distance(p), self.faces(ca.norm_2(p[:2] + 1e-12), p[2])[1])
 
     def faces(self, lateral: SX, z: SX) -> tuple[SX, SX, SX]:
-        """Return signed distances of a point at a lateral distance and a height [m] from the wall, from the chamfer and from the upper
-        face, each as if it went on for ever: the point is in the material if all are below zero."""
+        """Return signed distances of a point at a lateral distance and a height [m] from the wall, from the chamfer and from the
+        upper face, each as if it went on for ever: the point is in the material if all are below zero."""
         beyond = self.bore - lateral
         return beyond, (beyond + self.chamfer + z) / 2**0.5, z
 

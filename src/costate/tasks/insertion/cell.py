@@ -110,7 +110,7 @@ class InsertionOptions:
         return replace(self, acceleration_limit=0.0, jerk_limit=0.0)
 
     def chamfered(self) -> InsertionOptions:
-        """Return the options of a narrower socket with a chamfer, whose place is known to 1 mm only, and time to feel its way in."""
+        """Return the options of a narrower socket with a chamfer, whose place is known to 1 mm only, and time to feel it."""
         least = max(self.horizon, ROBUST_HORIZON)
         unseen = replace(self.disturbances, target_offset=1e-3)
         return replace(self, horizon=least, clearance=3e-4, chamfer=1e-3, disturbances=unseen)

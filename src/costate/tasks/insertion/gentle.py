@@ -11,7 +11,7 @@ from costate.train.episode import Stepper
 
 
 class Gentle:
-    """A world in which no gradient with respect to an episode's state is longer than `longest`; one that is not finite is dropped."""
+    """A world in which no gradient with respect to an episode's state is longer than `longest`; what is not finite is dropped."""
 
     def __init__(self, world: Stepper, longest: float):
         self.world, self.longest, self.setup = world, longest, world.setup

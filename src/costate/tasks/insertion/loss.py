@@ -123,7 +123,9 @@ def outside(
     width = _norm(position[..., :2]) + (BOTTLE_RADIUS + torch.relu(DEPTH - z) / 2) * tilt
     # A bottle on a chamfer is where it should be: nothing is kept free.
     free = 0.0 if chamfer else w.margin
-    allowed = clearance - free + torch.clamp(z - DEPTH + chamfer, 0.0, chamfer) + w.slope * torch.relu(z - DEPTH - 0.003)
+    allowed = (
+        clearance - free + torch.clamp(z - DEPTH + chamfer, 0.0, chamfer) + w.slope * torch.relu(z - DEPTH - 0.003)
+    )
     return w.funnel * torch.log1p((torch.relu(width - allowed) / 1e-3).square())
 
 

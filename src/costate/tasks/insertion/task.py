@@ -12,7 +12,6 @@ import torch
 from torch import Tensor, nn
 
 from costate.core.fork import cached_property
-from costate.sim import World
 from costate.tasks.insertion.cases import CASES
 from costate.tasks.insertion.cell import Cell, InsertionOptions
 from costate.tasks.insertion.described import ALLOWED, measurements, rows, story

@@ -97,7 +97,7 @@ def _add_socket(world: ET.Element, facets: int, clearance: float, chamfer: float
 
 
 def _boards(bore: float, chamfer: float, facets: int) -> list[tuple[Shape, Transform]]:
-    """Return the boxes of a facet on the x axis, and their poses: the wall, and with a chamfer its slope and what lies behind that."""
+    """Return the boxes of a facet on the x axis, and their poses: the wall, and with a chamfer its slope and what is behind it."""
     # As wide as their outer faces need to meet; what overlaps further in lies behind the neighbours' inner faces.
     width = 2 * (bore + WALL) * np.tan(np.pi / facets)
 
