@@ -57,11 +57,13 @@ def tried(task: Insertion, policy: nn.Module, offset: float, episodes: int) -> M
     return summarise(task, judge(task, found))
 
 
-def measure(task: Insertion, seeds: Sequence[int], episodes: int, smoke: bool) -> dict[str, list[list[Metrics]]]:
+def measure(
+    task: Insertion, ways: Sequence[str], seeds: Sequence[int], episodes: int, smoke: bool
+) -> dict[str, list[list[Metrics]]]:
     """Return results by way, seed and offset."""
     found: dict[str, list[list[Metrics]]] = {}
-    for name, contact in WAYS.items():
-        found[name] = []
+    for name in ways:
+        found[name], contact = [], WAYS[name]
         for seed in seeds if contact is not None else seeds[:1]:
             policy, seconds = trained(task, contact, seed, smoke)
             found[name].append([tried(task, policy, offset, episodes) for offset in OFFSETS])
@@ -103,10 +105,10 @@ def plot(found: dict[str, list[list[Metrics]]], file: Path) -> None:
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(figsize=(6, 3.4), dpi=110)
-    for (name, runs), color in zip(found.items(), ("grey", "tab:orange", "tab:blue"), strict=True):
+    for number, (name, runs) in enumerate(found.items()):
         for k, each in enumerate(runs):
             shares = [100 * m.success for m in each]
-            axes.plot(OFFSETS, shares, marker=".", color=color, label=name if k == 0 else None)
+            axes.plot(OFFSETS, shares, marker=".", color=f"C{number}", label=name if k == 0 else None)
     axes.set(xlabel="offset of the socket [mm]", ylabel="success [%]", ylim=(-3, 103))
     axes.grid(alpha=0.3)
     axes.legend()
@@ -124,7 +126,7 @@ def main() -> None:
     chosen = harness.options(__doc__ or "", list(WAYS), more)
     torch.set_num_threads(1)
     task, episodes = Insertion(InsertionOptions().chamfered()), 20 if chosen.smoke else 1000
-    found = measure(task, range(chosen.rest.seeds), episodes, chosen.smoke)
+    found = measure(task, chosen.only, range(chosen.rest.seeds), episodes, chosen.smoke)
     command = "python -m benchmarks.study_chamfer"
     harness.publish(harness.Report("Measured", command, harness.machine(), tables(found, episodes)), chosen)
     if chosen.rest.plot:

@@ -32,7 +32,7 @@ ENOUGH = 0.8
 
 @dataclass(frozen=True)
 class Setting:
-    """What a race is about."""
+    """The conditions of a training."""
 
     options: InsertionOptions
     iterations: int

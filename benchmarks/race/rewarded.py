@@ -1,6 +1,6 @@
 """The insertion as short-horizon actor-critic takes it: observation and reward as formulas, so that a whole window is one kernel.
 
-The reward is that of `costate.tasks.insertion.reward.step_cost`, which PPO and SAC get, too (tests/tasks/test_insertion_race.py).
+The reward is that of `costate.tasks.insertion.reward.step_cost`, which PPO and SAC get, too (tests/tasks/test_insertion_reward.py).
 """
 
 from __future__ import annotations

@@ -140,8 +140,8 @@ class Cell(Trainable):
     @property
     def _contact(self) -> PGS:
         # What slides along a chamfer and a wall rests in the overlap that is left alone: it must be less than what is allowed.
-        slop = {"slop": 2e-5} if self.options.chamfer else {}
-        return PGS(friction=self.options.friction, sweeps=30, **slop)
+        usual = PGS(friction=self.options.friction, sweeps=30)
+        return replace(usual, slop=2e-5) if self.options.chamfer else usual
 
     @cached_property
     def world(self) -> World:
