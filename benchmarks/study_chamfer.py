@@ -1,7 +1,7 @@
 """Contact that helps: how success falls with an offset of the socket that nobody sees, with and without training through contact.
 
 A socket with a chamfer (`costate train insertion --chamfered`), 0 to 1.5 mm from where the controller is told it is. Beside the
-guide alone: the same network, trained with the same episodes and as many iterations, in the world without contact
+guide alone: the same network, trained for as many iterations, in the world without contact
 and in the one with it.
 
     python -m benchmarks.study_chamfer --markdown docs/insertion_contact.md --plot docs/plots/insertion_chamfer.png
