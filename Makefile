@@ -72,9 +72,9 @@ study-cpus: $(READY_TEST) ## same bits on other CPUs: shorter vectors, older x86
 study-arm: $(READY_TEST) ## the same on ARM alone, with tests, which take hours: MINUTES=10 for some, the next call goes on
 	$(PY) -m benchmarks.study_cpus --only ARM --minutes $(or $(MINUTES),600)
 
-study-rl: $(READY_TEST) ## reinforcement learning beside back-propagation; minutes of processor time for each: MINUTES=60
+study-rl: $(READY_TEST) ## four ways to train the insertion, three seeds each; minutes of processor time for each training: MINUTES=10
 	$(PIP_INSTALL) -e '.[rl]'
-	$(PY) -m benchmarks.study_rl --minutes $(or $(MINUTES),60) --json docs/plots/insertion_rl.json --plot docs/plots/insertion_rl.png --markdown docs/insertion.md
+	$(PY) -m benchmarks.study_rl --minutes $(or $(MINUTES),10) --json docs/plots/insertion_rl.json --plot docs/plots/insertion_rl.png --markdown docs/insertion.md
 
 bench: $(READY_TEST) ## the benchmarks, one after the other; then Costate beside other libraries, and the gate
 	set -e; for file in benchmarks/bench_*.py; do $(PY) -m benchmarks.$$(basename $$file .py); done

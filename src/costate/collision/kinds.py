@@ -15,7 +15,18 @@ from costate.collision.mesh.fields import Heights
 from costate.collision.mesh.files import grid_of_file, hull_of_file, load_triangles, mesh_from_file
 from costate.collision.mesh.hull import mass_properties
 from costate.collision.mesh.triangles import heights_mesh
-from costate.collision.shapes import Box, Capsule, Cylinder, Ellipsoid, Part, Plane, Socket, Solid, Sphere
+from costate.collision.shapes import (
+    Box,
+    Capsule,
+    ChamferedSocket,
+    Cylinder,
+    Ellipsoid,
+    Part,
+    Plane,
+    Socket,
+    Solid,
+    Sphere,
+)
 from costate.collision.shapes.solid import MassProperties
 from costate.model.shape import SHAPE_SIZES, Shape
 
@@ -89,6 +100,7 @@ KINDS: dict[str, Kind] = {
     "ellipsoid": plain(Ellipsoid),
     "plane": plain(Plane),
     "socket": plain(Socket),
+    "chamfered_socket": plain(ChamferedSocket),
     "mesh": Kind(3, _mesh, _mesh_properties, _mesh_parts),
     "heightfield": Kind(2, _heights, lambda shape, mass: _heights(shape).mass_properties(mass), _heights_parts),
 }

@@ -17,10 +17,22 @@ from collections.abc import Callable
 from costate.collision.contact_point import ContactPoint, Placed, points_against, tangents
 from costate.collision.formulas.capsule_box import capsule_box
 from costate.collision.formulas.capsule_capsule import capsule_capsule
+from costate.collision.formulas.cylinder_chamfer import cylinder_chamfer
 from costate.collision.formulas.cylinder_socket import cylinder_socket
 from costate.collision.formulas.onto_plane import cylinder_plane, ellipsoid_plane, hull_plane
 from costate.collision.mesh.hull import Hull
-from costate.collision.shapes import Box, Capsule, Convex, Cylinder, Ellipsoid, Field, Plane, Socket, Solid
+from costate.collision.shapes import (
+    Box,
+    Capsule,
+    ChamferedSocket,
+    Convex,
+    Cylinder,
+    Ellipsoid,
+    Field,
+    Plane,
+    Socket,
+    Solid,
+)
 
 Formula = Callable[[Placed, Placed], list[ContactPoint]]
 
@@ -28,6 +40,7 @@ PAIRS: dict[tuple[type[Solid], type[Solid]], Formula] = {
     (Capsule, Capsule): capsule_capsule,
     (Capsule, Box): capsule_box,
     (Cylinder, Plane): cylinder_plane,
+    (Cylinder, ChamferedSocket): cylinder_chamfer,
     (Cylinder, Socket): cylinder_socket,
     (Ellipsoid, Plane): ellipsoid_plane,
     (Hull, Plane): hull_plane,

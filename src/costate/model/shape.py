@@ -25,6 +25,7 @@ SHAPE_SIZES: dict[str, int] = {
     "mesh": 3,
     "plane": 0,
     "socket": 4,
+    "chamfered_socket": 5,
     "heightfield": 2,
 }
 """Number of sizes of each kind of shape; `Shape.size` says what they mean."""
@@ -39,7 +40,8 @@ class Shape:
     size: Array
     """Sizes [m]. sphere: (radius,); box: full edge lengths (3,); cylinder, capsule: (radius, length), a capsule's length
     without its caps; ellipsoid: semi-axes (3,); mesh: scale factors (3,); plane: (); heightfield: lengths along x and y (2,);
-    socket: (radius of the bore, outer radius, depth of the bore, thickness of the floor), its origin at the mouth, z up."""
+    socket: (radius of the bore, outer radius, depth of the bore, thickness of the floor), its origin at the mouth, z up;
+    chamfered_socket: the same and the width of its chamfer."""
     pose: Transform = field(default_factory=Transform)
     """Pose in the link frame."""
     name: str = ""

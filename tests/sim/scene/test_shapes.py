@@ -113,6 +113,7 @@ COMPOSED = {
     "difference": HOLLOW,
     "offset": cs.shapes.offset(cs.shapes.box((0.2, 0.1, 0.2)), 0.03),
     "socket": cs.shapes.socket(0.1, 0.15, 0.2, 0.04),
+    "chamfered socket": cs.shapes.socket(0.1, 0.15, 0.2, 0.04, chamfer=0.02),
 }
 
 
@@ -155,6 +156,9 @@ MEMBER = {
         < 0.03**2
     ),
     "socket": lambda x, y, z: (x * x + y * y < 0.0225) & (z < 0) & (z > -0.24) & ((x * x + y * y > 0.01) | (z < -0.2)),
+    "chamfered socket": lambda x, y, z: (
+        MEMBER["socket"](x, y, z) & ((z < -0.2) | (np.hypot(x, y) > 0.1 + np.maximum(z + 0.02, 0)))
+    ),
 }
 
 
@@ -222,6 +226,7 @@ GRADIENT_PAIRS = [
     *(("sphere", name) for name in COMPOSED),
     ("box", "difference"),
     ("cylinder", "socket"),
+    ("cylinder", "chamfered socket"),
     ("offset", "plane"),
     ("union", "box"),
 ]

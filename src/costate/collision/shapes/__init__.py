@@ -2,6 +2,7 @@
 
 from costate.collision.shapes.box import Box
 from costate.collision.shapes.capsule import Capsule
+from costate.collision.shapes.chamfered_socket import ChamferedSocket
 from costate.collision.shapes.compose import Difference, Intersection, Moved, Offset, Union
 from costate.collision.shapes.convex import Convex
 from costate.collision.shapes.cylinder import Cylinder
@@ -17,6 +18,7 @@ __all__ = [
     "TINY",
     "Box",
     "Capsule",
+    "ChamferedSocket",
     "Convex",
     "Cylinder",
     "Difference",

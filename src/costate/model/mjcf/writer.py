@@ -54,7 +54,7 @@ def add_geom(body: ET.Element, shape: Shape, at: Transform, **attributes: str) -
 def _size(shape: Shape) -> str:
     """Return the sizes as MuJoCo wants them: half lengths."""
     s = shape.size
-    if shape.kind in ("mesh", "socket"):
+    if shape.kind in ("mesh", "socket", "chamfered_socket"):
         raise ModelError(f"shape {shape.name!r}: MJCF has no primitive for a {shape.kind}; make it of boxes")
     if shape.kind == "plane":
         return "0 0 1"

@@ -172,13 +172,19 @@ def socket(
     quaternion: Vector | None = None,
     friction: float | None = None,
     color: Color | None = None,
+    chamfer: float = 0.0,
 ) -> Shape:
     """Make an upright cup: a cylinder with a bore from above, `floor` thick below it, its origin in the middle of the bore's mouth.
 
+    chamfer: width and height of a chamfer of 45 degrees at the mouth [m].
+
     Contact with a cylinder that goes in with its lower end (its local -z) is exact: see
-    `costate.collision.formulas.cylinder_socket`.
+    `costate.collision.formulas.cylinder_socket` and `cylinder_chamfer`.
     """
-    return shape("socket", [bore, radius, depth, floor], position, rpy, friction, color, quaternion)
+    sizes = [bore, radius, depth, floor]
+    if chamfer:
+        return shape("chamfered_socket", [*sizes, chamfer], position, rpy, friction, color, quaternion)
+    return shape("socket", sizes, position, rpy, friction, color, quaternion)
 
 
 def union(*parts: Shape | Solid) -> Solid:

@@ -22,6 +22,7 @@ from costate.tasks.insertion.scene import (
     ARM_V,
     ARRIVAL,
     BOTTLE_LENGTH,
+    CLEARANCE,
     DEPTH,
     GRIP,
     OBSERVATION,
@@ -71,6 +72,10 @@ class InsertionOptions:
     """Place of the socket on average: x, y in the frame of the arm's base [m]."""
     actuation: Literal["velocity", "torque"] = "velocity"
     """Kind of action: commands to joint velocity servos, or torques added to those that carry the arm's weight at the start."""
+    clearance: float = CLEARANCE
+    """Clearance of the socket's bore on the radius [m]."""
+    chamfer: float = 0.0
+    """Width and height of a chamfer at the socket's mouth [m]; 0: none."""
     friction: float = 0.3
     """Coefficient of friction between bottle and socket."""
     acceleration_limit: float = 40.0
@@ -104,6 +109,12 @@ class InsertionOptions:
         """Return the options of the same task without limits of acceleration and jerk."""
         return replace(self, acceleration_limit=0.0, jerk_limit=0.0)
 
+    def chamfered(self) -> InsertionOptions:
+        """Return the options of a narrower socket with a chamfer, whose place is known to 1 mm only, and time to feel it."""
+        least = max(self.horizon, ROBUST_HORIZON)
+        unseen = replace(self.disturbances, target_offset=1e-3)
+        return replace(self, horizon=least, clearance=3e-4, chamfer=1e-3, disturbances=unseen)
+
     def robust(self) -> InsertionOptions:
         """Return the options of the same task with all disturbances of a real cell at once, and time to deal with them."""
         least = RIDING_HORIZON if self.moving else ROBUST_HORIZON
@@ -126,11 +137,21 @@ class Cell(Trainable):
         self._seen_as: dict[torch.dtype, tuple[Tensor, Tensor]] = {}
         self._check_reach()
 
+    @property
+    def _contact(self) -> PGS:
+        # What slides along a chamfer and a wall rests in the overlap that is left alone: it must be less than what is allowed.
+        usual = PGS(friction=self.options.friction, sweeps=30)
+        return replace(usual, slop=2e-5) if self.options.chamfer else usual
+
     @cached_property
     def world(self) -> World:
         """World with contact; payload and friction are parameters."""
-        contact = PGS(friction=self.options.friction, sweeps=30)
-        return self._world(contact, ("friction", "mass:ur5/bottle"))
+        return self._world(self._contact, ("friction", "mass:ur5/bottle"))
+
+    @cached_property
+    def plain(self) -> World:
+        """World with contact; nothing is a parameter."""
+        return self._world(self._contact, ())
 
     @cached_property
     def smooth(self) -> World:
@@ -148,14 +169,13 @@ class Cell(Trainable):
 
     @cached_property
     def _shown(self) -> World:
-        contact = PGS(friction=self.options.friction, sweeps=30)
-        return self._world(contact, ("friction", "mass:ur5/bottle"), [table(self.options.center)])
+        return self._world(self._contact, ("friction", "mass:ur5/bottle"), [table(self.options.center)])
 
     def _world(self, contact: PGS | None, parameters: tuple[str, ...], scenery: Sequence[Static] = ()) -> World:
         o = self.options
         return World(
             robots={"ur5": self.arm},
-            bodies=[socket_body()],
+            bodies=[socket_body(o.clearance, o.chamfer)],
             scenery=scenery,
             actuators=VelocityServo(gravity_compensation="nominal") if o.actuation == "velocity" else Torque(),
             contact=contact,
@@ -328,6 +348,11 @@ class Cell(Trainable):
         """Return the control (..., 6) of an action in [-1, 1]."""
         offset, scale = (x.to(action.dtype) for x in self.action_scale)
         return torch.addcmul(offset, scale, action)
+
+    @property
+    def room(self) -> tuple[float, float]:
+        """Clearance and chamfer of the socket [m]."""
+        return self.options.clearance, self.options.chamfer
 
     # --- errors ---------------------------------------------------------------------------------------------------
 

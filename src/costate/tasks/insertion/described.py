@@ -61,11 +61,11 @@ def story(task: Insertion) -> str:
     """Return the paragraph of the report."""
     o = task.options
     return (
-        "A UR5 puts a bottle (60 mm wide) into a socket with 1 mm of clearance. A controller gives a joint command every "
-        f"{1e3 * o.dt:g} ms; its network was trained by gradients through the simulator. An episode succeeds if the bottle is "
-        f"seated within {ALLOWED:g} mm and {np.degrees(MAX_TILT):g}{DEGREE} in time, stays there for {o.hold} more steps slower "
-        f"than {1e3 * MAX_SPEED:g} mm/s, never overlaps the socket by more than {1e3 * MAX_PENETRATION:g} mm, and no joint passes "
-        "a limit."
+        f"A UR5 puts a bottle (60 mm wide) into a socket with {1e3 * o.clearance:g} mm of clearance. A controller gives a joint "
+        f"command every {1e3 * o.dt:g} ms; its network was trained by gradients through the simulator. An episode succeeds if the "
+        f"bottle is seated within {ALLOWED:g} mm and {np.degrees(MAX_TILT):g}{DEGREE} in time, stays there for {o.hold} more steps "
+        f"slower than {1e3 * MAX_SPEED:g} mm/s, never overlaps the socket by more than {1e3 * MAX_PENETRATION:g} mm, and no joint "
+        "passes a limit."
     )
 
 

@@ -43,6 +43,8 @@ class Disturbances:
     """Step by which measured joint positions are rounded [rad]."""
     camera_rate: float = 0.0
     """Readings of the socket's position in a second; between them the last one moves on with the belt; 0: one in every step."""
+    random_offset: bool = False
+    """True: every episode has an offset of its own, from 0 to that of the target."""
 
     @property
     def noisy(self) -> bool:
@@ -120,9 +122,12 @@ def draw(
     if d.latency and d.random_latency:
         drawn = torch.randint(d.latency + 1, (batch,), generator=generator)
         delays = torch.nn.functional.one_hot(drawn, d.latency + 1).to(dtype)
+    way = direction() if d.target_offset else None
+    if way is not None and d.random_offset:
+        way = way * uniform(batch, 1).abs()
     return Episodes(
         state,
-        _noise(task, batch, generator, d, direction() if d.target_offset else None, dtype),
+        _noise(task, batch, generator, d, way, dtype),
         BOTTLE_MASS * (1 + d.payload * uniform(batch, 1)) if d.payload else None,
         task.options.friction * (1 + d.friction * uniform(batch, 1)) if d.friction else None,
         d.latency,
@@ -136,7 +141,7 @@ def draw(
 def _noise(
     task: Insertion, batch: int, generator: torch.Generator, d: Disturbances, way: Tensor | None, dtype: torch.dtype
 ) -> Tensor | None:
-    """Draw the noise of observations, (T, B, 19). way: direction of the target's offset, (B, 2)."""
+    """Draw the noise of observations, (T, B, 19). way: the target's offset as a part of the largest one, (B, 2)."""
     if not d.noisy:
         return None
     steps = task.options.horizon + task.options.hold

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 POSITION_UNIT, TILT_UNIT, SPEED_UNIT = 5e-4, 0.005, 0.01
 """Units of the terms: the error success allows [m], a third of the tilt [rad], the speed [m/s]."""
+JERK_UNIT = 4000.0
+"""Unit of jerks where they have no limit [rad/s^3]."""
 BELOW_FROM = 6
 """Steps before the end from which the foot must be above the floor."""
 
@@ -51,6 +53,8 @@ class InsertionWeights:
     """Weight of joint velocities above 97 % of their limits."""
     dynamics: float = 1.0
     """Weight of joint accelerations and jerks above 97 % of their limits."""
+    shock: float = 0.0
+    """Weight of squared joint jerks as multiples of their limit, as a logarithm: gentle contact."""
     start: float = 0.03
     """Weight of squared joint velocities after the first step: start gently."""
     tail: float = 1.0
@@ -80,11 +84,12 @@ def loss(task: Insertion, trajectory: Trajectory, weights: InsertionWeights, fun
         "tilt": goal["tilt"].mean(0),
         "rest": goal["rest"][1:].mean(0),
         "far": goal["far"][1:].mean(0),
-        "funnel": funnel * outside(position[: T + 1], tilt[: T + 1], w).mean(0),
+        "funnel": funnel * outside(position[: T + 1], tilt[: T + 1], w, task.room).mean(0),
         "floor": funnel * below(position[T - BELOW_FROM :], tilt[T - BELOW_FROM :], w).mean(0),
         "smoothness": w.smoothness * speeds.mean(0),
         "limits": w.limits * too_fast(task, joints).mean(0),
         "dynamics": w.dynamics * too_hard(task, joints),
+        "shock": w.shock * shock(task, joints) if w.shock else torch.zeros_like(speeds[0]),
         "start": w.start * trajectory.states[1, ..., ARM_V].square().sum(-1),
     }
 
@@ -108,12 +113,19 @@ def goal_terms(position: Tensor, tilt: Tensor, velocity: Tensor, w: InsertionWei
     }
 
 
-def outside(position: Tensor, tilt: Tensor, w: InsertionWeights) -> Tensor:
-    """Return how far the bottle leaves the funnel [mm], as a logarithm, of the shape of tilt."""
+def outside(
+    position: Tensor, tilt: Tensor, w: InsertionWeights, room: tuple[float, float] = (CLEARANCE, 0.0)
+) -> Tensor:
+    """Return how far the bottle leaves the funnel [mm], as a logarithm, of the shape of tilt. room: clearance and chamfer [m]."""
+    clearance, chamfer = room
     z = position[..., 2]
     # A tilted bottle is wider at its foot, and once inside also at the mouth.
     width = _norm(position[..., :2]) + (BOTTLE_RADIUS + torch.relu(DEPTH - z) / 2) * tilt
-    allowed = CLEARANCE - w.margin + w.slope * torch.relu(z - DEPTH - 0.003)
+    # A bottle on a chamfer is where it should be: nothing is kept free.
+    free = 0.0 if chamfer else w.margin
+    allowed = (
+        clearance - free + torch.clamp(z - DEPTH + chamfer, 0.0, chamfer) + w.slope * torch.relu(z - DEPTH - 0.003)
+    )
     return w.funnel * torch.log1p((torch.relu(width - allowed) / 1e-3).square())
 
 
@@ -130,6 +142,12 @@ def too_hard(task: Insertion, velocities: Tensor) -> Tensor:
         if limit:
             total = total + torch.log1p((50 * torch.relu(rate.abs() / limit - 0.97)).square()).sum((0, -1))
     return total
+
+
+def shock(task: Insertion, velocities: Tensor) -> Tensor:
+    """Return the sum of squares of jerks of joint velocities (T, B, 6), as multiples of their limit, as a logarithm, (B,)."""
+    jerk = velocities.diff(dim=0).diff(dim=0) / task.options.dt**2
+    return torch.log1p((jerk / (task.options.jerk_limit or JERK_UNIT)).square().sum((0, -1)))
 
 
 def below(position: Tensor, tilt: Tensor, w: InsertionWeights) -> Tensor:

@@ -43,7 +43,7 @@ def step_cost(task: Insertion, state: Tensor, t: int, options: RewardOptions, fu
     elif t > last:
         cost += goal["far"] / (task.steps - last)
     if t <= o.horizon:
-        cost += funnel * outside(position, tilt, w) / (o.horizon + 1)
+        cost += funnel * outside(position, tilt, w, task.room) / (o.horizon + 1)
     if t >= o.horizon - BELOW_FROM:
         cost += funnel * below(position, tilt, w) / (o.hold + BELOW_FROM + 1)
     joints = state[..., ARM_V]

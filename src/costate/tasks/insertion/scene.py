@@ -8,6 +8,7 @@ import numpy as np
 
 from costate.model import Inertia, Joint, Link, Model, Shape, Transform, load_model
 from costate.sim import Body, Static
+from costate.sim.scene import shapes
 from costate.sim.scene.parts import solid_inertia
 
 BOTTLE_RADIUS, BOTTLE_LENGTH, BOTTLE_MASS = 0.03, 0.2, 0.5
@@ -55,10 +56,11 @@ def arm_with_bottle() -> Model:
     return replace(ur5, name="ur5_bottle", links=(*ur5.links, gripper, bottle), joints=(*ur5.joints, flange, grip))
 
 
-def socket_body() -> Body:
-    """Return the socket on its carriage, which glides in the plane."""
-    bore = BOTTLE_RADIUS + CLEARANCE
-    shape = Shape("socket", np.array([bore, bore + WALL, DEPTH, FLOOR]), name="socket", color=(0.72, 0.73, 0.77, 1.0))
+def socket_body(clearance: float = CLEARANCE, chamfer: float = 0.0) -> Body:
+    """Return the socket on its carriage, which glides in the plane; chamfer: width of the chamfer at its mouth [m]."""
+    bore = BOTTLE_RADIUS + clearance
+    cup = shapes.socket(bore, bore + WALL, DEPTH, FLOOR, color=(0.72, 0.73, 0.77, 1.0), chamfer=chamfer)
+    shape = replace(cup, name="socket")
     pose = Transform(np.eye(3), np.array([0.0, 0.0, MOUTH_HEIGHT]))
     return Body("socket", [shape], CARRIAGE_MASS, inertia=CARRIAGE_MASS * np.eye(3), joint="planar", pose=pose)
 

@@ -12,11 +12,11 @@ import torch
 from torch import Tensor, nn
 
 from costate.core.fork import cached_property
-from costate.sim import World
 from costate.tasks.insertion.cases import CASES
 from costate.tasks.insertion.cell import Cell, InsertionOptions
 from costate.tasks.insertion.described import ALLOWED, measurements, rows, story
 from costate.tasks.insertion.episode import Disturbances, Episodes, aligned, draw
+from costate.tasks.insertion.gentle import Gentle
 from costate.tasks.insertion.guidance.guide import Guide
 from costate.tasks.insertion.guidance.guided import GuidedPolicy
 from costate.tasks.insertion.guidance.observer import Observer
@@ -25,8 +25,8 @@ from costate.tasks.insertion.loss import loss, total
 from costate.tasks.insertion.policy import Policy
 from costate.tasks.insertion.reward import RewardOptions, step_cost
 from costate.tasks.insertion.scene import ACTION, BOTTLE_MASS, OBSERVATION
-from costate.tasks.insertion.training import DISTURBED, InsertionTraining, plan
-from costate.train.episode import Trajectory
+from costate.tasks.insertion.training import DISTURBED, FELT, InsertionTraining, plan
+from costate.train.episode import Stepper, Trajectory
 from costate.train.network import Names, Network, Scaling
 from costate.train.plan import Iteration
 from costate.train.remembering import Followed, RememberingPolicy
@@ -49,6 +49,9 @@ class Insertion(Cell):
         "wide": Variant("Twice the ranges of start poses and targets, with more time.", InsertionOptions.wide),
         "anywhere": Variant("The socket anywhere in 0.4 m x 0.4 m; time by distance.", InsertionOptions.anywhere),
         "unlimited": Variant("No limits of acceleration and jerk.", InsertionOptions.unlimited),
+        "chamfered": Variant(
+            "A narrow socket with a chamfer, 1 mm from where it is seen.", InsertionOptions.chamfered, FELT
+        ),
         "robust": Variant("All disturbances of a real cell at once.", InsertionOptions.robust, DISTURBED),
     }
     report: ClassVar[str] = "costate.tasks.insertion.report.page:InsertionReport"
@@ -94,7 +97,8 @@ class Insertion(Cell):
         gain = matrix.sum(0)
         unit = torch.where(gain > 0, 1 / gain, torch.ones_like(gain))
         guide = Guide(self, BOTTLE_MASS * against.payload, training.weights.aim)
-        filtered = against.noisy or against.latency or against.payload
+        # An offset that stays the same is nothing that could be filtered.
+        filtered = replace(against, target_offset=0.0).noisy or against.latency or against.payload
         observer = Observer(guide, self, against) if filtered else None
         return GuidedPolicy(guide, unit, -unit * offset, self.action_scale[1], training.hidden, generator, observer)
 
@@ -112,13 +116,15 @@ class Insertion(Cell):
 
     def practice(self, plan: Iteration, generator: torch.Generator) -> Episodes:
         """Draw the episodes of an iteration, with disturbances, from wider ranges."""
-        against = self.practised_against(plan.options)
-        return draw(self, plan.batch, generator, against, spread=plan.options.spread)
+        against, spread = self.practised_against(plan.options), plan.options.spread
+        if self.options.chamfer:  # a bottle that is nearer meets the chamfer later
+            against = replace(against, target_offset=spread * against.target_offset, random_offset=True)
+        return draw(self, plan.batch, generator, against, spread=spread)
 
-    def practised(self, plan: Iteration) -> World:
+    def practised(self, plan: Iteration) -> Stepper:
         """Return the world of an iteration: without contact until the end of the training."""
         if plan.factors["contact"]:
-            return self.world
+            return Gentle(self.world, plan.options.state_clip)
         return self.smooth_payload if self.practised_against(plan.options).payload else self.smooth
 
     def loss(self, trajectory: Trajectory, iteration: Iteration) -> dict[str, Tensor]:

@@ -67,6 +67,8 @@ class InsertionTraining(TrainOptions):
     """Last part of the iterations, which runs in the world with contact."""
     contact_batch: int = 64
     """Episodes per iteration there."""
+    state_clip: float = 100.0
+    """Longest gradient of an episode's state there; a longer one is shortened: a few hard impacts would decide for all."""
     hidden: int = 256
     """Units of the controller's hidden layer."""
     minimum_time: bool = False
@@ -96,6 +98,10 @@ ALONE = InsertionTraining(
 DISTURBED = {"weights.aim": 2e-4, "iterations": 3, "learning_rate": 1e-5}
 """Options of a training with all disturbances: whoever knows the height less well keeps off the floor. Observer and guide do the
 work; a network that was trained for a short time only disturbs them."""
+FELT = {"contact_fraction": 1.0, "iterations": 40, "learning_rate": 4e-4, "warm_up": 10, "state_clip": 10.0}
+FELT |= {"weights.funnel": 4.0, "weights.tail": 0.0, "weights.dynamics": 0.1, "weights.shock": 1.0}
+"""Options of a training through contact with a chamfer. What exceeds a limit is a noisy measure of contact, and so is the worst
+episode; squared jerks are smooth."""
 
 
 def plan(options: InsertionTraining, number: int) -> Iteration:

@@ -34,6 +34,8 @@ LEAST = 4
 """Steps in which an error is to vanish at least."""
 USED = 0.98
 """Part of the limit of acceleration that it uses."""
+SLOW = 0.05
+"""Speed at which the bottle meets a chamfer [m/s]."""
 
 
 class Guide(nn.Module):
@@ -66,7 +68,7 @@ class Guide(nn.Module):
         shifts = np.array([0.0, -late, 1 - late, 2 - late])
         ahead = np.maximum(arrival - steps, 0)[:, None]
         shifts = np.where(ahead > 0, ahead + np.array([0.0, -0.5, 0.5, 1.5]), shifts)
-        z = heights(steps[:, None] + shifts, T, arrival, aim)
+        z = heights(steps[:, None] + shifts, T, arrival, aim, SLOW * o.dt if o.chamfer else 0.0)
         z[-1] = aim  # the clock stops at the horizon
         ab = np.array([gains(max(arrival - k, LEAST), arrival, late) for k in range(T + 1)])
         numbers = {

@@ -23,6 +23,8 @@ ABOVE = 1e-3
 """Height of the foot above the mouth when the bottle is over it [m]."""
 BRAKING, EARLY = 1.4, 0.2
 """Exponent of the speed on the way down (the larger, the softer its end), and control steps before the horizon when it ends."""
+CAREFUL = 3e-3
+"""Way down on which the bottle stays slow where there is a chamfer [m]: to the mouth, past the chamfer, and a little more."""
 EVEN = 0.7
 """Exponent by which accelerations above the mouth are made more even: 0 lets them rise and fall in a line, which has the least sum
 of squares; 1 would give the same acceleration all the time, with a jump half-way, which has the least peak."""
@@ -35,16 +37,21 @@ SAMPLES, SPREAD = 4000, 1.15
 """Points that polynomials for inverse kinematics, and the servos' answer, are fitted to; factor of the ranges of these."""
 
 
-def heights(times: np.ndarray, steps: int, arrival: int, end: float) -> np.ndarray:
+def heights(times: np.ndarray, steps: int, arrival: int, end: float, slow: float = 0.0) -> np.ndarray:
     """Return the foot's height above its seat [m] at times in control steps, if it arrives over the mouth after `arrival` of them.
 
     From there on its speed falls as (1 - s^2)^BRAKING with the part s of the time; before, it is even.
+    slow: speed over the mouth and the first CAREFUL metres [m per control step], before it goes faster; 0: as it comes.
     """
-    top, s = DEPTH + ABOVE, (times - arrival) / (steps - EARLY - arrival)
-    part = np.linspace(0, 1, 1001)
+    top, span = DEPTH + ABOVE, steps - EARLY - arrival
+    s, part = (times - arrival) / span, np.linspace(0, 1, 1001)
     speed = (1 - part**2) ** BRAKING
+    if slow:
+        u = np.clip((part - CAREFUL / (slow * span)) / (1 - CAREFUL / (slow * span)), 0, 1)
+        rest = (u * (1 - u)) ** 2
+        speed = speed + ((top - end) / (slow * span) - speed.mean()) * rest / rest.mean()
     way = np.concatenate([[0.0], np.cumsum(speed[1:] + speed[:-1]) / 2000])
-    return top - (top - end) / way[-1] * (np.minimum(s, 0) + np.interp(s, part, way))
+    return top - (top - end) / way[-1] * (speed[0] * np.minimum(s, 0) + np.interp(s, part, way))
 
 
 def gains(left: int, steps: int, late: float) -> tuple[float, float]:

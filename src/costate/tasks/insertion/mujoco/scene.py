@@ -30,7 +30,6 @@ from costate.tasks.insertion.scene import (
     BOTTLE_MASS,
     BOTTLE_RADIUS,
     CARRIAGE_MASS,
-    CLEARANCE,
     DEPTH,
     FLOOR,
     MOUTH_HEIGHT,
@@ -63,7 +62,7 @@ def mjcf(task: Insertion, substeps: int | None = None, facets: int = FACETS) -> 
     ET.SubElement(world, "light", pos="0 0 2")
     ET.SubElement(world, "geom", {"type": "box", "size": "0.6 0.6 0.01", "pos": "0.3 0 -0.01", "rgba": GREY} | SEEN)
     _add_arm(world)
-    _add_socket(world, facets)
+    _add_socket(world, facets, *task.room)
     return ET.tostring(root, encoding="unicode")
 
 
@@ -79,23 +78,40 @@ def _add_arm(world: ET.Element) -> None:
             add_geom(elements[link.name], shape, shape.pose, **(touched | color))
 
 
-def _add_socket(world: ET.Element, facets: int) -> None:
-    """Add a floor and a ring of boxes whose inner faces touch the bore from outside: it is nowhere narrower than the bore."""
+def _add_socket(world: ET.Element, facets: int, clearance: float, chamfer: float) -> None:
+    """Add a floor and rings of boxes whose inner faces touch the bore, and a chamfer, from outside: it is nowhere narrower."""
     carriage = ET.SubElement(world, "body", name="socket", pos=numbers((0, 0, MOUTH_HEIGHT)))
     for name, axis in (("socket_x", "1 0 0"), ("socket_y", "0 1 0")):
         ET.SubElement(carriage, "joint", name=name, type="slide", axis=axis)
     heavy = repr(CARRIAGE_MASS)
     ET.SubElement(carriage, "inertial", pos="0 0 0", mass=heavy, diaginertia=f"{heavy} {heavy} {heavy}")
-    bore = BOTTLE_RADIUS + CLEARANCE
-    # As wide as their outer faces need to meet; what overlaps further in lies behind the neighbours' inner faces.
-    board = Shape("box", np.array([WALL, 2 * (bore + WALL) * np.tan(np.pi / facets), DEPTH]))
+    bore = BOTTLE_RADIUS + clearance
     for angle in 2 * np.pi * np.arange(facets) / facets:
         turn = about_axis((0, 0, 1), float(angle))
-        at = Transform(turn, turn @ np.array([bore + WALL / 2, 0.0, -DEPTH / 2]))
-        add_geom(carriage, board, at, rgba=GREY, **TOUCHED)
+        for board, pose in _boards(bore, chamfer, facets):
+            at = Transform(turn @ pose.rotation, turn @ pose.translation)
+            add_geom(carriage, board, at, rgba=GREY, **TOUCHED)
     floor = Shape("cylinder", np.array([bore + WALL, FLOOR]))
     below = Transform(np.eye(3), np.array([0.0, 0.0, -DEPTH - FLOOR / 2]))
     add_geom(carriage, floor, below, rgba=GREY, **TOUCHED)
+
+
+def _boards(bore: float, chamfer: float, facets: int) -> list[tuple[Shape, Transform]]:
+    """Return the boxes of a facet on the x axis, and their poses: the wall, and with a chamfer its slope and what is behind it."""
+    # As wide as their outer faces need to meet; what overlaps further in lies behind the neighbours' inner faces.
+    width = 2 * (bore + WALL) * np.tan(np.pi / facets)
+
+    def board(inner: float, low: float, high: float) -> tuple[Shape, Transform]:
+        thick = bore + WALL - inner
+        middle = np.array([inner + thick / 2, 0.0, (low + high) / 2])
+        return Shape("box", np.array([thick, width, high - low])), Transform(np.eye(3), middle)
+
+    if not chamfer:
+        return [board(bore, -DEPTH, 0.0)]
+    turn, thick = about_axis((0, 1, 0), np.pi / 4), WALL / 3
+    slope = Shape("box", np.array([thick, width, 2**0.5 * chamfer]))
+    middle = np.array([bore + chamfer / 2, 0.0, -chamfer / 2]) + thick / 2 * turn[:, 0]
+    return [board(bore, -DEPTH, -chamfer), board(bore + chamfer, -chamfer, 0.0), (slope, Transform(turn, middle))]
 
 
 class MujocoScene:

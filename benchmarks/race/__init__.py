@@ -1,0 +1,1 @@
+"""The race of training methods on the insertion: its task, its contestants."""

@@ -1,0 +1,105 @@
+"""A socket with a chamfer: it catches bottles beside the bore, and its contact is differentiable."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from tests.tasks.insertion_motions import held, press
+
+import costate as cs
+from costate.tasks.insertion import Disturbances, Insertion, InsertionOptions, draw, loss
+from costate.tasks.insertion.guidance.guide import SLOW
+from costate.tasks.insertion.guidance.steering import ABOVE, heights
+from costate.tasks.insertion.loss import InsertionWeights
+from costate.tasks.insertion.scene import BOTTLE_RADIUS, DEPTH
+from costate.train.episode import Trajectory
+
+D = torch.float64
+OFFSET = 1e-3
+"""Offset that the chamfer of 1 mm and the clearance of 0.3 mm catch [m]."""
+SOFT = 2e-4
+"""By how much MuJoCo lets shapes overlap under load [m]."""
+
+
+@pytest.fixture(scope="module")
+def task() -> Insertion:
+    return Insertion(InsertionOptions().chamfered())
+
+
+@pytest.fixture(scope="module")
+def pressed(task: Insertion) -> torch.Tensor:
+    """States of bottles that are pressed down over their seat, 1 mm and 2 mm beside it."""
+    starts = torch.stack([held(task, offset, height=0.02) for offset in (0.0, OFFSET, 2 * OFFSET)])
+    return press(task, task.world, starts, steps=230)
+
+
+def test_a_chamfer_catches_what_is_within_its_width(task: Insertion, pressed: torch.Tensor) -> None:
+    """Beyond chamfer and clearance the bottle stands on the upper face; within, the bore leads it to its seat."""
+    position, tilt, _ = task.errors(pressed[-1])
+    beside, height = position[:, :2].norm(dim=-1), position[:, 2]
+    assert (height[:2].abs() < 1e-4).all() and float(beside[1]) < task.options.clearance + 1e-4
+    assert abs(float(height[2] + BOTTLE_RADIUS * tilt[2]) - DEPTH) < 1e-4  # it leans inwards, on its rim
+
+
+def test_without_a_chamfer_it_does_not_go_in() -> None:
+    task = Insertion(replace(InsertionOptions().chamfered(), chamfer=0.0))
+    path = press(task, task.world, held(task, OFFSET, height=0.02)[None], steps=80)
+    assert float(task.errors(path[-1])[0][0, 2]) > DEPTH - 1e-3
+
+
+def test_mujoco_has_the_same_chamfer(task: Insertion) -> None:
+    pytest.importorskip("mujoco")
+    from costate.tasks.insertion.mujoco.scene import MujocoScene
+
+    starts = torch.stack([held(task, offset, height=0.02) for offset in (OFFSET, 2 * OFFSET)])
+    path = press(task, MujocoScene(task, facets=64), starts, steps=230)
+    position, _, _ = task.errors(path[-1])
+    assert abs(float(position[0, 2])) < SOFT and abs(float(position[1, 2]) - DEPTH) < SOFT
+    assert float(position[0, :2].norm()) < task.options.clearance + SOFT
+
+
+def test_gradients_through_the_chamfer(task: Insertion, pressed: torch.Tensor) -> None:
+    """A step of a bottle that slides down the chamfer, in state and command, against finite differences."""
+    position, _, _ = task.errors(pressed[:, 1])
+    on = int((position[:, 2] < DEPTH - 6e-4).nonzero()[0])
+    state, down = pressed[on, 1], torch.tensor([0, 0, -0.05, 0, 0, 0], dtype=D)
+    command = torch.linalg.solve(task.arm.jacobian(state[:6], "bottle"), down)
+    after, free = (w.step(state[None], command[None]) for w in (task.plain, task.smooth))
+    assert float((after - free).abs().max()) > 1e-3  # it touches
+    report = cs.gradcheck(
+        lambda x, u: task.plain.step(x[None], 1e3 * u[None])[
+            0
+        ],  # differences of commands are larger than those of states
+        (state, 1e-3 * command),
+        names=("state", "command"),
+        step=1e-6,
+        forward_mode=False,
+        second_order=False,
+        float32=False,
+    )
+    assert report.ok, str(report)
+
+
+def test_the_guide_is_slow_at_the_mouth() -> None:
+    """It passes the waypoint above the mouth at the given speed, without acceleration."""
+    z = heights(44 + torch.tensor([-1e-3, 0.0, 1e-3], dtype=D).numpy(), 72, 44, 0.12, 1e-4, SLOW * 0.01)
+    assert z[1] == pytest.approx(DEPTH + ABOVE, abs=1e-12)
+    assert (z[2] - z[0]) / 2e-3 == pytest.approx(-SLOW * 0.01, rel=1e-5)
+
+
+def test_offsets_of_all_lengths(task: Insertion) -> None:
+    """In training every length up to the largest one occurs."""
+    drawn = draw(task, 500, torch.Generator().manual_seed(0), Disturbances(target_offset=OFFSET, random_offset=True), D)
+    assert drawn.noise is not None
+    length = 0.05 * drawn.noise[0, :, 12:14].norm(dim=-1)
+    assert float(length.max()) <= OFFSET and 0.45 * OFFSET < float(length.mean()) < 0.55 * OFFSET
+
+
+def test_gentle_contact_counts(task: Insertion, pressed: torch.Tensor) -> None:
+    """The bottle that meets the chamfer has more shock than the one that does not."""
+    seen = pressed[: task.steps + 1, :2]
+    trajectory = Trajectory(seen, torch.zeros(task.steps, 2, 6, dtype=D))
+    found = loss(task, trajectory, InsertionWeights(shock=1.0))["shock"]
+    assert float(found[1]) > float(found[0])
