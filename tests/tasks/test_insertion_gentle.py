@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from tests.tasks.insertion_motions import held, press
@@ -17,6 +18,8 @@ from costate.tasks.insertion.scene import BOTTLE_RADIUS, DEPTH
 from costate.train.episode import Trajectory
 
 D = torch.float64
+CHAMFER = 1e-3
+"""Height of the chamfer [m]."""
 OFFSET = 1e-3
 """Offset that the chamfer of 1 mm and the clearance of 0.3 mm catch [m]."""
 SOFT = 2e-4
@@ -82,11 +85,17 @@ def test_gradients_through_the_chamfer(task: Insertion, pressed: torch.Tensor) -
     assert report.ok, str(report)
 
 
-def test_the_guide_is_slow_at_the_mouth() -> None:
-    """It passes the waypoint above the mouth at the given speed, without acceleration."""
-    z = heights(44 + torch.tensor([-1e-3, 0.0, 1e-3], dtype=D).numpy(), 72, 44, 0.12, 1e-4, SLOW * 0.01)
-    assert z[1] == pytest.approx(DEPTH + ABOVE, abs=1e-12)
-    assert (z[2] - z[0]) / 2e-3 == pytest.approx(-SLOW * 0.01, rel=1e-5)
+def test_the_guide_is_slow_past_the_chamfer() -> None:
+    """It comes to the mouth and goes past the chamfer at the given speed, and is at its end when the other guide is."""
+    slow, steps, arrival, end = SLOW * 0.01, 80, 44, 1e-4
+    past = CHAMFER / slow + ABOVE / slow  # control steps from the waypoint above the mouth
+    times = arrival + torch.linspace(-2, past, 50, dtype=D).numpy()
+    z = heights(times, steps, arrival, end, slow)
+    assert z[times <= arrival][-1] >= DEPTH + ABOVE
+    assert -np.diff(z) / np.diff(times) == pytest.approx(slow, rel=0.03)
+    assert z[-1] <= DEPTH - 0.97 * CHAMFER
+    assert heights(np.array([steps - 0.2]), steps, arrival, end, slow) == pytest.approx(end, abs=1e-9)
+    assert (np.diff(heights(np.arange(0, steps), steps, arrival, end, slow)) < 0).all()
 
 
 def test_offsets_of_all_lengths(task: Insertion) -> None:
