@@ -64,7 +64,7 @@ class Surfaces:
 
     @cached_property
     def _strangers(self) -> dict[str, np.ndarray | None]:
-        """Which parts of two kinds share no point, each pair once; None where a tree finds the near ones."""
+        """Flags of the parts of two kinds that share no point, each pair once; None where a tree finds the near ones."""
         found: dict[str, np.ndarray | None] = {}
         for kinds in ("point triangle", "edge edge", "edge triangle"):
             a, b = (self._parts[k] for k in kinds.split())

@@ -1,4 +1,4 @@
-"""How far a step of Newton's method may go so that nothing passes through anything.
+"""The room of a step of Newton's method: how far it may go so that nothing passes through anything.
 
 Every pair that may touch advances along the step by what its distance allows, until it is as near as it may come (additive
 continuous collision detection, Li et al. 2021). Which pairs these are was found for points that stay within a distance of where the
