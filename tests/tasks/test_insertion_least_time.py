@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -94,6 +95,10 @@ def test_ratio_beside_the_curve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert result == folder.found("bound") == json.loads((folder.path / "bound.json").read_text())
     assert result is not None and result["ratio"] == pytest.approx(0.18 / 0.12)
     assert result["possible"] == pytest.approx([1.0, 0.99, 0.98])
+    two_failed = replace(bound, solved=torch.tensor([True, False, False]))
+    monkeypatch.setattr(minimum_time, "insertion_bound", lambda options, episodes, pool: two_failed)
+    result = minimum_time.compare(folder, 3)
+    assert result is not None and result["least"] is None and result["ratio"] is None and result["slowest"] == 0.1
 
 
 def test_the_hardest_episodes_are_slow(task: InsertionBound) -> None:

@@ -57,16 +57,16 @@ def compare(folder: Run, episodes: int = 14) -> dict[str, Any] | None:
     """Compare the shortest horizon of a curve with what the arm's servos and motors allow; write bound.json. None without a curve.
 
     least: the success that is wanted lets a few of POOL episodes fail; so many and one more take at least this long, among the
-    hardest ones, whose number is `episodes`. ratio: horizon / least. possible: for every horizon of the curve, the success that
-    these leave possible.
+    hardest ones, whose number is `episodes`. An episode whose least time was not found counts as one that takes no time; None if
+    too few were found. ratio: horizon / least. possible: for every horizon of the curve, the success that these leave possible.
     """
     row = fastest(folder.found("horizon") or [])
     if row is None:
         return None
     bound = insertion_bound(replace(folder.task.options, horizon=row["horizon"]), episodes, pool=POOL)
-    slowest = bound.seconds.sort(descending=True).values
-    spared = min(int((1 - folder.options.horizons.success) * POOL + 1e-9), len(slowest) - 1)
-    least = float(slowest[spared])
+    slowest = bound.seconds[bound.solved].sort(descending=True).values
+    spared = int((1 - folder.options.horizons.success) * POOL + 1e-9)
+    least = float(slowest[spared]) if spared < len(slowest) else None
     result = {
         "episodes": episodes,
         "pool": POOL,
@@ -74,9 +74,9 @@ def compare(folder: Run, episodes: int = 14) -> dict[str, Any] | None:
         "horizon": row["horizon"],
         "seconds": row["seconds"],
         "least": least,
-        "slowest": float(slowest[0]),
-        "arrival": float(bound.arrival.max()),
-        "ratio": row["seconds"] / least,
+        "slowest": float(slowest[0]) if len(slowest) else None,
+        "arrival": float(bound.arrival[bound.solved].max()) if len(slowest) else None,
+        "ratio": row["seconds"] / least if least else None,
         "possible": [1 - int((slowest > each["seconds"]).sum()) / POOL for each in folder.found("horizon")],
     }
     write_json(folder.path / "bound.json", result)
@@ -134,10 +134,17 @@ def search_and_tell(folder: Run, watching: Watching) -> None:
         f"shortest with {wanted}: {row['horizon']} control steps, {row['seconds']:g} s, in {folder.path / row['run']}"
     )
     if o.bound_episodes > 0 and (found := compare(folder, o.bound_episodes)) is not None:
-        print(
-            f"that is {found['ratio']:.2f} times the {1e3 * found['least']:.0f} ms that such success takes at least, by what "
-            "servos and motors allow"
+        print(_told(found))
+
+
+def _told(found: dict[str, Any]) -> str:
+    if found["least"] is None:
+        return (
+            f"least times were found for {found['solved']} of the {found['episodes']} hardest episodes: too few to say what such "
+            "success takes at least (--horizons.bound-episodes for more)"
         )
+    least = f"{1e3 * found['least']:.0f} ms"
+    return f"that is {found['ratio']:.2f} times the {least} that such success takes at least, by what servos and motors allow"
 
 
 def _print_row(row: dict[str, Any]) -> None:

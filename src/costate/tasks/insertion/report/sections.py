@@ -29,14 +29,13 @@ def horizon_section(report: Report, source: Run) -> None:
     if (bound := source.found("bound")) is not None:
         if len(bound["possible"]) == len(curve):
             success["possible at most [%]"] = [100 * part for part in bound["possible"]]
-        report.facts(
-            {
-                "shortest horizon [ms]": round(1e3 * bound["seconds"]),
-                "least time for such success [ms]": round(1e3 * bound["least"]),
-                "ratio": round(bound["ratio"], 2),
-                "by velocity limits alone [ms]": round(1e3 * bound["arrival"]),
-            }
-        )
+        times = {
+            "shortest horizon [ms]": bound["seconds"],
+            "least time for such success [ms]": bound["least"],
+            "by velocity limits alone [ms]": bound["arrival"],
+        }
+        facts = {name: "not found" if value is None else round(1e3 * value) for name, value in times.items()}
+        report.facts(facts | ({"ratio": round(bound["ratio"], 2)} if bound["ratio"] else {}))
     report.plot(success, milliseconds, title="Success against horizon", x_label="time of the motion [ms]", markers=True)
 
 
