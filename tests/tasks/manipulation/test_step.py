@@ -7,8 +7,9 @@ import casadi as ca
 import numpy as np
 import pytest
 import torch
+import tyro
 
-from costate.cli.runs.train import asked, options_of
+from costate.cli.runs.train import asked, chosen
 from costate.optimise import GaussNewtonOptions, gauss_newton
 from costate.robot import Robot
 from costate.tasks.manipulation import training
@@ -338,14 +339,21 @@ def test_episodes_differ_as_the_options_say():
 
 
 def test_the_honest_variant_has_its_own_training():
-    """Its defaults count where nothing else was asked for."""
-    usual = options_of(Grasp, "grasp")
-    found = [asked(o, Grasp) for o in (usual, replace(usual, honest=True), replace(usual, honest=True, newton=2))]
+    """Its defaults count where nothing else is given; what is given counts, also if it is the usual value."""
+    given = ["", "--honest", "--honest --newton 2", "--honest --newton 1 --task.steps 20 --task.servos.squeeze 3"]
+    found = [asked(_parsed("grasp", *text.split()), Grasp) for text in given]
     assert [(task.mass, training.newton, training.probes) for task, training in found] == [
         (0.01, 1, 2),
         (0.1, 5, 0),
         (0.1, 2, 0),
+        (0.1, 1, 0),
     ]
+    assert found[1][0].steps != 20 and (found[3][0].steps, found[3][0].servos.squeeze) == (20, 3.0)
+
+
+def _parsed(*arguments: str):
+    default = chosen(arguments)
+    return tyro.cli(type(default), default=default, args=list(arguments))
 
 
 def test_training_lowers_the_loss(task):

@@ -48,7 +48,16 @@ def chosen(arguments: Sequence[str], base: type = Options) -> Any:
         raise ValueError(f"unknown task {named[0]!r}; {f'did you mean {near[0]!r}?' if near else names}")
     from costate.train.registry import find_task
 
-    return options_of(find_task(named[0]), named[0], _algorithm(arguments), base)
+    kind, algorithm = find_task(named[0]), _algorithm(arguments)
+    usual = options_of(kind, named[0], algorithm, base)
+    variants = [n for n in kind.variants if f"--{n.replace('_', '-')}" in arguments or f"--{n}" in arguments]
+    if not variants:
+        return usual
+    if {"-h", "--help"}.isdisjoint(arguments):  # variants may depend on other options of the task
+        usual = tyro.cli(
+            type(usual), default=usual, args=list(arguments), prog=f"costate {base.__module__.split('.')[-1]}"
+        )
+    return options_of(kind, named[0], algorithm, base, variants, getattr(usual, "task", None))
 
 
 def _algorithm(arguments: Sequence[str]) -> str | None:
@@ -59,18 +68,39 @@ def _algorithm(arguments: Sequence[str]) -> str | None:
     return None
 
 
-def options_of(kind: type[Trainable], name: str, algorithm: str | None = None, base: type = Options) -> Any:
-    """Return the default options of training a task: those of its algorithm, of the task itself, and its variants."""
-    training = kind.training_by(algorithm)
+def options_of(
+    kind: type[Trainable],
+    name: str,
+    algorithm: str | None = None,
+    base: type = Options,
+    variants: Sequence[str] = (),
+    given: Any = None,
+) -> Any:
+    """Return the default options of training a task: those of its algorithm and of the task itself, changed by some variants.
+
+    given: options of the task that the variants change; what they set may be overridden on the command line.
+    """
+    task, training = kind.options if given is None else given, kind.training_by(algorithm)
+    for variant in (v for n, v in kind.variants.items() if n in variants):
+        task = variant.change(task)
+        for field_name, value in variant.training.items():
+            training = _with(training, field_name, value)
     made: list[Any] = [variant_flag(k, _about(v)) for k, v in kind.variants.items()]
     if len(kind.ways()) > 1:
         about = "Way to learn it: " + "; ".join(f"{n}: {ALGORITHMS[n].summary}" for n in kind.ways() if n in ALGORITHMS)
         made.append(("algorithm", Annotated[Literal[kind.ways()], tyro.conf.arg(help=about)], training.algorithm))
     if fields(kind.options):
-        made.append(("task", type(kind.options), field(default_factory=lambda: kind.options)))
+        made.append(("task", type(kind.options), field(default_factory=lambda: task)))
     bases = (base, type(training))
     options = make_dataclass("Options", made, bases=bases, frozen=True, kw_only=True)
-    return options(what=name, **{f.name: getattr(training, f.name) for f in fields(training)})
+    values = {f.name: getattr(training, f.name) for f in fields(training)}
+    return options(what=name, **values, **dict.fromkeys(variants, True))
+
+
+def _with(options: Any, name: str, value: Any) -> Any:
+    """Return options with a value at a name, which may be that of a field of a field."""
+    name, _, rest = name.partition(".")
+    return replace(options, **{name: _with(getattr(options, name), rest, value) if rest else value})
 
 
 def variant_flag(name: str, about: str) -> tuple[str, Any, bool]:
@@ -114,25 +144,10 @@ def _list() -> None:
 
 
 def asked(options: Any, kind: type[Trainable]) -> tuple[Any, Any]:
-    """Return the options of task and training, with variants put in their place."""
+    """Return the options of task and training."""
     kept = kind.training_by(getattr(options, "algorithm", None))
     training = type(kept)(**{f.name: getattr(options, f.name) for f in fields(kept)})
-    task = getattr(options, "task", kind.options)
-    for variant in (v for name, v in kind.variants.items() if getattr(options, name)):
-        task = variant.change(task)
-        for field_name, value in variant.training.items():
-            training = _unless_given(training, kept, field_name, value)
-    return task, training
-
-
-def _unless_given(options: Any, usual: Any, name: str, value: Any) -> Any:
-    """Return options with a value at a name, which may be that of a field of a field, unless it is another one than usual."""
-    name, _, rest = name.partition(".")
-    if rest:
-        value = _unless_given(getattr(options, name), getattr(usual, name), rest, value)
-    elif getattr(options, name) != getattr(usual, name):
-        return options
-    return replace(options, **{name: value})
+    return getattr(options, "task", kind.options), training
 
 
 def _created(options: Options, kind: Any) -> Run:
