@@ -28,7 +28,7 @@ from costate.train.run import Run
 from costate.train.streams import generator
 from costate.train.trainer import train
 
-OFFSETS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5)
+OFFSETS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5)
 """Offsets of the socket [mm]."""
 WAYS = {"guide alone": None, "trained without contact": 0.0, "trained through contact": 1.0}
 """Name -> part of the iterations that has contact; None: no training."""
