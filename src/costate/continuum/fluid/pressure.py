@@ -53,8 +53,8 @@ class Projection:
         b, sums = f.for_each(self.cells, divergence, [neighbours, *u, *above], [OWN, TOTAL])
         if source is not None:
             (b,) = f.for_each(self.cells, lambda b, s, n: b + (n > 0) * s, [b, source, neighbours])
+        inside = int(grid.fluid.sum())
         if self.closed:  # rounding must not ask for what no pressure gives
-            inside = int(grid.fluid.sum())
             (b,) = f.for_each(self.cells, lambda b, n, s: b - (n > 0) * s[0] / inside, [b, neighbours, sums])
         cycle = VCycle(self.levels, self.closed)
         found = f.cg(self._apply, b, [neighbours], None, self.tolerance, self.limit, (cycle, levels))
@@ -65,6 +65,9 @@ class Projection:
             return tuple(u[a] - free[a] * (p - below[a]) for a in range(d))
 
         new = f.for_each(self.cells, correct, [p, below, free, *u], [OWN] * d)
+        if self.closed:  # the mean is not known: without it, the solve's derivative is asked for nothing that it does not have
+            (total,) = f.for_each(self.cells, lambda p: p, [p], [TOTAL])
+            (p,) = f.for_each(self.cells, lambda p, n, s: p - (n > 0) * s / inside, [p, neighbours, total])
         return new, p, found.status, sums
 
     def _apply(self, g: FieldBuilder, p: Field, neighbours: Field) -> Field:
