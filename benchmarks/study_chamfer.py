@@ -77,8 +77,8 @@ def tables(found: dict[str, list[list[Metrics]]], episodes: int) -> tuple[harnes
     for name, runs in found.items():
         cells = []
         for each in zip(*runs, strict=True):
-            shares = sorted(100 * m.success for m in each)
-            cells.append(f"{shares[0]:.1f} %" if len(shares) == 1 else f"{shares[0]:.1f} to {shares[-1]:.1f} %")
+            shares = sorted({f"{100 * m.success:.1f}" for m in each}, key=float)
+            cells.append(" to ".join(dict.fromkeys([shares[0], shares[-1]])) + " %")
         rows.append((name, *cells))
         at = [r[OFFSETS.index(1.0)] for r in runs]
         shares = [[getattr(m, k) for m in at] for k in ("kept_place", "kept_still", "no_penetration", "within_limits")]
