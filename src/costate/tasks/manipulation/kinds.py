@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from math import pi
 from typing import ClassVar
 
@@ -12,7 +13,7 @@ from costate.tasks.manipulation.hand import ASIDE, FURTHER, Hand, hand_alone
 from costate.tasks.manipulation.hinged import Hinged
 from costate.tasks.manipulation.options import ManipulationOptions, honest_hinge
 from costate.tasks.manipulation.task import Manipulation
-from costate.tasks.manipulation.training import STEADY
+from costate.tasks.manipulation.training import STEADY, THOROUGH
 from costate.train.episode import Trajectory, Verdict
 from costate.train.trainable import Variant
 
@@ -30,6 +31,10 @@ class Slide(Manipulation):
     name: ClassVar[str] = "push"
     summary: ClassVar[str] = "a Shadow hand on a UR5 pushes a cube 0.1 m to its left"
     way: ClassVar[tuple[float, float, float]] = (0.0, 0.1, 0.0)
+    variants: ClassVar[Mapping[str, Variant]] = {
+        **Manipulation.variants,
+        "honest": replace(Manipulation.variants["honest"], training=THOROUGH),
+    }
 
 
 class Turn(Hinged):
