@@ -65,7 +65,7 @@ class Projection:
             return tuple(u[a] - free[a] * (p - below[a]) for a in range(d))
 
         new = f.for_each(self.cells, correct, [p, below, free, *u], [OWN] * d)
-        if self.closed:  # the mean is not known: without it, the solve's derivative is asked for nothing that it does not have
+        if self.closed:  # the mean is unknown; without it, the solve's derivative is asked for nothing that it lacks
             (total,) = f.for_each(self.cells, lambda p: p, [p], [TOTAL])
             (p,) = f.for_each(self.cells, lambda p, n, s: p - (n > 0) * s / inside, [p, neighbours, total])
         return new, p, found.status, sums
