@@ -59,11 +59,10 @@ def in_c(folder: Path) -> Callable[[np.ndarray], np.ndarray]:
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     library, memory, out = ctypes.CDLL(str(folder / "policy.so")), np.zeros(1000, np.float32), np.zeros(6, np.float32)
-    pointers = [ctypes.c_void_p(x.ctypes.data) for x in (memory, out)]
-    assert library.begin(pointers[0]) < 1000
+    assert library.begin(ctypes.c_void_p(memory.ctypes.data)) < 1000
 
     def act(x: np.ndarray) -> np.ndarray:
-        library.act(ctypes.c_void_p(x.ctypes.data), *pointers)
+        library.act(*(ctypes.c_void_p(a.ctypes.data) for a in (x, memory, out)))  # which keeps the memory alive
         return out
 
     return act
