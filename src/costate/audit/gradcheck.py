@@ -33,7 +33,7 @@ ZERO = torch.zeros((), dtype=torch.float64)
 _ON_A_KINK = "the point is on a kink; the derivative is one of the one-sided ones or between them"
 _NOT_SETTLED = (
     "differences do not settle, down to steps of {:.0e} and from either side (uncertain by {:.1g}): the function is not smooth "
-    "at the point; choose another one"
+    "at the point, or rounds too much for these steps; choose another point or a larger step"
 )
 _ROUNDS_ACROSS = "within the rounding of float32 the function switches, in float64, too"
 
