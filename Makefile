@@ -32,8 +32,9 @@ check: $(READY_TEST) ## format, lint, types and layers only
 	$(PY) -m pyright
 	$(VENV)/bin/lint-imports
 
+# One thread for NumPy's linear algebra: the tests run side by side, and its threads would wait for each other.
 unit: $(READY_TEST) browser ## tests only
-	$(PY) -m pytest -m "not study" -n $(TEST_JOBS) --dist loadfile --max-worker-restart 0 --durations 30 --durations-min 10
+	OPENBLAS_NUM_THREADS=1 OMP_WAIT_POLICY=passive $(PY) -m pytest -m "not study" -n $(TEST_JOBS) --dist loadfile --max-worker-restart 0 --durations 30 --durations-min 10
 
 # Never fails: where Chromium is missing and cannot be installed, the tests of pages are skipped, and say so.
 browser: ## install Chromium for the tests of pages, if there is none (Debian, Ubuntu)

@@ -29,10 +29,10 @@ from costate.tasks.insertion.training import ALONE
 LEVELS = (0.5, 0.9, 0.99)
 """Success rates; reported is when a method reached them for good."""
 FULL = InsertionOptions().unlimited()
-NEAR = replace(FULL, target_range=0.0, start_range=0.01, start_height=0.07)
-VARIANTS = {"near": (NEAR, 1000), "full": (FULL, ALONE.iterations)}
+NEAR = replace(FULL, target_range=0.0, start_range=0.01, start_height=0.10)
+VARIANTS = {"near": (NEAR, 800), "full": (FULL, ALONE.iterations)}
 """Name -> options of the task, and iterations of back-propagation. Near: the socket stands in one place, and the bottle begins
-10 mm above its mouth, with joints within 0.01 rad. Full: the default task. Both without limits of acceleration and jerk."""
+40 mm above its mouth, with joints within 0.01 rad. Full: the default task. Both without limits of acceleration and jerk."""
 Curves = Mapping[str, list[Curve]]
 
 
