@@ -149,19 +149,20 @@ def peer(settings: Peer) -> Callable[[Setting, Curve], None]:
     """Return the contestant of an algorithm of stable-baselines3."""
 
     def method(setting: Setting, curve: Curve) -> None:
-        from benchmarks.race.scaled import ScaledEnvironment
+        from benchmarks.race.scaled import ScaledEnvironment, acted, by_tool
 
         torch.manual_seed(setting.seed)
         stages = [Insertion(replace(setting.options, clearance=c)) for c in CLEARANCES]
+        by = by_tool(stages[0])
 
         def environment(stage: int) -> Any:
-            return ScaledEnvironment(stages[stage], settings.environments, setting.seed, REWARDS, settings.rewarded)
+            return ScaledEnvironment(stages[stage], settings.environments, setting.seed, REWARDS, settings.rewarded, by)
 
         stage, spent = 0, 0.0
         model = settings.make(environment(0), setting.seed)
 
         def controller(observation: torch.Tensor) -> torch.Tensor:
-            return torch.from_numpy(model.predict(observation.numpy(), deterministic=True)[0])
+            return acted(model.predict(observation.numpy(), deterministic=True)[0], by)
 
         while spent < setting.seconds:
             rate = settings.learning_rate * max(1 - spent / setting.seconds, 0.05)
@@ -169,9 +170,9 @@ def peer(settings: Peer) -> Callable[[Setting, Curve], None]:
             begun = time.process_time()
             model.learn(settings.chunk * settings.environments * stages[0].steps, reset_num_timesteps=False)
             spent += time.process_time() - begun
-            now = {"clearance": 1e3 * CLEARANCES[stage]}
-            curve.add(steps=model.num_timesteps, seconds=spent, **look(stages[-1], controller), **now)
             error = tried(stages[stage], controller, WATCHED, "watch", 1).error
+            now = {"clearance": 1e3 * CLEARANCES[stage], "error there": 1e3 * float(error.median())}
+            curve.add(steps=model.num_timesteps, seconds=spent, **look(stages[-1], controller), **now)
             if float((error < CLEARANCES[stage] / 2).double().mean()) > ENOUGH and stage < len(stages) - 1:
                 stage += 1
                 model.set_env(environment(stage))
