@@ -141,7 +141,8 @@ def write_page() -> None:
     """Write docs/gallery.md: a card for every replay that exists."""
     parts = [
         "# Gallery\n\nEach picture opens an interactive 3D replay: rotate it with the mouse, pause it, step through it. Below "
-        "each\nis the command that made it, in a checkout whose environment is active; `docs/gallery/make.py` runs them all."
+        "each picture\nis the command that made it, to be run in a checkout with its environment activated; "
+        "`docs/gallery/make.py` runs them all."
     ]
     for heading, section in SECTIONS.items():
         cards = [card(name, replay) for name, replay in section.items() if packed(name).exists()]

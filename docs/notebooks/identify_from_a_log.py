@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Identify from a log
 #
-# A robot file says one thing, the robot does another. Here a UR5 carries 1.5 kg that its file does not know.
+# A robot file rarely describes the real robot exactly. Here a UR5 carries a load of 1.5 kg that is not in its file.
 
 # %%
 import numpy as np
@@ -14,7 +14,7 @@ truth = cs.load_robot("ur5")
 truth.learn("tool0", "mass", cs.params.Positive(init=1.5))
 
 # %% [markdown]
-# A motion from which much can be learnt, and what the robot's sensors say while it moves, with noise on the torques:
+# Design a motion that excites all parameters, and record it, with noise on the torques:
 
 # %%
 motion = cs.excite("ur5", iterations=5)
@@ -29,7 +29,7 @@ result = cs.identify("ur5", log)
 print(result.summary())
 
 # %% [markdown]
-# The identified robot predicts the torques; the file's robot does not.
+# The identified robot predicts the torques; the robot of the file does not.
 
 # %%
 given = cs.load_robot("ur5").inverse_dynamics(q, v, a)

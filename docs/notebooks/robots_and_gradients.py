@@ -13,8 +13,8 @@ robot = cs.load_robot("panda")
 robot
 
 # %% [markdown]
-# A robot shows itself: a picture and a table of its joints. Its functions take batches: a thousand configurations, and
-# where the hand is in each.
+# A notebook shows a robot as a picture with a table of its joints. Its functions take batches: a thousand configurations, and
+# the position of the hand in each.
 
 # %%
 q = robot.random_configuration(1000, seed=0)
@@ -29,7 +29,7 @@ slope = torch.func.vmap(torch.func.jacrev(robot.gravity_torques))(q)  # (1000, n
 print("largest slope [N m/rad] by joint of the torque:", [round(x, 1) for x in slope.abs().amax((0, 2)).tolist()])
 
 # %% [markdown]
-# With gradients, reaching a point is descent. 64 arms walk to the same place from different configurations.
+# To reach a point, descend along the gradient of the distance. 64 arms move to the same point from different configurations.
 
 # %%
 target = torch.tensor([0.4, 0.2, 0.5])
@@ -44,7 +44,7 @@ print(f"median distance {1000 * left.median():.1f} mm")
 assert left.median() < 0.05
 
 # %% [markdown]
-# A motion shows itself, too: turn it with the mouse, stop it, step through it.
+# A motion is shown as a replay: rotate it with the mouse, pause it, step through it.
 
 # %%
 from costate.draw.recording import record

@@ -25,7 +25,7 @@ further = 0.01 * E.detach() * slope
 print(f"it gets {way:.3f} m far; with 1 % more stiffness {1e6 * further:+.1f} micrometres further")
 
 # %% [markdown]
-# Check the gradient as one would check any other: by a difference.
+# Check the gradient by a finite difference.
 
 
 # %%

@@ -15,7 +15,7 @@ run = Run.create("out/cartpole", Cartpole, replace(Cartpole.training, iterations
 train(run)
 
 # %% [markdown]
-# It is judged on starts that it has never seen.
+# Judge the policy on starts that it has never seen.
 
 # %%
 found = evaluate(run, episodes=100)

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # A world with contact
 #
-# A quadruped is dropped, a ball is thrown, and both have gradients.
+# Drop a quadruped, throw a ball, and differentiate both motions.
 
 # %%
 import matplotlib.pyplot as plt
