@@ -122,15 +122,26 @@ class Peer:
     """Episodes of each environment from one look to the next."""
     learning_rate: float
     """Learning rate at the start; it falls linearly over the budget, to a twentieth."""
+    calm: Callable[[Any, float], None] = lambda model, progress: None
+    """Function of a model and the part of the budget that is spent, which sets the noise of its actions."""
 
 
 def _ppo(env: Any, seed: int) -> Any:
     from stable_baselines3 import PPO
 
-    network = {"net_arch": [256], "activation_fn": torch.nn.Tanh, "log_std_init": -1.5}
+    network = {"net_arch": [256], "activation_fn": torch.nn.Tanh}
     steps = env.batch.length
-    kwargs = {"n_steps": steps, "batch_size": 2048, "n_epochs": 4, "gamma": 0.97, "policy_kwargs": network}
-    return PPO("MlpPolicy", env, 2e-3, device="cpu", seed=seed, **kwargs)
+    kwargs = {"n_steps": steps, "batch_size": 2048, "n_epochs": 5, "gamma": 0.97, "policy_kwargs": network}
+    return PPO("MlpPolicy", env, 1e-3, device="cpu", seed=seed, **kwargs)
+
+
+NOISE = (-1.0, -4.0)
+"""Logarithms of PPO's standard deviations of actions, at the start and at the end: whoever shakes keeps off the floor."""
+
+
+def _calm(model: Any, progress: float) -> None:
+    with torch.no_grad():
+        model.policy.log_std.fill_(NOISE[0] + (NOISE[1] - NOISE[0]) * min(progress, 1.0))
 
 
 def _sac(env: Any, seed: int) -> Any:
@@ -141,7 +152,7 @@ def _sac(env: Any, seed: int) -> Any:
     return SAC("MlpPolicy", env, 1e-3, ent_coef="auto_0.01", policy_kwargs=network, device="cpu", seed=seed, **kwargs)
 
 
-PPO = Peer(_ppo, 256, 0.1, 4, 2e-3)
+PPO = Peer(_ppo, 256, 0.1, 4, 1e-3, _calm)
 SAC = Peer(_sac, 32, 0.5, 4, 1e-3)
 
 
@@ -167,6 +178,7 @@ def peer(settings: Peer) -> Callable[[Setting, Curve], None]:
         while spent < setting.seconds:
             rate = settings.learning_rate * max(1 - spent / setting.seconds, 0.05)
             model.lr_schedule = lambda _, rate=rate: rate
+            settings.calm(model, spent / setting.seconds)
             begun = time.process_time()
             model.learn(settings.chunk * settings.environments * stages[0].steps, reset_num_timesteps=False)
             spent += time.process_time() - begun
