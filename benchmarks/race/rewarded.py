@@ -50,7 +50,7 @@ class RewardedInsertion(RewardedTask):
 
     @cached_property
     def world(self) -> World:
-        return self.insertion.plain
+        return self.insertion.smooth  # without contact, as back-propagation trains
 
     @cached_property
     def action_scale(self) -> tuple[Tensor, Tensor]:

@@ -1,4 +1,4 @@
-"""Insertions side by side as PPO and SAC get them: rewards of order one, and actions that are velocities of the bottle."""
+"""Insertions as PPO and SAC get them: without contact, rewards of order one, and actions that are velocities of the bottle."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ def by_tool(task: Insertion) -> Tensor:
     q = draw(task, 256, generator("watch", 0), dtype=torch.float64).state[:, ARM_Q].mean(0)
     jacobian = task.arm.jacobian(q, "bottle").detach()
     scale = task.action_scale[1].double()
-    return (torch.linalg.inv(jacobian) @ torch.diag(torch.tensor(FASTEST, dtype=torch.float64)) / scale[:, None]).float()
+    return (
+        torch.linalg.inv(jacobian) @ torch.diag(torch.tensor(FASTEST, dtype=torch.float64)) / scale[:, None]
+    ).float()
 
 
 class ScaledEnvironment(InsertionVecEnv):
@@ -32,6 +34,7 @@ class ScaledEnvironment(InsertionVecEnv):
 
     def __init__(self, task: Insertion, batch: int, seed: int, rewards: RewardOptions, factor: float, by: Tensor):
         super().__init__(task, batch, seed, rewards)
+        self.batch.world = task.smooth
         self.factor, self.by = factor, by
 
     def step_async(self, actions: np.ndarray) -> None:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from costate.sim import World
 from costate.train.episode import Episodes, Trajectory
 from costate.train.trainable import Trainable
 
@@ -41,6 +42,8 @@ class Batch:
     def __init__(self, task: Trainable, batch: int, seed: int | None = 0):
         """Prepare a batch. seed: of the random numbers; None: any."""
         self.task, self.batch, self.length = task, batch, task.steps
+        self.world: World | None = None
+        """World that takes the steps; None: that of the task."""
         self.generator = torch.Generator()
         self.seed(seed)
         self.episodes: Any = None
@@ -76,10 +79,11 @@ class Batch:
         """Do a step of all episodes, or of those in a mask; the others stay where they are."""
         task, e = self.task, self.episodes
         self.actions.append(action.clamp(-1.0, 1.0))
-        params = {k: v for k, v in e.params.items() if k in task.world.setup.parameters}
+        world = self.world or task.world
+        params = {k: v for k, v in e.params.items() if k in world.setup.parameters}
         before = self._by_time(lambda idx, t, e: task.disturb(self.states[-1][idx], t, e))
         control = self._by_time(lambda idx, t, e: task.control(task.applied(_each(self._done(t), idx), e)))
-        after = task.world.step(before, control, params)
+        after = world.step(before, control, params)
         if active is None:
             self.states.append(after)
             self.times = self.times + 1
