@@ -53,13 +53,10 @@ class Curve:
         return None
 
 
-def tried(
-    task: Insertion, controller: Controller, episodes: int, stream: str, seed: int = 0, free: bool = False
-) -> Verdict:
-    """Return the verdicts of episodes in the world with contact, or free of it."""
-    world = task.smooth if free else task.world
+def tried(task: Insertion, controller: Controller, episodes: int, stream: str, seed: int = 0) -> Verdict:
+    """Return the verdicts of episodes in the world with contact."""
     with torch.no_grad():
-        return judge(task, run(task, world, controller, draw(task, episodes, generator(stream, seed))))
+        return judge(task, run(task, task.world, controller, draw(task, episodes, generator(stream, seed))))
 
 
 def look(task: Insertion, controller: Controller, episodes: int = WATCHED, stream: str = "watch") -> dict[str, float]:

@@ -1,7 +1,7 @@
 """The contestants: each trains a network with one hidden layer of 256 units, without a guide, and writes its curve.
 
-All train in the world without contact, in which the loss, or reward, tells where the socket is; with contact they came to rest on
-its edge. PPO and SAC (stable-baselines3) begin with a wide socket, which narrows whenever four in five bottles end within half its
+All train in the world without contact, in which the loss, or reward, tells where the socket is; with contact they come to rest on
+its edge. PPO and SAC (stable-baselines3) begin with a wide socket, which narrows whenever four in five bottles, with contact, end within half its
 clearance of their seat. All their control steps and all their time count, but for looks.
 """
 
@@ -183,7 +183,7 @@ def peer(settings: Peer) -> Callable[[Setting, Curve], None]:
             begun = time.process_time()
             model.learn(settings.chunk * settings.environments * stages[0].steps, reset_num_timesteps=False)
             spent += time.process_time() - begun
-            error = tried(stages[stage], controller, WATCHED, "watch", 1, free=True).error
+            error = tried(stages[stage], controller, WATCHED, "watch", 1).error
             now = {"clearance": 1e3 * CLEARANCES[stage], "error there": 1e3 * float(error.median())}
             curve.add(steps=model.num_timesteps, seconds=spent, **look(task, controller), **now)
             if float((error < CLEARANCES[stage] / 2).double().mean()) > ENOUGH and stage < len(stages) - 1:
