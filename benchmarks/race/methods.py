@@ -1,8 +1,8 @@
 """The contestants: each trains a network with one hidden layer of 256 units, without a guide, and writes its curve.
 
 All train in the world without contact, in which the loss, or reward, tells where the socket is; with contact they come to rest on
-its edge. PPO and SAC (stable-baselines3) begin with a wide socket, which narrows whenever four in five bottles, with contact, end within half its
-clearance of their seat. All their control steps and all their time count, but for looks.
+its edge. PPO and SAC (stable-baselines3) begin with a wide socket, which narrows whenever four in five bottles, in the world with
+contact, end within half its clearance of their seat. All their control steps and all their time count, but for looks.
 """
 
 from __future__ import annotations
