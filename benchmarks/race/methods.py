@@ -174,7 +174,8 @@ def peer(settings: Peer) -> Callable[[Setting, Curve], None]:
         model = settings.make(environment(0), setting.seed)
 
         def controller(observation: torch.Tensor) -> torch.Tensor:
-            return acted(model.predict(observation.numpy(), deterministic=True)[0], by)
+            known = observation.nan_to_num()  # an episode that has been lost has failed
+            return acted(model.predict(known.numpy(), deterministic=True)[0], by)
 
         while spent < setting.seconds:
             rate = settings.learning_rate * max(1 - spent / setting.seconds, 0.05)
