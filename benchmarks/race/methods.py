@@ -106,8 +106,8 @@ def _trained(learnt: Any, task: Insertion, options: Any, setting: Setting, curve
 
 # --- stable-baselines3 ------------------------------------------------------------------------------------------------
 
-REWARDS = RewardOptions(replace(ALONE.weights, far=0.1, funnel=1.0, floor=0.1, slope=1.0))
-"""The terms of the loss, with weights that suit a search by trial: a pull from afar, and less fear of the socket's mouth."""
+REWARDS = RewardOptions(replace(ALONE.weights, far=0.1, funnel=4.0, floor=0.1, slope=1.0))
+"""The terms of the loss, with weights that suit a search by trial: a pull from afar, and less fear of the floor."""
 
 
 @dataclass(frozen=True)
