@@ -25,7 +25,7 @@ from costate.kernel.fields import TOTAL, Entities, Field, FieldBuilder
 from costate.kernel.ir.program import Var
 from costate.model.shape import Shape
 
-DEEP = 0.05
+DEEP = 0.01
 """Share of the thickness below which the barrier is a parabola."""
 CREEP = 1e-3
 """Speed [m/s] above which friction has its full force."""
