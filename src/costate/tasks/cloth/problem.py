@@ -44,6 +44,8 @@ class ClothProblem:
     """Poses of the shapes that move without a link (frames, shapes, 12), if there are any."""
     drawn: dict[str, list[Shape]] = field(default_factory=dict)
     """Shapes that are drawn for colliders which are unions, by name."""
+    seen: dict[str, float] = field(default_factory=dict)
+    """What a policy sees of the problem: name -> number of order one; empty: nothing that would help."""
     extra: dict[str, Any] = field(default_factory=dict)
     """More that `ClothTask.check` needs."""
 
