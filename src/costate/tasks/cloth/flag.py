@@ -13,7 +13,6 @@ from costate.continuum.cloth.body import sheet
 from costate.continuum.cloth.model import ClothModel
 from costate.continuum.cloth.state import ClothHistory
 from costate.continuum.cloth.step import Solver
-from costate.tasks.cloth.draws import Draws
 from costate.tasks.cloth.problem import ClothProblem, ClothTask, Facts
 
 DT = 0.05
@@ -47,9 +46,9 @@ class FlagTask(ClothTask):
     """Largest distance of a point of the border from where it should be [m]."""
 
     def problem(self, seed: int) -> ClothProblem:
-        draw = Draws(seed)
+        random = np.random.default_rng(seed)
         model = _model(self.shape, self.tolerance)
-        stiff = draw.log("stiffness [N/m]", 60.0, 150.0)
+        stiff = float(np.exp(random.uniform(np.log(60.0), np.log(150.0))))
         numbers = {"warp": stiff, "weft": stiff, "shear": 0.4 * stiff, "bending": 1e-3, "density": 0.2}
         state = model.start()
         want, weights = state.x, torch.as_tensor(_weights(self.shape))
@@ -71,7 +70,7 @@ class FlagTask(ClothTask):
 
         n = weights.shape[1] * 2
         box = -REACH * np.ones(n), REACH * np.ones(n)
-        return ClothProblem(model, np.zeros(n), box, play, residuals, judge, spread=0.15, seen=draw.seen)
+        return ClothProblem(model, np.zeros(n), box, play, residuals, judge, spread=0.15)
 
 
 def _weights(shape: tuple[int, int]) -> np.ndarray:
