@@ -106,7 +106,16 @@ class ThreadTask(ClothTask):
         n = 4 * KNOTS
         box = -np.tile(REACH, KNOTS), np.tile(REACH, KNOTS)
         return ClothProblem(
-            model, np.zeros(n), box, play, residuals, judge, spread=0.15, poses=poses, drawn={"ring": tubes()}, seen=draw.seen
+            model,
+            np.zeros(n),
+            box,
+            play,
+            residuals,
+            judge,
+            spread=0.15,
+            poses=poses,
+            drawn={"ring": tubes()},
+            seen=draw.seen,
         )
 
 
