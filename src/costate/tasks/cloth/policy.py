@@ -28,7 +28,7 @@ Answer = Callable[[ClothProblem], Tensor]
 
 @dataclass(frozen=True)
 class Practice:
-    """How a policy is trained."""
+    """The settings of a training."""
 
     iterations: int = 200
     batch: int = 8

@@ -45,7 +45,7 @@ class ClothProblem:
     drawn: dict[str, list[Shape]] = field(default_factory=dict)
     """Shapes that are drawn for colliders which are unions, by name."""
     seen: dict[str, float] = field(default_factory=dict)
-    """What a policy sees of the problem: name -> number of order one; empty: nothing that would help."""
+    """Numbers of order one that a policy sees of the problem, by name; empty: the task has no policy."""
     extra: dict[str, Any] = field(default_factory=dict)
     """More that `ClothTask.check` needs."""
 
