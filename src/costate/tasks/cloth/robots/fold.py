@@ -32,8 +32,11 @@ LIES = 1.5e-3
 """Height of a towel that lies on the table [m]."""
 ALONG = np.array([0.0, 0.04, 0.5, 0.85, 1.0])
 HIGH = np.array([0.0, 0.1, 0.15, 0.1, 0.01])
-"""The first guess of the way of the corner: shares of the way to the opposite one, and heights [m]. It begins almost straight
-up: a corner that goes along at once pushes the towel over the table."""
+"""The first guess of the way of the corner: shares of the way to the opposite one, and heights [m].
+
+It begins almost straight up, which draws the towel back a little; in the end it is drawn taut into its place. A corner that goes
+along at once pushes the towel ahead, and slack is left in the end, where layers that touch lie elsewhere than those that do not.
+"""
 REACH = 0.1
 """Largest change of a place of that way, in each direction [m]."""
 
