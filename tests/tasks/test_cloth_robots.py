@@ -47,6 +47,23 @@ def test_a_towel_is_folded_and_its_layers_touch() -> None:
     assert top > below + 5e-4  # one layer lies on the other
 
 
+def test_the_first_guess_of_a_fold_draws_the_towel_back() -> None:
+    """One that pushes it ahead leaves slack, with which layers that touch end elsewhere."""
+    task = FoldTask(points=5)
+    for seed in (1, 417):
+        problem = task.problem(seed)
+        x = problem.play(torch.as_tensor(problem.first)).x
+        lying = corners(x[task.steps // 2], 5)[1:] - corners(x[0], 5)[1:]
+        along = problem.extra["want"][3] - corners(x[0], 5)[0]
+        assert bool((lying @ along < 0).all())
+
+
+def test_every_problem_of_hanging_begins_in_reach_of_the_arm() -> None:
+    task = HangTask(shape=(9, 3))
+    for seed in range(50):
+        task.problem(seed)
+
+
 def test_a_towel_hangs_evenly_within_its_limit() -> None:
     task = HangTask(shape=(9, 3))
     problem = task.problem(0)

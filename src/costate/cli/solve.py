@@ -29,7 +29,8 @@ class Options:
     """Task to solve: throw, golf, racecar, pendulum1 to pendulum7, push, identify_contact, reach, am_history,
     smoke_target, inhand, ...; "list" shows all."""
     starts: Annotated[int | None, tyro.conf.arg(aliases=["--episodes"])] = None
-    """Number of random problems; default: 20, or 1 for am_, smoke_, soft_, plasticine_ and cloth_ tasks."""
+    """Number of random problems; default: 20, or 1 for am_, smoke_, soft_, plasticine_ and, without --policy,
+    cloth_ tasks."""
     first: int = 0
     """Number of the first one."""
     method: str | None = None
@@ -46,7 +47,8 @@ class Options:
     single: bool = False
     """Compute am_, smoke_, soft_ and plasticine_ tasks in float32: half the memory and time."""
     policy: bool = False
-    """Train a network that acts on what it sees, instead of a sequence of actions; plasticine_ tasks only."""
+    """Train a network that acts on what it sees, instead of a search: in every step of plasticine_ tasks; from what is known of a
+    problem of cloth_ tasks, whose policy is written beside the report and judged with problems it has not met."""
 
 
 LISTED: dict[str, tuple[str, str]] = {
@@ -146,6 +148,11 @@ CLOTH: dict[str, tuple[str, str]] = {
     ),
 }
 """The same for tasks of cloth (`costate.tasks.cloth`)."""
+NETWORKS = (
+    *(name for name in SOFT if name.startswith("plasticine_")),
+    *("cloth_hat", "cloth_thread", "cloth_fold", "cloth_hang", "cloth_stretch"),
+)
+"""Tasks that have a policy."""
 HANDS: dict[str, tuple[str, str]] = {
     "inhand": ("an Allegro hand turns a cube on its palm, replanned at every step, judged by MuJoCo", "gauss_newton"),
     "inhand_shadow": ("the same with a Shadow hand", "gauss_newton"),
@@ -163,19 +170,18 @@ def run(options: Options) -> None:
         return
     if options.task not in every:
         raise ValueError(unknown("task", options.task, every))
-    starts = options.starts if options.starts is not None else 1 if options.task in own else 20
-    if starts < 1:
-        raise ValueError(f"--starts is {starts}; at least one problem is needed")
-    if options.policy and not options.task.startswith("plasticine_"):
+    starts = _starts(options)
+    if options.policy and options.task not in NETWORKS:
         raise ValueError(
-            f"--policy is given, but '{options.task}' has no network; plasticine_ tasks have one: leave it out"
+            f"--policy is given, but '{options.task}' has no network; leave it out, or choose one of {', '.join(NETWORKS)}"
         )
     if options.task in own | HANDS:
         from costate.cli.additive import solve_printed
+        from costate.cli.cloth import solve_cloth_task
         from costate.cli.soft import solve_soft
 
         solvers = dict.fromkeys(PRINTED | FLOWS, solve_printed) | dict.fromkeys(SOFT, solve_soft)
-        solvers |= dict.fromkeys(CLOTH, _solve_cloth)
+        solvers |= dict.fromkeys(CLOTH, solve_cloth_task)
         with _shown(options.task) as tell:
             page, text = solvers.get(options.task, _solve_in_hand)(options, starts, tell)
         print(text)
@@ -195,18 +201,6 @@ def run(options: Options) -> None:
     print(page.save(options.out / f"{options.task}.html"))
 
 
-def _solve_cloth(options: Options, starts: int, tell: Callable[[str], None]) -> tuple[Report, str]:
-    from costate.draw.recording import save_recording
-    from costate.tasks.cloth.solve import solve_cloth
-
-    if options.single:
-        raise ValueError("--single is given, but contact of cloth needs float64: leave it out")
-    numbers = range(options.first, options.first + starts)
-    page, text, motion = solve_cloth(options.task, numbers, tell, method=options.method, iterations=options.iterations)
-    folder = save_recording(motion, options.out / options.task)
-    return page, f"{text}\n{folder}: look at it with costate view, make a film of it with costate render"
-
-
 def _solve_in_hand(options: Options, starts: int, tell: Callable[[str], None]) -> tuple[Report, str]:
     from costate.tasks.inhand.solve import solve_inhand
 
@@ -214,6 +208,15 @@ def _solve_in_hand(options: Options, starts: int, tell: Callable[[str], None]) -
         raise ValueError(f"--method is {options.method!r}; in-hand manipulation has one of its own: leave it out")
     numbers = range(options.first, options.first + starts)
     return solve_inhand(options.task, numbers, tell, options.show, options.iterations)
+
+
+def _starts(options: Options) -> int:
+    """Return the number of problems."""
+    slow = options.task in PRINTED | FLOWS | SOFT or (options.task in CLOTH and not options.policy)
+    starts = options.starts if options.starts is not None else 1 if slow else 20
+    if starts < 1:
+        raise ValueError(f"--starts is {starts}; at least one problem is needed")
+    return starts
 
 
 @contextmanager

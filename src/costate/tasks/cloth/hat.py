@@ -15,6 +15,7 @@ from costate.continuum.cloth.contact import Collider
 from costate.continuum.cloth.model import ClothModel
 from costate.continuum.cloth.state import ClothHistory
 from costate.continuum.cloth.step import Solver
+from costate.tasks.cloth.draws import Draws
 from costate.tasks.cloth.knots import smooth
 from costate.tasks.cloth.problem import ClothProblem, ClothTask, Facts
 
@@ -75,11 +76,11 @@ class HatTask(ClothTask):
     """Root mean square distance of its points from where they should be with which the hat is on [m]."""
 
     def problem(self, seed: int) -> ClothProblem:
-        random = np.random.default_rng(seed)
+        draw = Draws(seed)
         model = _model(self.rings, self.around, self.tolerance)
-        head = torch.as_tensor(random.uniform([-0.05, -0.05, -0.05], [0.05, 0.05, 0.05]))
-        start = torch.as_tensor(random.uniform([-0.35, -0.1, 0.1], [-0.25, 0.1, 0.2]))
-        lean = random.uniform(-0.3, 0.3)
+        head = torch.as_tensor(draw("head [m]", [-0.05, -0.05, -0.05], [0.05, 0.05, 0.05]))
+        start = torch.as_tensor(draw("hat [m]", [-0.35, -0.1, 0.1], [-0.25, 0.1, 0.2]))
+        lean = draw("lean of the hat [rad]", -0.3, 0.3)
         own = model.start().x
         about = torch.tensor([[np.cos(lean), 0, np.sin(lean)], [0, 1, 0], [-np.sin(lean), 0, np.cos(lean)]])
         state = model.start(own @ about.T + start)
@@ -109,4 +110,4 @@ class HatTask(ClothTask):
 
         n = 6 * KNOTS
         box = -REACH * np.ones(n), REACH * np.ones(n)
-        return ClothProblem(model, np.zeros(n), box, play, residuals, judge, spread=0.15, poses=poses)
+        return ClothProblem(model, np.zeros(n), box, play, residuals, judge, spread=0.15, poses=poses, seen=draw.seen)

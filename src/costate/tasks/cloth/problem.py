@@ -44,6 +44,8 @@ class ClothProblem:
     """Poses of the shapes that move without a link (frames, shapes, 12), if there are any."""
     drawn: dict[str, list[Shape]] = field(default_factory=dict)
     """Shapes that are drawn for colliders which are unions, by name."""
+    seen: dict[str, float] = field(default_factory=dict)
+    """Numbers of order one that a policy sees of the problem, by name; empty: the task has no policy."""
     extra: dict[str, Any] = field(default_factory=dict)
     """More that `ClothTask.check` needs."""
 
@@ -84,8 +86,6 @@ class ClothTask(ABC):
     """Method: one of METHODS."""
     tolerance: float = 1e-4
     """Largest force of a step that does not balance, by the weight."""
-    corrections: int = 0
-    """Largest number of times that a problem is solved once more after a closer look (`corrected`)."""
 
     @abstractmethod
     def problem(self, seed: int) -> ClothProblem:
@@ -95,31 +95,21 @@ class ClothTask(ABC):
         """Return what a closer look at the motion that was found says, and whether the problem is solved."""
         return {}, solved
 
-    def corrected(self, problem: ClothProblem, found: np.ndarray) -> ClothProblem:
-        """Return the problem to go on with from the numbers that were found, if a closer look says that they solve nothing."""
-        raise NotImplementedError(f"{type(self).__name__} has no corrections")
-
     def solve(self, seed: int, tell: Tell) -> ClothFound:
         """Solve a problem; a method ends when its motion is judged to be as wanted."""
         from costate.tasks.cloth.methods import minimise
 
-        problem, counts, losses, before = self.problem(seed), {}, [], {}
-        for k in range(1 + self.corrections):
-            assert problem.judge is not None
-            counted = minimise(problem, self.method, self.iterations, tell)
-            losses += counted.losses
-            counts = {name: n + counts.get(name, 0) for name, n in counted.facts.items()}
-            with torch.no_grad():
-                before = before or problem.judge(problem.play(torch.as_tensor(problem.first)))[0]
-                motion = problem.play(torch.as_tensor(counted.best))
-            facts, solved = problem.judge(motion)
-            more, solved = self.check(problem, motion, solved)
-            if solved or k == self.corrections:
-                break
-            problem = self.corrected(problem, counted.best)
+        problem = self.problem(seed)
+        assert problem.judge is not None
+        counted = minimise(problem, self.method, self.iterations, tell)
+        with torch.no_grad():
+            before, _ = problem.judge(problem.play(torch.as_tensor(problem.first)))
+            motion = problem.play(torch.as_tensor(counted.best))
+        facts, solved = problem.judge(motion)
+        more, solved = self.check(problem, motion, solved)
         facts |= more | {f"{name}, before": value for name, value in before.items()}
-        facts |= {"unknowns": len(problem.first)} | counts
-        return found_of(problem, motion, facts, solved, losses)
+        facts |= {"unknowns": len(problem.first)} | counted.facts
+        return found_of(problem, motion, facts, solved, counted.losses)
 
 
 def found_of(problem: ClothProblem, motion: Any, facts: Facts, solved: bool, losses: list[float]) -> ClothFound:

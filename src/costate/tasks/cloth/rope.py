@@ -16,6 +16,7 @@ from costate.continuum.cloth.model import ClothModel
 from costate.continuum.cloth.state import ClothHistory
 from costate.continuum.cloth.step import Solver
 from costate.model.shape import Shape
+from costate.tasks.cloth.draws import Draws
 from costate.tasks.cloth.knots import smooth
 from costate.tasks.cloth.problem import ClothProblem, ClothTask, Facts
 
@@ -63,11 +64,11 @@ class ThreadTask(ClothTask):
     segments: int = 40
 
     def problem(self, seed: int) -> ClothProblem:
-        random = np.random.default_rng(seed)
+        draw = Draws(seed)
         model = _model(self.segments, self.tolerance)
-        middle = random.uniform([0.12, -0.06, -0.06], [0.16, 0.06, 0.06])
-        turn = _turned(*random.uniform(-0.3, 0.3, 2))
-        bending = {"bending": float(np.exp(random.uniform(np.log(1e-4), np.log(4e-4))))}
+        middle = draw("ring [m]", [0.12, -0.06, -0.06], [0.16, 0.06, 0.06])
+        turn = _turned(*draw("pitch and yaw of the ring [rad]", [-0.3, -0.3], [0.3, 0.3]))
+        bending = {"bending": draw.log("bending stiffness [N m^2]", 1e-4, 4e-4)}
         pose = torch.as_tensor(np.concatenate([middle, turn.flatten()]))
         poses = pose.expand(self.steps + 1, 1, 12)
         place, axis = pose[:3], pose[3:].reshape(3, 3)[:, 0]
@@ -105,7 +106,16 @@ class ThreadTask(ClothTask):
         n = 4 * KNOTS
         box = -np.tile(REACH, KNOTS), np.tile(REACH, KNOTS)
         return ClothProblem(
-            model, np.zeros(n), box, play, residuals, judge, spread=0.15, poses=poses, drawn={"ring": tubes()}
+            model,
+            np.zeros(n),
+            box,
+            play,
+            residuals,
+            judge,
+            spread=0.15,
+            poses=poses,
+            drawn={"ring": tubes()},
+            seen=draw.seen,
         )
 
 

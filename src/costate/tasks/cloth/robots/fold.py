@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -18,6 +18,7 @@ from costate.continuum.cloth.robots import ClothMotion, ClothWorld, Grip
 from costate.continuum.cloth.state import ClothState
 from costate.continuum.cloth.step import Solver
 from costate.robot import Robot
+from costate.tasks.cloth.draws import Draws
 from costate.tasks.cloth.problem import ClothProblem, ClothTask, Facts
 from costate.tasks.cloth.robots.arm import tool_path
 from costate.tasks.soft.robots.arm import TOOL, arm_with
@@ -29,9 +30,13 @@ HANG = 0.12
 """Distance of the finger tips from the flange [m]."""
 LIES = 1.5e-3
 """Height of a towel that lies on the table [m]."""
-ALONG = np.array([0.0, 0.15, 0.5, 0.85, 1.0])
+ALONG = np.array([0.0, 0.04, 0.5, 0.85, 1.0])
 HIGH = np.array([0.0, 0.1, 0.15, 0.1, 0.01])
-"""The first guess of the way of the corner: shares of the way to the opposite one, and heights [m]."""
+"""The first guess of the way of the corner: shares of the way to the opposite one, and heights [m].
+
+It begins almost straight up, which draws the towel back a little; in the end it is drawn taut into its place. A corner that goes
+along at once pushes the towel ahead, and slack is left in the end, where layers that touch lie elsewhere than those that do not.
+"""
 REACH = 0.1
 """Largest change of a place of that way, in each direction [m]."""
 
@@ -67,16 +72,16 @@ class FoldTask(ClothTask):
     """Largest distance of a corner from its place at which the search for a motion ends [m]; layers do not touch in it."""
     limit: float = 1e-2
     """Largest distance with which the towel counts as folded [m], with layers that touch."""
-    corrections: int = 2
 
     def problem(self, seed: int) -> ClothProblem:
-        random = np.random.default_rng(seed)
+        draw = Draws(seed)
         robot, scene, layered = _scene(self.points, self.tolerance)
         world = scene.world
-        middle = np.array([random.uniform(0.42, 0.58), random.uniform(-0.15, 0.15)])
-        angle = random.uniform(-np.pi, np.pi)
-        numbers = {"bending": 6e-5 * np.exp(random.uniform(-0.7, 0.7)), "density": random.uniform(0.2, 0.4)}
-        friction = torch.tensor([random.uniform(0.3, 0.8)], dtype=torch.float64)
+        middle = draw("middle of the towel [m]", [0.42, -0.15], [0.58, 0.15])
+        angle = draw.angle("the towel")
+        stiffer = np.exp(draw("logarithm of the bending stiffness by 6e-5 N m", -0.7, 0.7))
+        numbers = {"bending": 6e-5 * stiffer, "density": draw("density [kg/m^2]", 0.2, 0.4)}
+        friction = torch.tensor([draw("friction", 0.3, 0.8)], dtype=torch.float64)
         state = scene.model.start(torch.as_tensor(_placed(scene.model.scene.points, middle, angle)))
         first, last = state.x[0].numpy(), state.x[-1].numpy()
         places = first + ALONG[:, None] * (last - first) + HIGH[:, None] * np.array([0, 0, 1]) + np.array([0, 0, HANG])
@@ -93,17 +98,19 @@ class FoldTask(ClothTask):
             return scene.run(start, u, state, grip=grip, friction=friction, parameters=numbers)
 
         def residuals(z: Tensor, motion: ClothMotion) -> Tensor:
-            off = (corners(motion.x[-1], self.points) - extra["aims"]).flatten()
+            off = (corners(motion.x[-1], self.points) - want).flatten()
             return torch.cat([off / 1e-3, 0.1 * z / REACH])
 
         def judge(motion: ClothMotion) -> tuple[Facts, bool]:
-            off = self.error(motion.x, extra["aims"])
+            off = self.error(motion.x, want)
             return {"corner error [mm]": 1e3 * off}, off < self.aim
 
         n = 3 * (len(ALONG) - 1)
         box = -REACH * np.ones(n), REACH * np.ones(n)
-        extra = {"layered": layered, "friction": friction, "parameters": numbers, "want": want, "aims": want}
-        return ClothProblem(scene.model, np.zeros(n), box, play, residuals, judge, world, 0.1, extra=extra)
+        extra = {"layered": layered, "friction": friction, "parameters": numbers, "want": want}
+        return ClothProblem(
+            scene.model, np.zeros(n), box, play, residuals, judge, world, 0.1, seen=draw.seen, extra=extra
+        )
 
     def error(self, x: Tensor, want: Tensor) -> float:
         """Return the largest distance [m] of a corner at the end of a motion x (frames, points, 3) from its place."""
@@ -126,15 +133,9 @@ class FoldTask(ClothTask):
                 again = model.run(len(x) - 1 - k, begin, ties=ties[k:], **given)
         except FloatingPointError:
             return {"corner error, layers touch [mm]": float("nan")}, False
-        problem.extra["shift"] = corners(x[-1], self.points) - corners(again.x[-1], self.points)
         motion.x[k:] = again.x
         off = self.error(again.x, problem.extra["want"])
         return {"corner error, layers touch [mm]": 1e3 * off}, off < self.limit
-
-    def corrected(self, problem: ClothProblem, found: np.ndarray) -> ClothProblem:
-        """Return the problem with aims beside the corners, by what layers that touch have changed."""
-        problem.extra["aims"] = problem.extra["want"] + problem.extra.get("shift", 0)
-        return replace(problem, first=found)
 
 
 def corners(x: Tensor, points: int) -> Tensor:

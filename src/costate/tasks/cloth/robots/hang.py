@@ -16,6 +16,7 @@ from costate.continuum.cloth.model import ClothModel
 from costate.continuum.cloth.robots import ClothMotion, ClothWorld, Grip
 from costate.continuum.cloth.step import Solver
 from costate.robot import Robot
+from costate.tasks.cloth.draws import Draws
 from costate.tasks.cloth.problem import ClothProblem, ClothTask, Facts
 from costate.tasks.cloth.robots.arm import CLAMP, clamp, tool_path
 from costate.tasks.soft.robots.arm import TOOL, arm_with
@@ -27,7 +28,7 @@ BAR = np.array([0.55, 0.0, 0.4])
 """Middle of the bar [m]."""
 RADIUS = 0.03
 AHEAD = np.array([-0.12, -0.02, 0.06, 0.07])
-ABOVE = np.array([0.22, 0.2, 0.1, -0.06])
+ABOVE = np.array([0.2, 0.2, 0.1, -0.06])
 """The first guess of the way of the clamp: from the middle of the bar, along x and z [m]; it does not go far enough."""
 REACH = 0.12
 """Largest change of a place of that way, in each direction [m]."""
@@ -63,12 +64,12 @@ class HangTask(ClothTask):
     """Largest difference of the heights of both ends [m]."""
 
     def problem(self, seed: int) -> ClothProblem:
-        random = np.random.default_rng(seed)
+        draw = Draws(seed)
         robot, scene = _scene(self.shape, self.tolerance)
         world = scene.world
-        begin = random.uniform(-0.03, 0.03, 3)  # where it is held at first
-        friction = torch.tensor([random.uniform(0.4, 0.8)], dtype=torch.float64)
-        numbers = {"density": random.uniform(0.2, 0.4)}
+        begin = draw("clamp [m]", [-0.03] * 3, [0.03] * 3)  # where it is held at first
+        friction = torch.tensor([draw("friction", 0.4, 0.8)], dtype=torch.float64)
+        numbers = {"density": draw("density [kg/m^2]", 0.2, 0.4)}
         places = BAR + np.stack([AHEAD, 0 * AHEAD, ABOVE], -1)
         places[0] += begin
         path = tool_path(robot, places + np.array([0, 0, CLAMP]))
@@ -102,4 +103,4 @@ class HangTask(ClothTask):
 
         n = 3 * (len(AHEAD) - 1)
         box = -REACH * np.ones(n), REACH * np.ones(n)
-        return ClothProblem(scene.model, np.zeros(n), box, play, residuals, judge, world, 0.15)
+        return ClothProblem(scene.model, np.zeros(n), box, play, residuals, judge, world, 0.15, seen=draw.seen)

@@ -18,6 +18,7 @@ from costate.continuum.cloth.robots import ClothMotion, ClothWorld, Grip
 from costate.continuum.cloth.step import Solver
 from costate.model import Transform
 from costate.robot import Robot
+from costate.tasks.cloth.draws import Draws
 from costate.tasks.cloth.problem import ClothProblem, ClothTask, Facts
 from costate.tasks.cloth.robots.arm import CLAMP, clamp, tool_path
 from costate.tasks.soft.robots.arm import TOOL, arm_with
@@ -77,10 +78,10 @@ class StretchTask(ClothTask):
     """Largest strain of an edge of the mesh."""
 
     def problem(self, seed: int) -> ClothProblem:
-        random = np.random.default_rng(seed)
+        draw = Draws(seed)
         robot, scene = _scene(self.shape, self.tolerance)
         world, model = scene.world, scene.model
-        shifts = random.uniform(-0.03, 0.03, (2, 3))
+        shifts = draw("clamp [m]", [-0.03] * 6, [0.03] * 6).reshape(2, 3)
         middle = np.array([APART / 2, 0.0, HIGH])
         x = model.scene.points + middle
         share = (model.scene.rest[:, :1] + LONG / 2) / LONG
@@ -90,7 +91,7 @@ class StretchTask(ClothTask):
         start = world.initial_state(dtype=torch.float64).clone()
         start[: world.nq] = torch.cat([p.q[0] for p in paths])
         state = model.start(torch.as_tensor(x))
-        numbers = {"density": random.uniform(0.2, 0.4)}
+        numbers = {"density": draw("density [kg/m^2]", 0.2, 0.4)}
         want = torch.as_tensor(model.scene.rest + middle)
         edges, lengths = _edges(model)
 
@@ -112,7 +113,7 @@ class StretchTask(ClothTask):
 
         n = 6 * KNOTS
         box = -REACH * np.ones(n), REACH * np.ones(n)
-        return ClothProblem(model, np.zeros(n), box, play, residuals, judge, world, 0.15)
+        return ClothProblem(model, np.zeros(n), box, play, residuals, judge, world, 0.15, seen=draw.seen)
 
     def _path(self, robot: Robot, end: np.ndarray, arm: int):
         """Return the way of an arm's tool that stays where it is."""
