@@ -1,8 +1,8 @@
 """Reinforcement learning on the insertion task, beside gradients through the simulation: control steps and time to success.
 
 Contestants (benchmarks/race/methods.py) are back-propagation through whole episodes, short-horizon actor-critic (SHAC), PPO and SAC
-(stable-baselines3). All train a network with one hidden layer of 256 units and no guide; the last three get the terms of the loss
-as dense rewards, and PPO and SAC a curriculum. Success is judged by the same criteria in the world with contact. Times are
+(stable-baselines3). All train a network with one hidden layer of 256 units and no guide, without contact; the last three get the
+terms of the loss as dense rewards, and PPO and SAC a curriculum and actions that are velocities of the bottle. Success is judged by the same criteria in the world with contact. Times are
 processor time on one thread, without looks at the success rate. Trainings that have ended are kept in --folder and not repeated.
 
     python -m benchmarks.study_rl --minutes 10
@@ -143,7 +143,9 @@ def main() -> None:
     found = {name: [c for c in runs if c.final] for name, runs in found.items()}
     found = {name: runs for name, runs in found.items() if runs}
     facts = harness.machine(**{p: version(p) for p in ("stable_baselines3", "gymnasium")})
-    report = harness.Report("Against reinforcement learning", "make study-rl", facts, tables(found, rest.minutes))
+    report = harness.Report(
+        "Results of the race", f"make study-rl MINUTES={rest.minutes:g}", facts, tables(found, rest.minutes)
+    )
     harness.publish(report, chosen)
     if chosen.json:
         points = {name: [c.points for c in runs] for name, runs in found.items()}
