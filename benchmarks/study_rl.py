@@ -2,8 +2,9 @@
 
 Contestants (benchmarks/race/methods.py) are back-propagation through whole episodes, short-horizon actor-critic (SHAC), PPO and SAC
 (stable-baselines3). All train a network with one hidden layer of 256 units and no guide, without contact; the last three get the
-terms of the loss as dense rewards, and PPO and SAC a curriculum and actions that are velocities of the bottle. Success is judged by the same criteria in the world with contact. Times are
-processor time on one thread, without looks at the success rate. Trainings that have ended are kept in --folder and not repeated.
+terms of the loss as dense rewards, and PPO and SAC a curriculum and actions that are velocities of the bottle. Success is judged by
+the same criteria in the world with contact. Times are processor time on one thread, without looks at the success rate. Trainings
+that have ended are kept in --folder and not repeated.
 
     python -m benchmarks.study_rl --minutes 10
 """
