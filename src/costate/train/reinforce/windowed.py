@@ -54,8 +54,7 @@ class WindowOptions(Schedule):
     """Part of the robots that act without noise, as a policy does when it is judged: noise hides where it comes to a stand."""
     interval: int = 25
     watch_interval: int = 0
-    """Iterations from one look at the policy without noise to the next; the one with the highest mean return less a standard
-    deviation is kept, not the last. 0: no looks."""
+    """Iterations from one look at the policy without noise to the next; the best one is kept, not the last. 0: no looks."""
     watch_episodes: int = 64
 
     def __post_init__(self) -> None:
@@ -213,10 +212,9 @@ class WindowTraining(Training):
 
     def _look(self) -> dict[str, float]:
         o = self.options
-        looked = evaluate_policy(self.task, self.policy, o.watch_episodes, stream="watch", seed=o.seed)
-        found, returns = looked.metrics, looked.verdict.columns["return"].double()
-        played = float(returns.mean())
-        self.best.offer(played - float(returns.std(correction=0)), self.policy)
+        found = evaluate_policy(self.task, self.policy, o.watch_episodes, stream="watch", seed=o.seed).metrics
+        played = found.columns["return"]
+        self.best.offer(played, self.policy)
         return {"played": played, "success": found.success, "success_error": found.error_mean}
 
     def save(self) -> None:

@@ -58,7 +58,7 @@ class AntV5(Free):
 
     name = "ant_v5"
     summary = "gymnasium's Ant-v5: a four-legged robot runs along x"
-    training = replace(PRACTICE, iterations=800, calming=True, quiet=0.5, watch_interval=50)
+    training = replace(PRACTICE, iterations=800, calming=True, watch_interval=50)
     gym, file, skip = "Ant-v5", "ant", 5
     gym_options = {"include_cfrc_ext_in_observation": False}  # noqa: RUF012
     cost, noise, normal, heights = 0.5, 0.1, True, (0.2, 1.0)
