@@ -5,9 +5,11 @@ from __future__ import annotations
 import torch
 from tests.tasks.cloth_problems import check_derivative, judged
 
+from costate.tasks.cloth.robots.arm import CLAMP
 from costate.tasks.cloth.robots.fold import FoldTask, corners, wanted
 from costate.tasks.cloth.robots.hang import BAR, LONG, RADIUS, HangTask
 from costate.tasks.cloth.robots.stretch import HIGH, StretchTask
+from costate.tasks.soft.robots.arm import TOOL
 
 EXACT = 1e-10
 """Tolerance of steps with which differences have some digits."""
@@ -59,9 +61,14 @@ def test_the_first_guess_of_a_fold_draws_the_towel_back() -> None:
 
 
 def test_every_problem_of_hanging_begins_in_reach_of_the_arm() -> None:
+    """Out of reach is a ValueError, as problem 4 was with a higher start. The clamp begins above the edge that it holds."""
     task = HangTask(shape=(9, 3))
-    for seed in range(50):
-        task.problem(seed)
+    problems = [task.problem(seed) for seed in range(50)]
+    motion, world = problems[4].play(torch.as_tensor(problems[4].first)), problems[4].world
+    assert world is not None
+    place = world.link_pose(motion.robot[0], f"arm/{TOOL}")[0]
+    held = motion.x[0, :3].mean(0) + torch.tensor([0.0, 0.0, CLAMP])
+    assert torch.allclose(place, held, rtol=0, atol=1e-6)
 
 
 def test_a_towel_hangs_evenly_within_its_limit() -> None:

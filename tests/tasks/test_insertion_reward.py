@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from benchmarks.race.curve import Curve
 from benchmarks.race.rewarded import RewardedInsertion
+from benchmarks.race.scaled import FASTEST, ScaledEnvironment, acted, by_tool
 from costate.tasks.insertion import Insertion, InsertionOptions
 from costate.tasks.insertion.loss import InsertionWeights
 from costate.tasks.insertion.reward import RewardOptions, step_cost
+from costate.tasks.insertion.scene import ARM_Q
 
 D = torch.float64
 
@@ -31,6 +34,27 @@ def test_reward_and_observation_as_formulas() -> None:
         torch.testing.assert_close(-told.reward[:, 0], step_cost(task, after, t, rewards), rtol=1e-9, atol=1e-9)
         torch.testing.assert_close(told.observation, task.observe(after, t), rtol=0, atol=1e-12)
         state = after
+
+
+def test_peers_move_the_bottle_as_their_actions_say_and_feel_no_contact() -> None:
+    task = Insertion(replace(InsertionOptions().unlimited(), target_range=0.0, start_range=0.0))
+    by = by_tool(task)
+    env = ScaledEnvironment(task, 2, 0, RewardOptions(), 0.5, by)
+    env.reset()
+    start = env.batch.states[-1][:, ARM_Q].double()
+    jacobian = task.arm.jacobian(start[0], "bottle").detach()
+    for k in range(6):
+        action = np.eye(6, dtype=np.float32)[[k, k]] / 5
+        joints = acted(action, by)[0].double() * task.action_scale[1].double()
+        wanted = torch.tensor(FASTEST, dtype=D) * torch.eye(6, dtype=D)[k] / 5
+        torch.testing.assert_close(jacobian @ joints, wanted, rtol=0, atol=1e-5)
+    down = np.tile(np.array([0, 0, -1, 0, 0, 0], np.float32), (2, 1))
+    for _ in range(task.steps):
+        before = env.batch.states[-1]
+        env.step(down)
+        if len(env.batch.actions):
+            control = task.control(env.batch.actions[-1])
+            torch.testing.assert_close(env.batch.states[-1], task.smooth.step(before, control), rtol=0, atol=1e-6)
 
 
 def test_a_level_is_reached_once_no_look_is_below(tmp_path: Path) -> None:
