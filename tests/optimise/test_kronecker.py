@@ -64,3 +64,27 @@ def test_preconditioned_conjugate_gradients_solve_the_same_systems():
     assert count < conjugate_gradients(lambda v: v @ A, b, 500, 1e-10)[2] / 2
     alone = conjugate_gradients(lambda v: v @ A, b[1:2], 500, 1e-10, lambda r: r / scales)[0]
     torch.testing.assert_close(alone[0], x[1], rtol=1e-7, atol=1e-9)
+
+
+def test_a_guess_is_where_conjugate_gradients_begin():
+    """At the solution nothing is left to do; from anywhere else they find the same one, and the residual is that of the result."""
+    more = random(30, 30, seed=7)
+    A, b = torch.eye(30, dtype=DOUBLE) + more @ more.T, random(2, 30, seed=8)
+    exact = torch.linalg.solve(A, b.T).T
+    assert conjugate_gradients(lambda v: v @ A, b, 30, 1e-8, guess=exact)[2] == 0
+    x, rest, _ = conjugate_gradients(lambda v: v @ A, b, 60, 1e-10, guess=torch.cat([b[:1], 0 * b[:1]]))
+    torch.testing.assert_close(x, exact, rtol=1e-7, atol=1e-9)
+    torch.testing.assert_close(rest, b - x @ A, rtol=0, atol=1e-9)
+
+
+def test_moments_of_several_draws_are_their_weighted_mean():
+    """With a memory of 1/2, three estimates have the weights 1/4, 1/2 and 1."""
+    draws = [(random(50, 4, seed=k), random(2, 50, 6, seed=10 + k)) for k in range(3)]
+    alone = [Kronecker([x], [y]).moments for x, y in draws]
+    found = Kronecker([draws[0][0]], [draws[0][1]], memory=0.5)
+    for x, y in draws[1:]:
+        found = Kronecker([x], [y], earlier=found.moments, memory=0.5)
+    *factors, weight = found.moments
+    assert float(weight) == 1.75
+    for k, factor in enumerate(factors):
+        torch.testing.assert_close(factor, (alone[0][k] / 4 + alone[1][k] / 2 + alone[2][k]) / 1.75)

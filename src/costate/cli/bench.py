@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -59,12 +58,14 @@ def _print(robot: Robot, options: Options) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from costate.core.tensors import threads
+
     title = f"{robot.name}: nanoseconds per sample, one thread, float64"
     table = Table(title=title, title_justify="left", box=box.SIMPLE)
     table.add_column("function", no_wrap=True)
     for batch in options.batches:
         table.add_column(f"batch {batch:,}", justify="right", no_wrap=True)
-    with _one_thread():
+    with threads(1):
         for name in FUNCTIONS:
             calls = [_calls(robot, name, batch) for batch in options.batches]
             for label, runs in zip((name, f"{name} and gradient"), zip(*calls, strict=True), strict=True):
@@ -103,15 +104,3 @@ def _seconds(call: Callable[[], Any], seconds: float) -> float:
         best = min(best, now - start)
         if now > end:
             return best
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    import torch
-
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)

@@ -1,9 +1,10 @@
-"""Tensors in safetensors files (never pickle), with a note and a checksum."""
+"""Tensors in safetensors files (never pickle), with a note and a checksum; and the threads that torch computes them with."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -48,3 +49,14 @@ def _checksum(tensors: Mapping[str, Tensor], note: str) -> str:
         if tensor.numel():  # an empty one may have no strides to be seen as bytes
             parts.append(tensor.cpu().reshape(-1).view(torch.uint8).numpy().tobytes())
     return checksum(*parts)
+
+
+@contextmanager
+def threads(number: int) -> Iterator[None]:
+    """Let torch and the kernels compute with so many threads, inside of a with block."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(number)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

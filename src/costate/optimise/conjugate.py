@@ -14,15 +14,17 @@ def conjugate_gradients(
     iterations: int,
     tolerance: float,
     precondition: Callable[[Tensor], Tensor] | None = None,
+    guess: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, int]:
-    """Solve A x = b, b (B, n), from x = 0, with A symmetric and positive definite. Systems do not mix: A maps rows to rows.
+    """Solve A x = b, b (B, n), with A symmetric and positive definite. Systems do not mix: A maps rows to rows.
 
     Returns x, the residual b - A x, and the number of iterations. The iteration ends when all residuals have fallen to
     `tolerance` times |b|. A system that has reached this, or that meets a direction without curvature, is left as it is.
 
     precondition: Product with an approximate inverse of A, symmetric and positive definite, too: the nearer, the fewer iterations.
+    guess: Where the iteration begins, (B, n), which takes one product more; None: at zero.
     """
-    x, r = torch.zeros_like(b), b.clone()
+    x, r = (torch.zeros_like(b), b.clone()) if guess is None else (guess.clone(), b - A(guess))
     z = r if precondition is None else precondition(r)
     p, rz = z.clone(), (r * z).sum(1)
     stop = tolerance**2 * (b * b).sum(1)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -44,8 +45,10 @@ class GaussNewtonOptions(OptimiserOptions):
     precondition: Callable[[Tensor, Tensor], Tensor] | None = None
     """Product of an approximate inverse of J^T J + damping, symmetric and positive definite, as a function of rows (B, n) and the
     damping (B,): CG then needs fewer iterations. `optimise.kronecker` has one for networks; None: the identity."""
+    guess: Tensor | None = None
+    """Step at which CG of the first step begins, such as a part of that of a similar problem, (B, n) or (n,); None: zero."""
     gradient_tolerance: float = 1e-8
-    """Largest entry of J^T r at a solution."""
+    """Largest entry of J^T r at a solution; 0: J^T r is not looked at, which saves a backward pass after the last step."""
     step_tolerance: float = 1e-10
     """Largest norm of a step at a solution, relative to that of x."""
     loss_tolerance: float = 0.0
@@ -74,21 +77,16 @@ def gauss_newton(
         x = unknowns.rows(problem.problems)
         trust = Trust(options, x)
         line = problem.linearize(x)
-        solved = _flat(line.gradient, options)
+        solved = _flat(line, options)
         ended = run.note(problem.shaped(line.loss), problem.shaped(solved), damping=float(trust.damping.mean()))
         while not ended and len(run.history) <= options.iterations:
             active = ~(solved | trust.failed | run.met(line.loss)) & torch.isfinite(line.loss)
-            p, least, count = line.solve(trust.damping, active, options)
-            taken, x1 = trust.advance(problem, x, p, line.loss, least, active)
+            guess = options.guess if len(run.history) == 1 else None
+            p, least, count = line.solve(trust.damping, active, options, guess)
             before = line
-            if bool(taken.any()):  # after a step that was refused the old linearisation still holds
-                line = problem.linearize(x1)
-            solved = (
-                solved
-                | _flat(line.gradient, options)
-                | (taken & _little(x1 - x, x, before.loss - line.loss, line.loss, options))
-            )
-            x = x1
+            taken, x1, line = trust.advance(problem, x, p, line, least, active)
+            little = _little(x1 - x, x, before.loss - line.loss, line.loss, options)
+            solved, x = solved | _flat(line, options) | (taken & little), x1
             detail = {
                 "damping": float(trust.damping.mean()),
                 "cg_iterations": float(count),
@@ -98,7 +96,7 @@ def gauss_newton(
             if not ended and bool((solved | trust.failed | run.met(line.loss)).all()):
                 run.reason, ended = "no step lowers the loss any more", True
         found = unknowns.result(x, problem.problems)
-        extra = {"blocks": problem.blocks, "products": problem.products}
+        extra = {"blocks": problem.shares(line.residual), "products": problem.products}
         return run.solution(found, problem.shaped(line.loss), problem.shaped(solved), **extra)
 
 
@@ -108,28 +106,32 @@ class Problem:
     def __init__(self, residuals: Residuals, unknowns: Unknowns, options: GaussNewtonOptions, run: Run):
         self._residuals, self._unknowns, self._options, self._run = residuals, unknowns, options, run
         self.problems = unknowns.problems() if options.batched else None
-        self.blocks: dict[str, Tensor] = {}
         self.products = 0
+        self._scale: Tensor | None = None
+        self._columns: dict[str, int] = {}
 
     def __call__(self, x: Tensor) -> Tensor:
         """Return the weighted residuals sqrt(w) r, (B, m)."""
         self._run.evaluations += 1
         named = self._unknowns.call(self._residuals, x, self.problems)
         _check_blocks(named, self._options, self.problems)
-        parts, shares = [], {}
-        for name, r in named.items():
-            weight = self._options.weights.get(name, 1.0)
-            if not (isinstance(weight, float) and weight == 1.0):
-                r = r * torch.as_tensor(weight, dtype=r.dtype).sqrt()
-            parts.append(r.reshape(self.problems or 1, -1))
-            shares[name] = self.shaped(parts[-1].detach().square().sum(1) / 2)
-        self._shares = shares
-        return torch.cat(parts, 1) if len(parts) > 1 else parts[0]
+        parts = [r.reshape(self.problems or 1, -1) for r in named.values()]
+        columns = {name: part.shape[1] for name, part in zip(named, parts, strict=True)}
+        if self._options.weights and columns != self._columns:
+            self._scale = torch.cat([self._root_of_weight(name, r) for name, r in named.items()], 1)
+        self._columns = columns
+        r = torch.cat(parts, 1) if len(parts) > 1 else parts[0]
+        return r if self._scale is None else r * self._scale
 
-    def loss(self, x: Tensor) -> Tensor:
-        """Return the losses (B,)."""
-        with torch.no_grad():
-            return self(x).square().sum(1) / 2
+    def _root_of_weight(self, name: str, r: Tensor) -> Tensor:
+        """Return sqrt(w) of a block, (B, its columns)."""
+        weight = torch.as_tensor(self._options.weights.get(name, 1.0), dtype=r.dtype)
+        return weight.sqrt().expand_as(r).reshape(self.problems or 1, -1)
+
+    def shares(self, residual: Tensor) -> dict[str, Tensor]:
+        """Return the share of each block in the loss of weighted residuals (B, m)."""
+        parts = residual.square().split(list(self._columns.values()), 1)
+        return {name: self.shaped(part.sum(1) / 2) for name, part in zip(self._columns, parts, strict=True)}
 
     def linearize(self, x: Tensor) -> Linearization:
         """Evaluate the residuals at x with a record of the evaluation."""
@@ -140,7 +142,6 @@ class Problem:
             raise ValueError(
                 "the residuals do not depend on x, or lost their gradient on the way (detach, numpy, no_grad)"
             )
-        self.blocks = self._shares
         return Linearization(self, x, r)
 
     def shaped(self, value: Tensor) -> Tensor:
@@ -152,7 +153,7 @@ class Linearization:
     """The linear model r(x + p) ~ r + J p, from one recorded evaluation.
 
     J^T u replays the record backwards. Its result is linear in u, so replaying the record of that replay backwards gives J v.
-    Neither product evaluates the residuals again.
+    Neither product evaluates the residuals again. The first replay is left until a gradient or a product is asked for.
     """
 
     def __init__(self, problem: Problem, x: Tensor, r: Tensor):
@@ -160,10 +161,17 @@ class Linearization:
         self.residual = r.detach()
         self.loss = self.residual.square().sum(1) / 2
         self._u = self.residual.clone().requires_grad_()
+
+    @cached_property
+    def _back(self) -> Tensor:
+        self._problem.products += 1
         with torch.enable_grad():
-            (self._back,) = torch.autograd.grad(r, x, self._u, create_graph=True)
-        problem.products += 1
-        self.gradient = self._back.detach()
+            return torch.autograd.grad(self._r, self._x, self._u, create_graph=True)[0]
+
+    @property
+    def gradient(self) -> Tensor:
+        """J^T r, (B, n)."""
+        return self._back.detach()
 
     def times(self, v: Tensor) -> Tensor:
         """Return J v, (B, n) -> (B, m)."""
@@ -177,7 +185,9 @@ class Linearization:
         (product,) = torch.autograd.grad(self._r, self._x, u, retain_graph=True)
         return product
 
-    def solve(self, damping: Tensor, active: Tensor, options: GaussNewtonOptions) -> tuple[Tensor, Tensor, int]:
+    def solve(
+        self, damping: Tensor, active: Tensor, options: GaussNewtonOptions, guess: Tensor | None = None
+    ) -> tuple[Tensor, Tensor, int]:
         """Return the step p (B, n), the predicted decrease of the loss (B,) and the number of CG iterations."""
 
         def hessian(v: Tensor) -> Tensor:
@@ -188,7 +198,8 @@ class Linearization:
             return options.precondition(r, damping)
 
         b, nearly = -self.gradient * active[:, None], inverse if options.precondition else None
-        p, rest, count = conjugate_gradients(hessian, b, options.cg_iterations, options.cg_tolerance, nearly)
+        first = None if guess is None else guess.expand_as(b) * active[:, None]
+        p, rest, count = conjugate_gradients(hessian, b, options.cg_iterations, options.cg_tolerance, nearly, first)
         # The decrease is b.p - p.J^T J p / 2; as A p = b - rest, it takes no further product.
         least = (b * p).sum(1) - (p * (b - rest)).sum(1) / 2 + damping * p.square().sum(1) / 2
         return p, least, count
@@ -217,16 +228,19 @@ class Trust:
         self.failed = torch.zeros_like(self.damping, dtype=torch.bool)
 
     def advance(
-        self, problem: Problem, x: Tensor, p: Tensor, before: Tensor, least: Tensor, active: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """Take the step p, or a part of it, in the active problems: return which moved (B,), and the new x (B, n).
+        self, problem: Problem, x: Tensor, p: Tensor, line: Linearization, least: Tensor, active: Tensor
+    ) -> tuple[Tensor, Tensor, Linearization]:
+        """Take the step p, or a part of it, in the active problems: return which moved (B,), the new x (B, n), and what is linear
+        there.
 
-        before: Losses at x (B,).
+        line: The linear model at x.
         least: Predicted decrease of the losses (B,).
         """
-        part, taken, ratio = torch.ones_like(least), torch.zeros_like(active), None
+        least = least.clamp(min=0)  # few CG iterations from a bad guess may predict an increase
+        part, taken, ratio, tried = torch.ones_like(least), torch.zeros_like(active), None, line
         for _ in range(self.PARTS):
-            fallen = before - problem.loss(x + part[:, None] * p)
+            tried = problem.linearize(x + part[:, None] * p)
+            fallen = line.loss - tried.loss
             ratio = fallen / least.clamp(min=1e-300) if ratio is None else ratio
             taken = taken | (active & (fallen > self.ENOUGH * part * least))  # false where the loss is NaN
             if bool((taken | ~active).all()):
@@ -238,7 +252,10 @@ class Trust:
             self.failed = self.failed | (self.damping > self.MOST)
         else:
             self.failed = self.failed | (active & ~taken)
-        return taken, torch.where(taken[:, None], x + part[:, None] * p, x)
+        x1 = torch.where(taken[:, None], x + part[:, None] * p, x)
+        if not bool(taken.any()):  # the old linear model still holds
+            return taken, x1, line
+        return taken, x1, tried if bool((taken | ~active).all()) else problem.linearize(x1)
 
     def _adapt(self, ratio: Tensor, whole: Tensor, active: Tensor) -> None:
         short = active & ~whole
@@ -263,8 +280,10 @@ def covariance(residuals: Residuals, x: Any, options: GaussNewtonOptions = Gauss
     return 2 * line.loss / (m - n) * torch.linalg.inv(J.T @ J)
 
 
-def _flat(gradient: Tensor, options: GaussNewtonOptions) -> Tensor:
-    return gradient.abs().amax(1) <= options.gradient_tolerance
+def _flat(line: Linearization, options: GaussNewtonOptions) -> Tensor:
+    if options.gradient_tolerance == 0:
+        return torch.zeros_like(line.loss, dtype=torch.bool)
+    return line.gradient.abs().amax(1) <= options.gradient_tolerance
 
 
 def _little(step: Tensor, x: Tensor, fallen: Tensor, loss: Tensor, options: GaussNewtonOptions) -> Tensor:

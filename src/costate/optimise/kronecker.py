@@ -21,14 +21,33 @@ class Kronecker:
         inputs: Inputs x of each layer, (samples, n).
         adjoints: Random samples of J_k^T u of each layer, u normal with variance 1, (probes, samples, m).
         floor: Curvature that all weights have, such as that of a penalty on their squares.
+        earlier: `moments` of an estimate from other samples, which these go on with; none if it is empty.
+        memory: Factor on the weight of those, and once more on that of what they go on with, and so on.
+
+    `moments` holds the two factors of each layer, one after the other, and the sum of the weights.
     """
 
-    def __init__(self, inputs: Sequence[Tensor], adjoints: Sequence[Tensor], floor: float = 0.0):
+    def __init__(
+        self,
+        inputs: Sequence[Tensor],
+        adjoints: Sequence[Tensor],
+        floor: float = 0.0,
+        earlier: Sequence[Tensor] = (),
+        memory: float = 0.9,
+    ):
         self._floor = floor
-        self._layers = [
-            (*_spectrum(_with_one(x).T @ _with_one(x) / len(x)), *_spectrum(_sum_of_squares(y)))
+        moments = [
+            m
             for x, y in zip(inputs, adjoints, strict=True)
+            for m in (_with_one(x).T @ _with_one(x) / len(x), _sum_of_squares(y))
         ]
+        weight = torch.ones_like(moments[0][0, 0])
+        if earlier:
+            weight = 1 + memory * earlier[-1]
+            moments = [torch.lerp(old, new, 1 / weight) for old, new in zip(earlier[:-1], moments, strict=True)]
+        self.moments = [*moments, weight]
+        spectra = [_spectrum(m) for m in moments]
+        self._layers = [(*left, *right) for left, right in zip(spectra[::2], spectra[1::2], strict=True)]
 
     def __call__(self, rows: Tensor, damping: Tensor) -> Tensor:
         """Return the product of the inverse with rows (B, n), damped by (B,)."""

@@ -1,4 +1,4 @@
-"""What a world was made from."""
+"""Parts that a world was made from."""
 
 from __future__ import annotations
 

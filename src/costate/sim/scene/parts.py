@@ -1,4 +1,4 @@
-"""What a world is made of besides robots: free bodies, and shapes that do not move."""
+"""Parts of a world besides its robots: free bodies, and shapes that do not move."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a robot's file has and a world leaves aside: said in words, because a robot without its floor falls for ever."""
+"""Parts of a robot's file that a world leaves aside: named in words, because a robot without its floor falls for ever."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ Column = tuple[int, int]
 
 @dataclass(frozen=True)
 class Place:
-    """Where the numbers of a contact point are, law after law."""
+    """Offsets of the numbers of a contact point, law after law."""
 
     bodies: tuple[int, int]
     """Places of both bodies."""

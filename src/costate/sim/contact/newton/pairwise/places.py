@@ -1,4 +1,4 @@
-"""Where shapes touch: walks over the pairs of every kind, which leave out pairs that no sample of a vector needs."""
+"""Contact points: walks over the pairs of every kind, which leave out pairs that no sample of a vector needs."""
 
 from __future__ import annotations
 

@@ -243,7 +243,7 @@ class PairSolver:
 
 @dataclass(frozen=True, eq=False)
 class _Solution:
-    """What derivatives need at a solution."""
+    """Quantities at a solution that its derivatives need."""
 
     points: Var
     """Contact points of all pairs that touch."""

@@ -1,4 +1,4 @@
-"""How hard shapes push: walks over the contact points of every law, which leave out those that act in no sample of a vector."""
+"""Contact forces: walks over the contact points of every law, which leave out those that act in no sample of a vector."""
 
 from __future__ import annotations
 

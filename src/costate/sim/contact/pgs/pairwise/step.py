@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 REACH = 2
 """Reach in units of the way of the fastest shape: two may come towards each other, each as fast as the fastest is."""
 FASTER = 2
-"""How many times faster impacts may make the fastest shape within a piece."""
+"""Largest factor by which impacts may raise the speed of the fastest shape within a piece."""
 
 
 class PairwiseStep(Pieces):

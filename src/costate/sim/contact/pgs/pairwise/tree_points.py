@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from costate.sim.contact.pgs.model import PGS
 
 CONTACT, LIMIT = -1.0, -2.0
-"""What stands for the bound of the first row of contact points, and of limits, which do not bounce; those of friction are not
-negative."""
+"""Marks in place of the bound of the first row of contact points, and of limits, which do not bounce; bounds of friction are
+never negative."""
 
 
 def system_size(width: int) -> int:

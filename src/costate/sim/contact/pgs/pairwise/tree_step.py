@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from costate.sim.contact.pgs.model import PGS
 
 LEVERS = 2
-"""How many times faster than without them impulses may make links in a motion."""
+"""Largest factor by which impulses may raise the speed of links in a motion."""
 
 
 class TreeStep(PairwiseStep):
