@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import radians
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,9 @@ from costate.train.streams import generator
 
 CASES: Mapping[str, Mapping[str, Any]] = {
     "usual": {},
-    "noise": {"noise": 1e-3},
-    "more noise": {"noise": 3e-3},
+    "exact": {"noise": 0.0, "turn_noise": 0.0},
+    "noise": {"noise": 1e-3, "turn_noise": radians(1.0)},
+    "more noise": {"noise": 3e-3, "turn_noise": radians(3.0)},
     "mass": {"masses": (0.5, 2.0)},
     "friction": {"frictions": (0.75, 1.25)},
 }

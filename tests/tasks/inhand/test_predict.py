@@ -1,5 +1,8 @@
 """The prediction of in-hand manipulation against closed forms, differences and MuJoCo."""
 
+from dataclasses import replace
+
+import casadi as ca
 import numpy as np
 import pytest
 import torch
@@ -41,6 +44,13 @@ def test_free_motion_has_a_closed_form(planner):
     assert np.allclose(moved[:6], [0, 0, -9.81 * p.physics.dt**2, 0, 0, 0], atol=1e-12)
 
 
+def test_weight_on_a_sloping_palm():
+    """The prediction's gravity points down the slope, towards the fingers."""
+    p, u = Prediction(replace(allegro(), slope=30.0)), np.zeros(16)
+    pull = np.array(ca.DM(p._smooth(ca.SX(u), ca.SX(CUBE))[1])).ravel()
+    assert pull[:3] == pytest.approx(0.1 * 9.81 * np.array([0.5, 0.0, -np.sqrt(0.75)])) and not pull[3:].any()
+
+
 def test_a_cube_rests_on_the_palm(planner):
     """A cube that nobody touches stays, a fraction of a millimetre above the palm: smoothing holds it there."""
     p = planner.prediction
@@ -80,7 +90,7 @@ def test_gradients_of_the_prediction(planner):
 def test_linearisation_of_a_plan_is_that_of_the_step(planner):
     p, (state, command), h = planner.prediction, touching(planner), 1e-6
     motion = p.step.numpy(state=state, command=command, object=CUBE).motion
-    weights, goal = np.ones(7), np.concatenate([state[:3], about_z(1.0)])
+    weights, goal = np.ones(6), np.concatenate([state[:3], about_z(1.0), p.hand.home])
     out = planner._expand.numpy(state=state, command=command, motion=motion, object=CUBE, goal=goal, weights=weights)
 
     def ahead(change: np.ndarray) -> np.ndarray:

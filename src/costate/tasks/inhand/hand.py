@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import casadi as ca
@@ -16,7 +17,9 @@ from costate.physics.kinematics import link_poses
 from costate.physics.params import Parameters
 
 SPACING = 0.02
-"""Distance between the balls that stand for a link [m], about."""
+"""Distance between the balls that stand for a box [m], about."""
+FURTHEST = 0.023
+"""Largest distance between the balls that stand for a capsule [m]."""
 NEAR = 3
 """Links that are at most so many joints apart do not touch each other."""
 PALM_UP = np.array([[0.0, 0.0, 1.0], [0.0, -1.0, 0.0], [1.0, 0.0, 0.0]])
@@ -59,6 +62,8 @@ class Hand:
     """Damping of the servos [N m s/rad]."""
     effort: float = 0.7
     """Largest torque of a motor [N m]."""
+    slope: float = 0.0
+    """Slope of the palm down to the fingers [degrees]. The world's axes are those of the palm: it is gravity that is turned."""
 
     @cached_property
     def apart(self) -> tuple[tuple[str, str], ...]:
@@ -76,6 +81,12 @@ class Hand:
     def joints(self) -> tuple[str, ...]:
         """Names of the joints, in the order of the coordinates."""
         return tuple(j.name for j in self.model.joints if j.nv)
+
+    @property
+    def down(self) -> np.ndarray:
+        """Direction of gravity, (3,)."""
+        slope = np.radians(self.slope)
+        return np.array([np.sin(slope), 0.0, -np.cos(slope)])
 
     @cached_property
     def surface(self) -> Shape:
@@ -110,12 +121,16 @@ class Hand:
 
 
 def along(link: str, shape: Shape) -> list[Ball]:
-    """Return balls along the z axis of a box, capsule or sphere; the ends of a capsule are among them."""
+    """Return balls along the z axis of a box, capsule or sphere.
+
+    The outer end of a capsule is among them. Its inner end is not: it lies within the end of the link before it or, for the first
+    link of a finger, in the palm, where it would lift an object that the prediction lets lie on the palm's plane.
+    """
     if shape.kind == "sphere":
         return [Ball(link, _point(shape, 0.0), float(shape.size[0]))]
     if shape.kind == "capsule":
         radius, length = (float(x) for x in shape.size)
-        places = np.linspace(-0.5, 0.5, max(round(length / SPACING), 1) + 1) * length
+        places = np.linspace(-0.5, 0.5, math.ceil(length / FURTHEST) + 1)[1:] * length
     else:
         radius, length = float(shape.size[:2].mean() / 2), float(shape.size[2])
         count = max(round(length / SPACING), 1)
@@ -148,22 +163,29 @@ def allegro() -> Hand:
     )
 
 
+HELD = ("WRJ1", "WRJ0", "LFJ4", "THJ2")
+"""Joints of the Shadow hand that are held at zero: the wrist, the little finger's palm, and a thumb joint that hardly moves."""
+
+
 def shadow() -> Hand:
-    """Return the Shadow hand with a stiff wrist; every joint of a finger has a servo of its own here."""
+    """Return the Shadow hand: first to little finger along x, the thumb on the side of negative y.
+
+    Every joint of a finger has a servo of its own here, although a tendon couples the outer two in the real hand.
+    """
     model = load_model("shadow_hand")
-    joints = tuple(replace(j, kind="fixed") if j.name.startswith("WR") else j for j in model.joints)
+    joints = tuple(replace(j, kind="fixed") if j.name in HELD else j for j in model.joints)
+    first, middle, ring = (0.08, 0.36, 1.49, 1.4), (-0.02, 0.09, 1.4, 1.33), (-0.09, 0.09, 1.32, 1.37)
+    little, thumb = (-0.23, 0.31, 1.46, 1.41), (-0.24, 0.62, -0.42, -1.57)
     fingers = ("ff", "mf", "rf", "lf", "th")
-    bent = {"J2": 0.6, "J1": 1.0, "J0": 0.8}
-    thumb = {"THJ4": -0.4, "THJ3": 1.1, "THJ2": 0.0, "THJ1": 0.0, "THJ0": -0.3}
-    moving = [j.name for j in joints if j.nv]
     return Hand(
         replace(model, joints=joints),
         Transform(np.array([[0.0, 0.0, 1.0], [-1.0, 0.0, 0.0], [0.0, -1.0, 0.0]]), np.array([-0.38, 0.0, 0.0])),
         "palm",
         tuple(f"{f}{part}" for f in fingers for part in ("proximal", "middle", "distal")),
         tuple(f"{f}distal" for f in fingers),
-        np.array([thumb.get(name, bent.get(name[2:], 0.0)) for name in moving]),
-        (-0.04, 0.01),
+        np.array([*first, *middle, *ring, *little, *thumb]),
+        (-0.015, 0.0),
+        slope=30.0,
     )
 
 

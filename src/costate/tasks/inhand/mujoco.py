@@ -31,7 +31,8 @@ def mjcf(hand: Hand, thing: np.ndarray) -> str:
     """Return the scene as MJCF. thing: edges of the box [m], mass [kg] and friction, (5,)."""
     root = ET.Element("mujoco", model=hand.model.name)
     ET.SubElement(root, "compiler", angle="radian", autolimits="true", inertiafromgeom="false")
-    ET.SubElement(root, "option", timestep=repr(TIMESTEP), cone="elliptic", impratio="10", integrator="implicitfast")
+    option = {"timestep": repr(TIMESTEP), "cone": "elliptic", "impratio": "10", "integrator": "implicitfast"}
+    ET.SubElement(root, "option", option | {"gravity": numbers(9.81 * hand.down)})
     world = ET.SubElement(root, "worldbody")
     base = hand.base
     pose = {"pos": numbers(base.translation), "quat": numbers(base.quaternion[FREE])}

@@ -9,24 +9,27 @@ counts.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import casadi as ca
 import numpy as np
 from casadi import SX
 
-from costate.collision.shapes.box import Box
 from costate.core.fork import cached_property
 from costate.kernel import Kernel, ProgramBuilder
 from costate.optimise.riccati import riccati_kernel
 from costate.physics.algebra import quaternion
+from costate.tasks.inhand.hand import hand_named
 from costate.tasks.inhand.predict import OBJECT, Prediction
 
-TERMS = ("position", "turn", "tilt", "tips", "gaps", "posture", "command")
+TERMS = ("position", "turn", "tilt", "tips", "posture", "command")
 """Blocks of residuals, in the order of their weights."""
 
 FAR, PROGRESS = np.radians(20.0), np.radians(3.0)
 """Angle to the goal from which a lack of progress matters, and the least progress that is one [rad]."""
+FINE = np.radians(5.0)
+"""Angle to the goal below which its weight grows no more [rad]."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +44,6 @@ class Weights:
     """Difference between the third axes of object and goal."""
     tips: float = 0.0
     """Distances of fingertips from the middle of the object [1/m^2]."""
-    gaps: float = 0.0
-    """Distances of fingertips from the surface of the object [1/m^2]."""
     posture: float = 0.0
     """Distances of joints from where they wait [1/rad^2]."""
     command: float = 0.0
@@ -76,6 +77,9 @@ class PlannerOptions:
     """Weights of all steps but the last."""
     final: Weights = Weights(position=4e4, turn=25.0, tilt=25.0)
     """Weights of the end of a plan."""
+    near: float = 60.0
+    """Angle to the goal below which the weights of the angle grow, so that the pull towards the goal stays as it is there
+    [degrees]."""
     patience: int = 12
     """Steps without progress after which the fingers let go and try anew."""
     release: int = 5
@@ -84,6 +88,10 @@ class PlannerOptions:
     """Weights of all steps while they let go."""
     seed: int = 0
     """Seed of the noise."""
+
+
+OPTIONS = {"allegro": PlannerOptions(), "shadow": PlannerOptions(reach=0.2)}
+"""Name of a hand -> options that suit it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +129,8 @@ class Planner:
         """
         o = self.options
         u = self._starts()
-        given = [thing, goal, *(w.array for w in self._weights(state, goal))]
+        wanted = np.concatenate([goal, self.prediction.hand.home])
+        given = [thing, wanted, *(w.array for w in self._weights(state, goal))]
         T, nothing = o.horizon, np.zeros((len(u), o.horizon, self.prediction.n * self.prediction.nu))
         still = np.broadcast_to(state, (len(u), T, len(state)))
         x, u, w, cost = self._roll(state, still, u, u * 0, nothing, np.zeros(1), given)
@@ -149,7 +158,10 @@ class Planner:
         if waited and angle > FAR and angle > self._angles[0] - PROGRESS:
             self._angles, self._free = [], o.release
         left, self._free = self._free, max(self._free - 1, 0)
-        return (o.let_go, o.let_go) if left else (o.stage, o.final)
+        if left:
+            return o.let_go, o.let_go
+        more = max(np.radians(o.near) / max(angle, FINE), 1.0)
+        return replace(o.stage, turn=more * o.stage.turn), replace(o.final, turn=more * o.final.turn)
 
     def _starts(self) -> np.ndarray:
         """Return the commands that plans start from: the plan before, none at all, and noisy ones."""
@@ -177,7 +189,7 @@ class Planner:
         o, p = self.options, self.prediction
         thing, goal, stage, final = given
         at = self._expand.numpy(state=x[:, :-1], command=u, motion=w, object=thing, goal=goal, weights=stage)
-        end = self._end.numpy(state=x[:, -1], object=thing, goal=goal, weights=final)
+        end = self._end.numpy(state=x[:, -1], goal=goal, weights=final)
         q = x[:, :-1, 7:]
         low, high = np.maximum(-o.reach, self._lower - q), np.minimum(o.reach, self._upper - q)
         low, high = np.minimum(low, high) - u, np.maximum(low, high) - u
@@ -190,34 +202,30 @@ class Planner:
 
     # --- kernels --------------------------------------------------------------------------------------------------
 
-    def residuals(self, x: SX, u: SX, thing: SX, goal: SX, weights: SX) -> SX:
-        """Return all residuals, each times the root of its weight."""
-        hand, p = self.prediction.hand, x[:3]
+    def residuals(self, x: SX, u: SX, goal: SX, weights: SX) -> SX:
+        """Return all residuals, each times the root of its weight. goal: pose wanted of the object, and joints at rest, (nx,)."""
+        p = x[:3]
         turn = quaternion.log(quaternion.product(x[3:7], quaternion.conjugate(goal[3:7])))
-        R, box = quaternion.to_rotation(x[3:7]), Box(thing[:3])
-        balls = zip(self.prediction.balls(x[7:]), hand.balls, strict=True)
-        tips = [(c, ball.radius) for (c, _), ball in balls if ball.tip]
-        gaps = [box.distance(R.T @ (c - p)) - radius for c, radius in tips]
+        balls = zip(self.prediction.balls(x[7:]), self.prediction.hand.balls, strict=True)
         blocks = {
             "position": p - goal[:3],
             "turn": turn,
-            "tilt": R[:, 2] - quaternion.to_rotation(goal[3:7])[:, 2],
-            "tips": ca.vertcat(*(c - p for c, _ in tips)),
-            "gaps": ca.vertcat(*gaps),
-            "posture": x[7:] - SX(ca.DM(hand.home)),
+            "tilt": quaternion.to_rotation(x[3:7])[:, 2] - quaternion.to_rotation(goal[3:7])[:, 2],
+            "tips": ca.vertcat(*(c - p for (c, _), ball in balls if ball.tip)),
+            "posture": x[7:] - goal[7:],
             "command": u,
         }
         return ca.vertcat(*(ca.sqrt(weights[k]) * blocks[name] for k, name in enumerate(TERMS)))
 
-    def _cost(self, x: SX, u: SX, thing: SX, goal: SX, weights: SX) -> SX:
-        return ca.sumsqr(self.residuals(x, u, thing, goal, weights)) / 2
+    def _cost(self, x: SX, u: SX, goal: SX, weights: SX) -> SX:
+        return ca.sumsqr(self.residuals(x, u, goal, weights)) / 2
 
-    def _expansion(self, x: SX, u: SX, thing: SX, goal: SX, weights: SX) -> tuple[SX, SX]:
+    def _expansion(self, x: SX, u: SX, goal: SX, weights: SX) -> tuple[SX, SX]:
         """Return gradient and Gauss-Newton Hessian of the cost by the tangent of the state and, if it is a symbol, the command."""
         n, more = self.prediction.n, 0 if u.is_constant() else self.prediction.nu
         z = SX.sym("z", n + more)
         command = u + z[n:] if more else u
-        r = self.residuals(self.prediction.moved(x, z[:n]), command, thing, goal, weights)
+        r = self.residuals(self.prediction.moved(x, z[:n]), command, goal, weights)
         r, J = (ca.substitute(e, z, SX.zeros(z.numel())) for e in (r, ca.jacobian(r, z)))
         return ca.densify(J.T @ r), ca.densify(J.T @ J)
 
@@ -225,8 +233,8 @@ class Planner:
     def _expand(self) -> Kernel:
         p = self.prediction
         x, u, w = SX.sym("x", p.nx), SX.sym("u", p.nu), SX.sym("w", p.n)
-        thing, goal, weights = SX.sym("o", OBJECT), SX.sym("g", 7), SX.sym("s", len(TERMS))
-        gradient, hessian = self._expansion(x, u, thing, goal, weights)
+        thing, goal, weights = SX.sym("o", OBJECT), SX.sym("g", p.nx), SX.sym("s", len(TERMS))
+        gradient, hessian = self._expansion(x, u, goal, weights)
         inputs = {"state": x, "command": u, "motion": w, "object": thing, "goal": goal, "weights": weights}
         J = ca.densify(p.linearized(x, u, thing, w))
         outputs = {"J": ca.vec(J.T), "gradient": gradient, "hessian": ca.vec(hessian)}
@@ -235,11 +243,10 @@ class Planner:
     @cached_property
     def _end(self) -> Kernel:
         p = self.prediction
-        x = SX.sym("x", p.nx)
-        thing, goal, weights = SX.sym("o", OBJECT), SX.sym("g", 7), SX.sym("s", len(TERMS))
-        gradient, hessian = self._expansion(x, SX.zeros(p.nu), thing, goal, weights)
+        x, goal, weights = SX.sym("x", p.nx), SX.sym("g", p.nx), SX.sym("s", len(TERMS))
+        gradient, hessian = self._expansion(x, SX.zeros(p.nu), goal, weights)
         outputs = {"gradient": gradient, "hessian": ca.vec(hessian)}
-        return Kernel("inhand_end", {"state": x, "object": thing, "goal": goal, "weights": weights}, outputs)
+        return Kernel("inhand_end", {"state": x, "goal": goal, "weights": weights}, outputs)
 
     @cached_property
     def _rollout(self) -> Kernel:
@@ -248,12 +255,12 @@ class Planner:
         x = b.input("state", p.nx)
         rows = {"states": p.nx, "commands": p.nu, "k": p.nu, "K_T": p.n * p.nu}
         sequences = [b.input(name, (T, size)) for name, size in rows.items()]
-        part, thing, goal = b.inputs(part=1, object=OBJECT, goal=7)
+        part, thing, goal = b.inputs(part=1, object=OBJECT, goal=p.nx)
         stage, final = b.inputs(stage=len(TERMS), final=len(TERMS))
         (end, cost), (taken, motions), (after, _) = b.scan(
             self._followed, T, [x, b.constant([0.0])], sequences, [part, thing, goal, stage], keep=True
         )
-        cost = b.add(cost, b.trace(lambda x, *given: self._cost(x, SX.zeros(p.nu), *given), end, thing, goal, final))
+        cost = b.add(cost, b.trace(lambda x, *given: self._cost(x, SX.zeros(p.nu), *given), end, goal, final))
         b.output("after", after, (T + 1, p.nx))
         b.output("taken", taken, (T, p.nu))
         b.output("motions", motions, (T, p.n))
@@ -274,8 +281,13 @@ class Planner:
 
         b = ProgramBuilder("followed")
         x, cost, known, u, k, K_T = b.inputs(p.nx, 1, p.nx, p.nu, p.nu, p.n * p.nu)
-        part, thing, goal, weights = b.inputs(1, OBJECT, 7, len(TERMS))
+        part, thing, goal, weights = b.inputs(1, OBJECT, p.nx, len(TERMS))
         taken = b.trace(command, x, known, u, k, (K_T, (p.n, p.nu)), part)
-        more = b.trace(self._cost, x, taken, thing, goal, weights)
+        more = b.trace(self._cost, x, taken, goal, weights)
         after, w = b.call(p.program, x, taken, thing)
         return b.program(after, b.add(cost, more), taken, w)
+
+
+def planner_for(hand: str, **changes: Any) -> Planner:
+    """Return a planner for a hand by name, with its options, of which some may be changed."""
+    return Planner(Prediction(hand_named(hand)), replace(OPTIONS[hand], **changes))

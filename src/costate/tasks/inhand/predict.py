@@ -168,7 +168,7 @@ class Prediction:
         arms = [R @ (SX(ca.DM(signs)) * thing[:3]) for signs in product((-0.5, 0.5), repeat=3)]
         gaps = [p[2] + arm[2] - self.hand.top for arm in arms]
         near = [(1 - ca.tanh((gap - NEAR) / NEAR)) / 2 for gap in gaps]
-        weight = mu * thing[3] * o.gravity / (sum(near) + 0.1)
+        weight = -self.hand.down[2] * mu * thing[3] * o.gravity / (sum(near) + 0.1)
         for arm, gap, part in zip(arms, gaps, near, strict=True):
             rows = ca.horzcat(SX.eye(3), -skew(arm), SX(3, self.nu))[[2, 0, 1], :]
             found.append(Contact(gap, rows, weight * part))
@@ -189,7 +189,8 @@ class Prediction:
         middle = ca.sum1(inertia) / 3  # the same about all axes: a box in a hand turns slowly
         h2 = self.physics.dt**2
         diagonal = ca.vertcat(ca.repmat(mass / h2, 3, 1), ca.repmat(middle / h2, 3, 1), stiffness)
-        linear = ca.vertcat(0, 0, -mass * self.physics.gravity, 0, 0, 0, stiffness * reached * u)
+        weight = mass * self.physics.gravity * SX(ca.DM(self.hand.down))
+        linear = ca.vertcat(weight, SX.zeros(3), stiffness * reached * u)
         return diagonal, linear
 
     def _data(self, x: SX, thing: SX) -> tuple[SX, SX, SX]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -14,10 +14,9 @@ from costate.report.table import Beyond
 from costate.robot import Robot
 from costate.sim import Body, Static, World
 from costate.sim.scene.shapes import box
-from costate.tasks.inhand.hand import Hand, hand_named
+from costate.tasks.inhand.hand import Hand
 from costate.tasks.inhand.mujoco import FILMED, TIMESTEP
-from costate.tasks.inhand.planner import Planner, PlannerOptions
-from costate.tasks.inhand.predict import Prediction
+from costate.tasks.inhand.planner import planner_for
 from costate.tasks.inhand.trial import Protocol, Trial, run_trial
 
 INHAND_TASKS = {"inhand": "allegro", "inhand_shadow": "shadow"}
@@ -72,10 +71,7 @@ def solve_inhand(
         show: Number of trials that the page replays.
         iterations: Gauss-Newton steps of a plan; None: as `PlannerOptions` says.
     """
-    options = PlannerOptions()
-    if iterations is not None:
-        options = replace(options, iterations=iterations)
-    planner = Planner(Prediction(hand_named(INHAND_TASKS[name])), options)
+    planner = planner_for(INHAND_TASKS[name], **({} if iterations is None else {"iterations": iterations}))
     protocol, trials = Protocol(), []
     for k in numbers:
         done = f"{sum(t.success for t in trials)} of {len(trials)} succeeded; " if trials else ""
@@ -91,17 +87,19 @@ def solve_inhand(
 
 def report(name: str, hand: Hand, protocol: Protocol, trials: Sequence[Trial], show: int = 3) -> Report:
     """Return a page with numbers, replays of some trials (failures first), and a table of all."""
+    slope = f", which slopes by {hand.slope:.0f} degrees down to the fingers" if hand.slope else ""
     page = Report(
         f"costate solve {name}",
         f"The {hand.model.name.replace('_', ' ')} turns a cube of {1e3 * protocol.size:.0f} mm and {1e3 * protocol.mass:.0f} g by "
-        f"{protocol.turn:.0f} degrees on its palm, replanned every 0.1 s, simulated by MuJoCo",
+        f"{protocol.turn:.0f} degrees on its palm{slope}, replanned every 0.1 s, simulated by MuJoCo",
     )
     page.facts(Summary.of(trials).facts)
     for trial in sorted(trials, key=lambda t: (t.success, t.number))[:show]:
         verdict = "succeeded" if trial.success else "failed"
         caption = f"Trial {trial.number}: {verdict} after {trial.steps} steps, {trial.error:.1f} degrees from the goal (green)"
         page.recording(replay(hand, protocol, trial), caption, play=True)
-    shown = {f"trial {t.number}": t.errors for t in trials[:10]}
+    longest = max(t.steps for t in trials)  # a line ends with its trial
+    shown = {f"trial {t.number}": np.pad(t.errors, (0, longest - t.steps), constant_values=np.nan) for t in trials[:10]}
     page.plot(shown, title="Angle to the goal [degrees]", x_label="step of 0.1 s")
     page.table([_row(t) for t in trials], caption="All trials")
     return page

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from costate.tasks.inhand.mujoco import Judge
 from costate.tasks.inhand.planner import Planner
+from costate.tasks.inhand.sensing import Sensing
 
 CLOSE = 0.04
 """Value of 1 - <q, q*>^2 below which the object is at its goal: 23 degrees."""
@@ -38,6 +39,8 @@ class Protocol:
     """Most steps of a trial."""
     running: int = 20
     """Steps running for which the cube has to be at its goal."""
+    sensing: Sensing = field(default_factory=Sensing)
+    """Errors of what the planner is told; the judge's verdict does not depend on them."""
 
     @property
     def thing(self) -> np.ndarray:
@@ -104,21 +107,23 @@ def run_trial(
 ) -> Trial:
     """Run one trial. known: the object as the planner knows it, if not as it is; tell: is called with step and error."""
     start, goal = start_and_goal(planner, protocol, number, seed)
-    judge = Judge(planner.prediction.hand, protocol.thing)
+    prediction, random = planner.prediction, np.random.default_rng((seed, number, 1))
+    judge = Judge(prediction.hand, protocol.thing)
     judge.reset(start)
     planner.reset()
-    known, dt = protocol.thing if known is None else known, planner.prediction.physics.dt
-    states, film, errors, seconds, running = [judge.state], [judge.state], [], 0.0, 0
+    known = protocol.thing if known is None else known
+    states, targets, film, errors, seconds, running = [judge.state], [], [judge.state], [], 0.0, 0
     while len(errors) < protocol.steps and running < protocol.running:
+        present = protocol.sensing.present(prediction, states, targets, known, random)
         begun = time.process_time()
-        plan = planner.plan(states[-1], goal, known)
+        targets.append(present[7:] + planner.plan(present, goal, known).commands[0])
         seconds += time.process_time() - begun if errors else 0.0  # the first plan may compile
-        film += judge.step(states[-1][7:] + plan.commands[0], dt)
+        film += judge.step(targets[-1], prediction.physics.dt)
         states.append(judge.state)
         cosine = min(abs(float(states[-1][3:7] @ goal[3:7])), 1.0)
         errors.append(float(np.degrees(2 * np.arccos(cosine))))
         running = running + 1 if 1 - cosine**2 < CLOSE else 0
-        if states[-1][2] < planner.prediction.hand.top - protocol.size:
+        if states[-1][2] < prediction.hand.top - protocol.size:
             break  # it fell off the hand
         tell(len(errors), errors[-1])
     success = running >= protocol.running

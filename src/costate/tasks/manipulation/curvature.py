@@ -1,11 +1,11 @@
-"""Curvature of a policy's residuals, estimated from a few random backward passes: the preconditioner of its training."""
+"""Samples of the curvature of a policy's residuals, from a few random backward passes: the preconditioner of its training needs
+them."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
-from costate.optimise.kronecker import Kronecker
 from costate.tasks.manipulation.proposals import WEIGHTS, blocks_of
 from costate.tasks.manipulation.proposer import Proposer
 from costate.tasks.manipulation.step import Step
@@ -15,8 +15,8 @@ from costate.tasks.manipulation.unroll import Record
 def curvature(
     step: Step, goal: Tensor, policy: Proposer, start: Tensor, thing: Tensor, rest: bool, probes: int,
     generator: torch.Generator,
-) -> Kronecker:  # fmt: skip
-    """Return the preconditioner of a Gauss-Newton step with all weights of a policy; arguments as of `residuals`.
+) -> tuple[list[Tensor], list[Tensor]]:  # fmt: skip
+    """Return inputs and random adjoints of a policy's two layers, as `Kronecker` takes them; arguments as of `residuals`.
 
     probes: Number of backward passes.
     """
@@ -34,4 +34,4 @@ def curvature(
         for samples, adjoints in zip((into, out), record.adjoints, strict=True):
             samples.append(adjoints.flatten(0, 1))
     inputs = [x.flatten(0, 1) for x in (record.seen, record.hidden)]
-    return Kronecker(inputs, [torch.stack(into), torch.stack(out)], WEIGHTS["weights"])
+    return inputs, [torch.stack(into), torch.stack(out)]

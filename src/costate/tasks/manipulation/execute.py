@@ -107,7 +107,7 @@ class Executor:
     @cached_property
     def kernel(self) -> Kernel:
         """Function of a state of the model (its joints are those commanded so far), an action and the object that returns the next
-        commanded joints, the targets of the servos, and the sum of the sizes of proposed forces [N]."""
+        commanded joints, the targets of the servos, and the sum of the sizes of proposed forces, in their unit."""
         s = self.step
         x, a, thing = SX.sym("state", s.nx), SX.sym("action", s.na), SX.sym("object", 3)
         q, quat = x[: s.nq], x[s.nq + 3 : s.nq + 7]
@@ -117,7 +117,11 @@ class Executor:
         push = self._torque(q, quat, a, thing[0]) / ca.SX(stiffness)
         following = q + s.physics.dt * rates
         sizes = [ca.sqrt(ca.sumsqr(s.proposal(a, k, thing[0])[2])) for k in range(len(s.hand.tips))]
-        out = {"following": following, "target": following + lead + push, "pressing": sum(sizes, SX(0))}
+        out = {
+            "following": following,
+            "target": following + lead + push,
+            "pressing": sum(sizes, SX(0)) / s.unit(thing[0]),
+        }
         return Kernel("execute", {"state": x, "action": a, "object": thing}, out)
 
     @cached_property
@@ -217,7 +221,7 @@ class Acting:
                 q,
             )
         self._most = torch.maximum(self._most, out.pressing)
-        over = (out.pressing < RELEASED * self._most) & (self._most > self._executor.step.physics.force)
+        over = (out.pressing < RELEASED * self._most) & (self._most > 1)
         self._gone = self._gone | over
         self._still = torch.where(self._gone, self._still, q)
         return torch.where(self._gone, self._still, out.target)

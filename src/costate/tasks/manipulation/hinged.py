@@ -63,6 +63,10 @@ class Hinged(Manipulation):
     def _put(self, state: Tensor, scale: Tensor, drawn: Tensor) -> None:
         state[:, self.step.nq] = drawn[:, 2] * pi
 
+    def _within(self, state: Tensor, scale: Tensor) -> Tensor:
+        """Return none: states have no place, and `draw` looks at those that it draws."""
+        return torch.zeros(0, dtype=torch.int64)
+
     def pose(self, state: Tensor) -> Tensor:
         """Return the pose of an object at the usual place."""
         angle = state[..., self.step.nq]

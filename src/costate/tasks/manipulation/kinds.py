@@ -11,9 +11,9 @@ import torch
 
 from costate.tasks.manipulation.hand import ASIDE, FURTHER, Hand, hand_alone
 from costate.tasks.manipulation.hinged import Hinged
-from costate.tasks.manipulation.options import ManipulationOptions, honest_hinge
+from costate.tasks.manipulation.options import ManipulationOptions, honest_hinge, honest_lift
 from costate.tasks.manipulation.task import Manipulation
-from costate.tasks.manipulation.training import STEADY, THOROUGH
+from costate.tasks.manipulation.training import CAREFUL, STEADY, SWIFT, THOROUGH, VARIED, GaussNewtonTraining
 from costate.train.episode import Trajectory, Verdict
 from costate.train.trainable import Variant
 
@@ -23,6 +23,11 @@ class Grasp(Manipulation):
 
     name: ClassVar[str] = "grasp"
     summary: ClassVar[str] = "a Shadow hand on a UR5 grasps a cube and lifts it by 0.1 m"
+    variants: ClassVar[Mapping[str, Variant]] = {
+        **Manipulation.variants,
+        "honest": replace(Manipulation.variants["honest"], change=honest_lift, training=CAREFUL),
+        "varied": replace(Manipulation.variants["varied"], training=VARIED),
+    }
 
 
 class Slide(Manipulation):
@@ -42,6 +47,7 @@ class Turn(Hinged):
 
     name: ClassVar[str] = "turn"
     summary: ClassVar[str] = "a Shadow hand turns a cylinder by half a turn"
+    training: ClassVar[GaussNewtonTraining] = GaussNewtonTraining(**SWIFT)
     angle: ClassVar[float] = pi
     middle: ClassVar[tuple[float, float, float]] = (0.0, 0.0, 0.025)
     spread: ClassVar[tuple[float, float, float]] = (1.0, 1.0, 2.0)
@@ -51,10 +57,10 @@ class Turn(Hinged):
             "A cylinder of 100 g on a hinge without friction, friction 0.8, 0.5 s.", honest_hinge, STEADY
         ),
     }
-    options: ManipulationOptions = ManipulationOptions(mass=0.1, place=0.0025)
+    options: ManipulationOptions = ManipulationOptions(mass=0.1, place=0.0025, smooth=True)
 
     def hand(self) -> Hand:
-        return hand_alone(ASIDE if self.options.scales[1] <= 1 else FURTHER)
+        return hand_alone(FURTHER if self.is_wide else ASIDE)
 
     def judge(self, trajectory: Trajectory) -> Verdict:
         """Judge how far the cylinder has turned, at most half a turn counts [degrees]."""

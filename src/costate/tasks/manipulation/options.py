@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import radians
 
 from costate.tasks.manipulation.execute import Servos
 
@@ -29,8 +30,12 @@ class ManipulationOptions:
     """Gravity [m/s^2]."""
     hand_speed: float = 20.0
     """Fastest joint of the hand [rad/s]."""
+    smooth: bool = False
+    """True if slip is the velocity times each component of a force, which is smooth; else times its size. The loss is the same."""
     rest: bool = False
     """True if the object has to come to rest at its goal."""
+    calm: bool = False
+    """True if proposals must not pull, must not throw the object, and must not accelerate the arm more than servos can follow."""
     carried: bool = False
     """True if the hinge of an object carries forces that do not turn it; else proposals have to cancel them."""
     drag: float = 0.0
@@ -39,6 +44,8 @@ class ManipulationOptions:
     """Angle that proposals aim for, as a factor on the angle asked for."""
     place: float = 0.01
     """Largest distance of objects from their usual place along x and y [m]."""
+    wide: bool = False
+    """True if the hand begins further open and higher; it does so, too, if objects may be larger than usual."""
     scales: Range = (1.0, 1.0)
     """Range of sizes, as factors."""
     masses: Range = (1.0, 1.0)
@@ -47,6 +54,8 @@ class ManipulationOptions:
     """Range of friction coefficients, as factors."""
     noise: float = 0.0
     """Standard deviation of the measured position of the object [m]."""
+    turn_noise: float = 0.0
+    """Standard deviation of the measured orientation of the object, about each axis [rad]."""
     servos: Servos = Servos()  # noqa: RUF009  (frozen)
     """Servos of the full world."""
 
@@ -62,8 +71,15 @@ class ManipulationOptions:
 def honest(options: ManipulationOptions) -> ManipulationOptions:
     """Return options of a task as it is in reality: an object of 100 g, usual friction, half a second, and rest in the end."""
     return replace(
-        options, steps=25, dt=0.02, mass=0.1, friction=0.8, trusted=0.6, force=1.0, gravity=9.81, hand_speed=6.0, rest=True
+        options, steps=25, dt=0.02, mass=0.1, friction=0.8, trusted=0.6, force=1.0, gravity=9.81, hand_speed=6.0, rest=True,
+        smooth=False,
     )  # fmt: skip
+
+
+def honest_lift(options: ManipulationOptions) -> ManipulationOptions:
+    """Return options of a cube that is lifted as it is in reality. Proposals have to be calm: else some trainings end with cubes
+    that are thrown."""
+    return replace(honest(options), calm=True)
 
 
 def honest_hinge(options: ManipulationOptions) -> ManipulationOptions:
@@ -73,5 +89,9 @@ def honest_hinge(options: ManipulationOptions) -> ManipulationOptions:
 
 
 def varied(options: ManipulationOptions) -> ManipulationOptions:
-    """Return options in which objects differ in size, mass and friction."""
-    return replace(options, scales=(0.8, 1.2), masses=(0.5, 2.0), frictions=(0.75, 1.25))
+    """Return options in which objects differ in size, mass and friction, and are measured with noise of 1 mm and 1 degree.
+
+    Where they have to come to rest, proposals have to be calm: else the training ends with cubes that are thrown, or pulled up by
+    their tops."""
+    wide = {"scales": (0.8, 1.2), "masses": (0.5, 2.0), "frictions": (0.75, 1.25)}
+    return replace(options, **wide, calm=options.rest, noise=1e-3, turn_noise=radians(1.0))

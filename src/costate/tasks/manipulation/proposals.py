@@ -10,7 +10,7 @@ from torch import Tensor
 
 from costate.robot import Robot
 from costate.tasks.manipulation.proposer import Proposer
-from costate.tasks.manipulation.step import NUMBERS, POINT, Step
+from costate.tasks.manipulation.step import BRISK, NUMBERS, POINT, Step
 from costate.tasks.manipulation.unroll import unroll
 
 WEIGHTS: Mapping[str, float] = {
@@ -28,9 +28,12 @@ WEIGHTS: Mapping[str, float] = {
     "goal": 2.0,
     "turn": 1.0,
     "rest": 0.1,
+    "arm": 0.005,
+    "falling": 0.1,
     "weights": 1e-5,
 }
-"""Weights of the squares of residuals, whose units `Step` gives. Goal [cm], turn [0.1 rad], rest [0.1 m/s, rad/s] at the end."""
+"""Weights of the squares of residuals, whose units `Step` gives. Goal [cm], turn [0.1 rad], rest [0.1 m/s, rad/s] at the
+end; arm [10 rad/s^2] always, falling [m/s^2, 10 rad/s^2] at the end."""
 
 
 def residuals(
@@ -59,12 +62,25 @@ def blocks_of(step: Step, goal: Tensor, rows: Tensor, states: Tensor, rest: bool
     blocks["turn"] = mean * 20 * (end[:, 3:7] - goal[:, 3:])
     if rest:
         blocks["rest"] = mean * torch.cat([10 * end[:, 7:10], end[:, 10:13]], -1)
+    if step.physics.calm:
+        blocks |= _calm(step, states, each, mean)
     return blocks
+
+
+def _calm(step: Step, states: Tensor, each: float, mean: float) -> dict[str, Tensor]:
+    """Return accelerations of the arm, which begins at rest, and those of the object in the end: a thrown object is at rest for a
+    moment, but falls."""
+    dt, n = step.physics.dt, step.nq + 7
+    rates = states[:, :, : step.hand.arm].diff(dim=0) / dt
+    faster = torch.cat([rates[:1], rates.diff(dim=0)]) / dt
+    falling = (states[-1, :, n : n + 6] - states[-2, :, n : n + 6]) / dt
+    return {"arm": each / BRISK * faster, "falling": mean * falling * falling.new_tensor([1.0] * 3 + [0.1] * 3)}
 
 
 def weights_of(step: Step, rest: bool) -> dict[str, float]:
     """Return the weights of the blocks that there are."""
-    return {name: WEIGHTS[name] for name in (*step.blocks, "goal", "turn", *["rest"] * rest, "weights")}
+    calm = ["arm", "falling"] if step.physics.calm else []
+    return {name: WEIGHTS[name] for name in (*step.blocks, "goal", "turn", *["rest"] * rest, *calm, "weights")}
 
 
 def first_guess(step: Step, place: np.ndarray, weight: float) -> Tensor:

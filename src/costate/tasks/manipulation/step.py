@@ -40,8 +40,8 @@ POINT = 0.1
 """Size of one unit of a proposed point [m]."""
 NUMBERS = 9
 """Numbers of a proposal: point on the object, point on the finger, force."""
-CENTIMETRE, SLOW = 0.01, 0.1
-"""Units of residuals [m, m/s]."""
+CENTIMETRE, SLOW, BRISK = 0.01, 0.1, 10.0
+"""Units of residuals [m, m/s, rad/s^2]."""
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,12 @@ class Physics:
     """True if the hinge carries whatever does not turn the object; else that is a residual."""
     drag: float = 0.0
     """Distance at which links of the fingers must not slide along the object any more [m]; 0: they may."""
+    calm: bool = False
+    """True if pulling costs all of its force, and the arm must not accelerate more than servos can follow."""
+    smooth: bool = False
+    """True if slip is the velocity times each component of the force; else times its size, with the same sum of squares."""
     force: float = 0.1
-    """Size of one unit of a proposed force [N]."""
+    """Size of one unit of a proposed force on an object of the usual size [N]."""
     arm_speed: float = 3.0
     """Fastest joint of the arm [rad/s]."""
     hand_speed: float = 20.0
@@ -198,12 +202,17 @@ class Step:
         the same all around: else a policy would have to turn all its proposals by whatever angle the cylinder has."""
         return SX.eye(3) if self.physics.hinge else quaternion.to_rotation(quat)
 
+    def unit(self, scale: SX) -> SX:
+        """Return the unit of proposed forces [N]. It grows with the volume, as weights do: then the same proposals move objects of
+        other sizes alike, while a given force would throw a small one into the air."""
+        return self.physics.force * scale**3
+
     def proposal(self, a: SX, k: int, scale: SX) -> tuple[SX, SX, SX, SX]:
         """Return point on the object [m] in the axes of `frame`, point on the finger [m] in the link's, force [N] in the axes of
         `frame`, and how far the points were from their surfaces (2,) [m]."""
         start = len(self.hand.driven) + NUMBERS * k
         on, under, force = (a[start + 3 * i : start + 3 * i + 3] for i in range(3))
-        on, under, force = POINT * on, POINT * under, self.physics.force * force
+        on, under, force = POINT * scale * on, POINT * under, self.unit(scale) * force
         surfaced = self.thing.surfaced(on, scale)
         if k < len(self.hand.tips):
             placed, off = on_capsule(under, self.hand.tips[k])
@@ -229,7 +238,7 @@ class Step:
         twists = body_velocities(tree, bodies, dq)
         B = ca.SX(self.hand.base.rotation)
         rows: dict[str, list[SX]] = {n: [] for n in ("distance", "cone", "slip", "surface", "forces")}
-        unit = self.physics.force
+        unit = self.unit(scale)
         for k, (on, under, f, off) in enumerate(contacts):
             there = p + R @ on
             moving = v + cross(w, R @ on)
@@ -246,13 +255,24 @@ class Step:
             gap, n = there - other, self.thing.normal(on, scale)
             along = -ca.dot(n, f)
             across = ca.sqrt(ca.sumsqr(f + along * n) + (0.01 * unit) ** 2)
-            size = ca.sqrt(ca.sumsqr(f) + (0.01 * unit) ** 2)
             rows["distance"].append(ca.vec(gap @ f.T) / (CENTIMETRE * unit))
             rows["cone"].append(ca.fmax(across - mu * along, 0) / unit)
-            rows["slip"].append(moving * size / (SLOW * unit))
+            if self.physics.calm:
+                rows["cone"].append(ca.fmax(-along, 0) / unit)
+            rows["slip"].append(self._slip(moving, f, unit))
             rows["surface"].append(off / CENTIMETRE)
             rows["forces"].append(f / unit)
         return {name: ca.vertcat(*parts) for name, parts in rows.items()} | {"rates": rates / ca.SX(self.speeds)}
+
+    def _slip(self, moving: SX, f: SX, unit: SX) -> SX:
+        """Return the residuals of a velocity [m/s] at which a force [N] slips.
+
+        Their squares add up to those of velocity times the root of |f|^2 + 0.01^2, f in units of force. The nine products of
+        components are smooth, while that root bends where a force vanishes: a linear model holds for hundredths of a unit there,
+        and steps that pass it are halved."""
+        if self.physics.smooth:
+            return ca.vertcat(ca.vec(moving @ f.T) / unit, 0.01 * moving) / SLOW
+        return moving * ca.sqrt(ca.sumsqr(f) + (0.01 * unit) ** 2) / (SLOW * unit)
 
     def _drag(self, q: SX, dq: SX, body: tuple[SX, SX, SX, SX], scale: SX) -> SX:
         """Return the sliding velocities of links near the object at the start of the step, three for each point looked at."""

@@ -43,7 +43,8 @@ class HandPlay(play.Play):
     def __init__(self, server: viser.ViserServer, task: Any, controller: Any, seed: int = 0, dark: bool = False):
         self.phase, self._dragged, self._from = "wait", False, torch.zeros(0)
         o = task.options
-        usual = replace(o, scales=(1.0, 1.0), masses=(1.0, 1.0), frictions=(1.0, 1.0))
+        one = (1.0, 1.0)
+        usual = replace(o, scales=one, masses=one, frictions=one, wide=task.is_wide)
         usual = replace(usual, place=0.0) if task.hinge else usual
         self._acting, self._home = controller.begin(), torch.tensor(task.step.hand.home)
         self._proposals, self._arrows = Proposals(task.step), None

@@ -38,14 +38,15 @@ class HandReport(RunReport):
 
     @cached_property
     def shown(self) -> dict[str, Shown]:
-        """The worst failures, then the median and the best success."""
+        """The worst failures, then the best, the median and the worst success; each episode once."""
         error, success = torch.as_tensor(self.error).nan_to_num(1e9), self.found.verdict.success
         order = torch.argsort(error)
         failed, done = order[~success[order]].flip(0), order[success[order]]
         chosen = {f"failure {k + 1}": failed[k] for k in range(min(FAILURES, len(failed)))}
         spread = {"best success": 0.0, "median success": 0.5, "worst success": 1.0}
         chosen |= {name: done[round(part * (len(done) - 1))] for name, part in spread.items() if len(done)}
-        return {name: self._episode(int(k)) for name, k in chosen.items()}
+        once = {int(k): name for name, k in reversed(chosen.items())}
+        return {name: self._episode(k) for k, name in reversed(once.items())}
 
     def recorded(self, each: Shown) -> Recording:
         """Return an episode with its contact forces, and the object as large as it was."""
