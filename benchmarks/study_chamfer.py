@@ -1,14 +1,15 @@
 """Contact that helps: how success falls with an offset of the socket that nobody sees, with and without training through contact.
 
 A socket with a chamfer (`costate train insertion --chamfered`), 0 to 1.5 mm from where the controller is told it is. Beside the
-guide alone: the same network, trained for as many iterations, in the world without contact
-and in the one with it.
+guide alone: the same network, trained for as many iterations, in the world without contact and in the one with it. All are judged
+by the same criteria in Costate's world and in MuJoCo (extra "mjcf"), there in fewer episodes and with shorter physics steps.
 
     python -m benchmarks.study_chamfer --markdown docs/insertion_contact.md --plot docs/plots/insertion_chamfer.png
 """
 
 from __future__ import annotations
 
+import copy
 import tempfile
 import time
 from collections.abc import Sequence
@@ -22,12 +23,18 @@ from benchmarks.measure import harness
 from costate.tasks.insertion import Disturbances, Insertion, InsertionOptions, draw, judge, run, summarise
 from costate.tasks.insertion.judge import Metrics
 from costate.tasks.insertion.loss import InsertionWeights
+from costate.tasks.insertion.mujoco.scene import MujocoScene, run_in_mujoco
 from costate.tasks.insertion.training import FELT, InsertionTraining
 from costate.train.policy import acting
 from costate.train.run import Run
 from costate.train.streams import generator
 from costate.train.trainer import train
 
+Episodes = dict[str, int]
+EPISODES: Episodes = {"Costate": 1000, "MuJoCo": 30}
+"""Engine -> number of episodes of each offset."""
+FINER = 4
+"""Physics steps in MuJoCo for each of ours: it finds contact only in the step after it has begun."""
 OFFSETS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5)
 """Offsets of the socket [mm]."""
 WAYS = {"guide alone": None, "trained without contact": 0.0, "trained through contact": 1.0}
@@ -49,32 +56,42 @@ def trained(task: Insertion, contact: float | None, seed: int, smoke: bool) -> t
         return made.policy, time.process_time() - begun
 
 
-def tried(task: Insertion, policy: nn.Module, offset: float, episodes: int) -> Metrics:
-    """Return the results of held-out episodes whose socket is so far from where it is seen [mm]."""
-    disturbances = Disturbances(target_offset=1e-3 * offset)
+def tried(
+    task: Insertion, policy: nn.Module, offset: float, episodes: int, scene: MujocoScene | None = None
+) -> Metrics:
+    """Return the results of held-out episodes whose socket is so far from where it is seen [mm]; in MuJoCo, if there is a scene."""
+    controller = acting(copy.deepcopy(policy).double())
+    drawn = draw(task, episodes, generator("held out", 0), Disturbances(target_offset=1e-3 * offset), torch.float64)
     with torch.no_grad():
-        found = run(task, task.world, acting(policy), draw(task, episodes, generator("held out", 0), disturbances))
+        found = run_in_mujoco(task, scene, controller, drawn) if scene else run(task, task.world, controller, drawn)
     return summarise(task, judge(task, found))
 
 
-def measure(
-    task: Insertion, ways: Sequence[str], seeds: Sequence[int], episodes: int, smoke: bool
-) -> dict[str, list[list[Metrics]]]:
-    """Return results by way, seed and offset."""
-    found: dict[str, list[list[Metrics]]] = {}
+Found = dict[tuple[str, str], list[list[Metrics]]]
+"""(way, engine) -> results by seed and offset."""
+
+
+def measure(task: Insertion, ways: Sequence[str], seeds: Sequence[int], episodes: Episodes, smoke: bool) -> Found:
+    found: Found = {}
+    scenes = {"Costate": None, "MuJoCo": MujocoScene(task, FINER * task.options.substeps)}
     for name in ways:
-        found[name], contact = [], WAYS[name]
+        contact = WAYS[name]
         for seed in seeds if contact is not None else seeds[:1]:
             policy, seconds = trained(task, contact, seed, smoke)
-            found[name].append([tried(task, policy, offset, episodes) for offset in OFFSETS])
-            shares = ", ".join(f"{100 * m.success:.1f}" for m in found[name][-1])
-            print(f"{name}, seed {seed}: {seconds:.0f} s of training; success {shares} %", flush=True)
-    return found
+            for engine, scene in scenes.items():
+                if scene and seed != seeds[0]:
+                    continue  # it takes as long as training
+                results = [tried(task, policy, offset, episodes[engine], scene) for offset in OFFSETS]
+                found.setdefault((name, engine), []).append(results)
+                shares = ", ".join(f"{100 * m.success:.1f}" for m in results)
+                print(f"{name}, seed {seed}, {engine}: {seconds:.0f} s of training; success {shares} %", flush=True)
+    return dict(sorted(found.items(), key=lambda item: item[0][1]))
 
 
-def tables(found: dict[str, list[list[Metrics]]], episodes: int) -> tuple[harness.Table, ...]:
+def tables(found: Found, episodes: Episodes) -> tuple[harness.Table, ...]:
     rows, whys = [], []
-    for name, runs in found.items():
+    for (way, engine), runs in found.items():
+        name = f"{engine}: {way}"
         cells = []
         for each in zip(*runs, strict=True):
             shares = sorted({f"{100 * m.success:.1f}" for m in each}, key=float)
@@ -85,7 +102,8 @@ def tables(found: dict[str, list[list[Metrics]]], episodes: int) -> tuple[harnes
         peaks = [[getattr(m, k) for m in at] for k in ("peak_acceleration", "peak_jerk")]
         whys.append((name, *(f"{100 * _mean(s):.1f} %" for s in shares), *(f"{_mean(p):,.0f}" for p in peaks)))
     offsets = tuple(f"{offset:g} mm" for offset in OFFSETS)
-    count = f"{episodes:,} held-out episodes each; lowest and highest of the seeds."
+    count = ", ".join(f"{number:,} held-out episodes each in {engine}" for engine, number in episodes.items())
+    count += "; lowest and highest of the seeds (in MuJoCo the first seed only, and physics steps a quarter as long)."
     first = harness.Table("Success by offset", ("", *offsets), tuple(rows), count)
     columns = ("stayed in place", "stayed at rest", "no overlap", "within limits", "peak acceleration [rad/s^2]")
     second = harness.Table(
@@ -98,17 +116,18 @@ def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
 
 
-def plot(found: dict[str, list[list[Metrics]]], file: Path) -> None:
+def plot(found: Found, file: Path) -> None:
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(figsize=(6, 3.4), dpi=110)
-    for number, (name, runs) in enumerate(found.items()):
+    for (way, engine), runs in found.items():
+        style: dict[str, Any] = {"color": f"C{list(WAYS).index(way)}", "linestyle": "--" if engine == "MuJoCo" else "-"}
         for k, each in enumerate(runs):
             shares = [100 * m.success for m in each]
-            axes.plot(OFFSETS, shares, marker=".", color=f"C{number}", label=name if k == 0 else None)
+            axes.plot(OFFSETS, shares, marker=".", label=f"{engine}: {way}" if k == 0 else None, **style)
     axes.set(xlabel="offset of the socket [mm]", ylabel="success [%]", ylim=(-3, 103))
     axes.grid(alpha=0.3)
     axes.legend()
@@ -125,9 +144,10 @@ def main() -> None:
 
     chosen = harness.options(__doc__ or "", list(WAYS), more)
     torch.set_num_threads(1)
-    task, episodes = Insertion(InsertionOptions().chamfered()), 20 if chosen.smoke else 1000
+    task = Insertion(InsertionOptions().chamfered())
+    episodes = {"Costate": 20, "MuJoCo": 2} if chosen.smoke else EPISODES
     found = measure(task, chosen.only, range(chosen.rest.seeds), episodes, chosen.smoke)
-    command = "python -m benchmarks.study_chamfer"
+    command = f"python -m benchmarks.study_chamfer --seeds {chosen.rest.seeds}"
     harness.publish(harness.Report("Measured", command, harness.machine(), tables(found, episodes)), chosen)
     if chosen.rest.plot:
         plot(found, chosen.rest.plot)

@@ -9,13 +9,17 @@ from pathlib import Path
 import torch
 
 from costate.core.files import write_json
-from costate.tasks.insertion import Insertion, draw, judge, run, summarise
-from costate.tasks.insertion.judge import Verdict
-from costate.train.episode import Controller
+from costate.tasks.insertion import Insertion, draw, judge, run
+from costate.tasks.insertion.judge import MAX_PENETRATION
+from costate.train.episode import Controller, Trajectory
 from costate.train.streams import generator
 
 WATCHED, HELD_OUT = 256, 2000
 """Episodes of a look at the success rate, and of the one at the end."""
+CRITERIA = ("kept_place", "kept_still", "no_penetration", "within_limits")
+"""Criteria of a success: the names of the metrics."""
+SETTLED = 10
+"""Number of looks in a row, all at the highest level, after which a training ends."""
 
 
 @dataclass
@@ -45,6 +49,10 @@ class Curve:
     def seconds(self) -> float:
         return self.points[-1]["seconds"] if self.points else 0.0
 
+    def settled(self, level: float) -> bool:
+        """Return whether the latest looks were all at a level."""
+        return len(self.points) >= SETTLED and all(p["success"] >= level for p in self.points[-SETTLED:])
+
     def reached(self, success: float) -> dict[str, float] | None:
         """Return the first look from which on none was worse: early ones go up and down."""
         for k, point in enumerate(self.points):
@@ -53,13 +61,18 @@ class Curve:
         return None
 
 
-def tried(task: Insertion, controller: Controller, episodes: int, stream: str, seed: int = 0) -> Verdict:
-    """Return the verdicts of episodes in the world with contact."""
+def tried(task: Insertion, controller: Controller, episodes: int, stream: str, seed: int = 0) -> Trajectory:
+    """Return episodes in the world with contact."""
     with torch.no_grad():
-        return judge(task, run(task, task.world, controller, draw(task, episodes, generator(stream, seed))))
+        return run(task, task.world, controller, draw(task, episodes, generator(stream, seed)))
 
 
-def look(task: Insertion, controller: Controller, episodes: int = WATCHED, stream: str = "watch") -> dict[str, float]:
-    """Return the success rate and the mean error [mm]."""
-    m = summarise(task, tried(task, controller, episodes, stream))
-    return {"success": m.success, "error": m.error_mean}
+def look(
+    task: Insertion, controller: Controller, tolerance: float, episodes: int = WATCHED, stream: str = "watch"
+) -> dict[str, float]:
+    """Return the success rate, the mean error [mm], and the fraction of the episodes that meets each criterion."""
+    verdict = judge(task, tried(task, controller, episodes, stream), tolerance)
+    free = verdict.penetration <= tolerance * MAX_PENETRATION
+    met = (verdict.success, verdict.kept_place, verdict.kept_still, free, verdict.within_limits)
+    shares = (float(each.double().mean()) for each in met)
+    return dict(zip(("success", *CRITERIA), shares, strict=True)) | {"error": 1e3 * float(verdict.error.mean())}

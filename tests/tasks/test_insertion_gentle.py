@@ -14,7 +14,7 @@ from costate.tasks.insertion import Disturbances, Insertion, InsertionOptions, d
 from costate.tasks.insertion.guidance.guide import SLOW
 from costate.tasks.insertion.guidance.steering import ABOVE, heights
 from costate.tasks.insertion.loss import InsertionWeights
-from costate.tasks.insertion.scene import BOTTLE_RADIUS, DEPTH
+from costate.tasks.insertion.scene import ARM_V, BOTTLE_RADIUS, DEPTH
 from costate.train.episode import Trajectory
 
 D = torch.float64
@@ -57,10 +57,13 @@ def test_mujoco_has_the_same_chamfer(task: Insertion) -> None:
     from costate.tasks.insertion.mujoco.scene import MujocoScene
 
     starts = torch.stack([held(task, offset, height=0.02) for offset in (OFFSET, 2 * OFFSET)])
-    path = press(task, MujocoScene(task, facets=64), starts, steps=230)
+    path = press(task, MujocoScene(task, 4 * task.options.substeps, facets=64), starts, steps=230)
     position, _, _ = task.errors(path[-1])
     assert abs(float(position[0, 2])) < SOFT and abs(float(position[1, 2]) - DEPTH) < SOFT
     assert float(position[0, :2].norm()) < task.options.clearance + SOFT
+    # It slides in, and is not thrown from wall to wall.
+    acceleration = path[:, 0, ARM_V].diff(dim=0) / task.options.dt
+    assert float(acceleration.abs().max()) < task.options.acceleration_limit
 
 
 def test_gradients_through_the_chamfer(task: Insertion, pressed: torch.Tensor) -> None:

@@ -15,13 +15,14 @@ from costate.optimise.solution import Solution
 from costate.tasks.insertion import Insertion, InsertionOptions, InsertionTraining, draw
 from costate.tasks.insertion.judge import MAX_ERROR, MAX_SPEED, MAX_TILT
 from costate.tasks.insertion.least_time import minimum_time
-from costate.tasks.insertion.least_time.bound import Bound, InsertionBound, hardest, insertion_bound
-from costate.tasks.insertion.scene import BOTTLE_RADIUS, CLEARANCE, DEPTH
+from costate.tasks.insertion.least_time.bound import HELD, Bound, InsertionBound, hardest, insertion_bound
+from costate.tasks.insertion.least_time.stepped import Stepped, StepProgram
+from costate.tasks.insertion.scene import ARM_V, BOTTLE_RADIUS, CLEARANCE, DEPTH
 from costate.train.run import Run
 from costate.train.solve.least_time import least_times
 from costate.train.streams import CHUNK, generator
 
-STEPS = (12, 2, 12, 3)
+STEPS = (12, 2, 12, 2 * HELD)
 
 
 @pytest.fixture(scope="module")
@@ -55,15 +56,16 @@ def test_the_motion_inserts_within_limits(task: InsertionBound, found: Solution)
     assert position[mouth, 2] >= DEPTH - 1e-6
     narrower = BOTTLE_RADIUS * (1 - tilt.cos())  # a tilted foot, seen from above
     assert (position[mouth : seated + 1, :2].norm(dim=-1) <= (1.101 * CLEARANCE + narrower)[mouth : seated + 1]).all()
-    assert position[[seated, -1]].norm(dim=-1).max() < 1.001 * MAX_ERROR
-    assert tilt[[seated, -1]].max() < 1.001 * MAX_TILT and velocity[-1].norm() < 1.001 * MAX_SPEED
+    held = [seated + 2 * k for k in range(HELD + 1)]
+    assert position[held].norm(dim=-1).max() < 1.001 * MAX_ERROR and tilt[held].max() < 1.001 * MAX_TILT
+    assert velocity[held[1:]].norm(dim=-1).max() < 1.001 * MAX_SPEED
     assert (states[:, 6:].abs() <= 1.0011 * task.task.max_velocity).all()
     h = times.diff()[:, None]
     acceleration = states[:, 6:].diff(dim=0) / h
     assert float(acceleration.abs().max()) < 1.001 * task.options.acceleration_limit
     jerk = acceleration.diff(dim=0) / ((h[1:] + h[:-1]) / 2)
     assert float(jerk.abs().max()) < 1.001 * task.options.jerk_limit
-    assert times[-1] - times[seated] == pytest.approx(task.options.dt)
+    assert times[-1] - times[seated] == pytest.approx(HELD * task.options.dt)
 
 
 def test_the_simulator_follows_it(task: InsertionBound, found: Solution) -> None:
@@ -79,7 +81,43 @@ def test_arrival_is_the_smaller_bound_and_no_joint_is_too_fast(task: InsertionBo
     least = arrived.extra["duration"]
     turned = arrived.extra["states"][:, :6].diff(dim=0).abs().sum(0) / (1.001 * task.task.max_velocity)
     assert arrived.converged and turned.max() == pytest.approx(least, rel=1e-6)  # one joint is busy all the time
-    assert least < found.extra["duration"] - task.options.dt
+    assert least < found.extra["duration"] - HELD * task.options.dt
+
+
+@pytest.fixture(scope="module")
+def easy() -> tuple[InsertionBound, torch.Tensor, Stepped]:
+    """An insertion in 22 control steps, in the simulator's own physics steps."""
+    task = InsertionBound(InsertionOptions(horizon=22, hold=2))
+    start = task.episodes([0])[0]
+    return task, start, StepProgram(task, 22).solve(start, 60)
+
+
+def test_commands_of_whole_steps_do_what_they_claim(
+    easy: tuple[InsertionBound, torch.Tensor, Stepped],
+) -> None:
+    """Played in the task's own world without contact, and looked at with the task's own functions."""
+    task, start, motion = easy
+    assert motion.found and 0 < motion.share < 1
+    state, states = start[None], [start[None]]
+    for command in motion.commands:
+        state = task.task.smooth.step(state, command[None])
+        states.append(state)
+    played = torch.cat(states)
+    torch.testing.assert_close(played[:, :6], motion.states[::4, :6], rtol=0, atol=1e-4)
+    position, tilt, velocity = task.task.errors(played)
+    assert position[22:].norm(dim=-1).max() < 1.05 * MAX_ERROR and tilt[22:].max() < 1.05 * MAX_TILT
+    assert velocity[23:].norm(dim=-1).max() < 1.05 * MAX_SPEED
+    change = played[:, ARM_V].diff(dim=0) / task.options.dt
+    jerk = change.diff(dim=0) / task.options.dt
+    hardest = max(float(change.abs().max()) / 40, float(jerk.abs().max()) / 4000)
+    assert hardest == pytest.approx(motion.share, rel=0.01)
+    above = position[: motion.entry // 4, 2] - BOTTLE_RADIUS * tilt[: motion.entry // 4].sin()
+    assert (above > DEPTH - 1.4e-4).all()
+
+
+def test_programs_of_whole_steps_refuse_what_they_do_not_know(task: InsertionBound) -> None:
+    with pytest.raises(ValueError, match="stands still"):
+        StepProgram(task, 22)
 
 
 def test_ratio_beside_the_curve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,12 +131,27 @@ def test_ratio_beside_the_curve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     write_json(folder.path / "horizon.json", rows)
     result = minimum_time.compare(folder, 3)
     assert result == folder.found("bound") == json.loads((folder.path / "bound.json").read_text())
-    assert result is not None and result["ratio"] == pytest.approx(0.18 / 0.12)
+    assert result is not None and result["ratio"] == pytest.approx(0.18 / 0.12) and result["steps"] == 12
+    assert result["steps_ratio"] == pytest.approx(18 / 12)
     assert result["possible"] == pytest.approx([1.0, 0.99, 0.98])
     two_failed = replace(bound, solved=torch.tensor([True, False, False]))
     monkeypatch.setattr(minimum_time, "insertion_bound", lambda options, episodes, pool: two_failed)
     result = minimum_time.compare(folder, 3)
     assert result is not None and result["least"] is None and result["ratio"] is None and result["slowest"] == 0.1
+
+
+def test_a_training_that_harms_is_taken_back(tmp_path: Path) -> None:
+    """A network that shakes the arm: its guide alone is kept. One that does nothing stays."""
+    task, training = Insertion(InsertionOptions(horizon=28)), InsertionTraining(iterations=1, hidden=8)
+    folder = Run.create(tmp_path / "run", task, training)
+    point = folder.checkpoint()
+    for size in (3.0, 0.0):
+        weights = point.policy | {"outer.bias": torch.full_like(point.policy["outer.bias"], size)}
+        folder.save(replace(point, policy=weights))
+        minimum_time._keep_the_better(folder, 20)
+        kept = folder.checkpoint().policy
+        assert bool((kept["outer.weight"] == 0).all()) == (size > 0) and float(kept["outer.bias"].abs().max()) == 0
+        assert (folder.path / "policy.safetensors").exists()
 
 
 def test_the_hardest_episodes_are_slow(task: InsertionBound) -> None:
@@ -113,7 +166,7 @@ def test_the_hardest_episodes_are_slow(task: InsertionBound) -> None:
 @pytest.mark.study
 def test_finer_steps_do_not_change_it() -> None:
     coarse = insertion_bound(InsertionOptions(), 2)
-    task = InsertionBound(steps=(32, 4, 32, 8))
+    task = InsertionBound(steps=(32, 4, 32, 8 * HELD))
     fine = least_times(task.least_times(range(2)), DirectOptions(method="inverse"))
     for a, b in zip(coarse.seconds, fine, strict=True):
-        assert float(a) == pytest.approx(b.extra["duration"] - 0.01, rel=0.02)
+        assert float(a) == pytest.approx(b.extra["duration"] - HELD * 0.01, rel=0.02)

@@ -6,7 +6,10 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +18,19 @@ from safetensors.torch import load_file
 from tests.tasks.insertion_motions import BORE, held, jam_depth, press
 
 from costate.cli.main import main
-from costate.tasks.insertion import Disturbances, Insertion, InsertionOptions, Policy, draw, judge, run
+from costate.tasks.insertion import (
+    Disturbances,
+    Insertion,
+    InsertionOptions,
+    InsertionTraining,
+    Policy,
+    draw,
+    judge,
+    run,
+)
+from costate.tasks.insertion.guidance import calibration
+from costate.tasks.insertion.guidance.guided import GuidedPolicy
+from costate.tasks.insertion.guidance.steering import moments
 from costate.tasks.insertion.scene import DEPTH, MOUTH_HEIGHT
 from costate.tasks.insertion.training import ALONE
 from costate.train.run import Run
@@ -24,6 +39,7 @@ pytest.importorskip("mujoco")
 import mujoco
 
 from costate.tasks.insertion.mujoco.scene import FACETS, MujocoScene, run_in_mujoco
+from costate.tasks.insertion.mujoco.transfer import failures
 
 D = torch.float64
 ROUNDING = 1e-10
@@ -126,6 +142,40 @@ def test_a_policy_transfers(tmp_path: Path) -> None:
     assert found["agree"] > 0.9
     assert found["apart"] < 1e-6  # mm
     mujoco.MjModel.from_xml_path(str(folder.path / "scene.xml"))
+
+
+def test_failures_are_explained() -> None:
+    met: Any = SimpleNamespace(kept_place=1.0, kept_still=1.0, no_penetration=1.0, within_limits=1.0)
+    assert failures(met) == "episodes that fail are not seated in time"
+    met.kept_still, met.within_limits = 0.0, 0.99
+    assert failures(met) == "100.0 % do not stay at rest, 1.0 % pass a limit of a joint"
+
+
+@pytest.mark.parametrize("latency", [0, 2])
+def test_a_recording_teaches_how_torque_servos_answer(monkeypatch: pytest.MonkeyPatch, latency: int) -> None:
+    """Noise and latency are in the recording; the model is then tried on another one, which has neither."""
+    monkeypatch.setattr(calibration, "RUNS", 12)
+    task = Insertion(InsertionOptions().robust())
+    guided = task.policy(InsertionTraining(hidden=8), torch.Generator().manual_seed(0))
+    servos, noise = MujocoScene(task, 16, explicit=True), replace(task.options.disturbances, latency=latency)
+    recording = calibration.record(task, servos, torch.Generator().manual_seed(1), noise)
+    quiet = calibration.record(task, servos, torch.Generator().manual_seed(2), Disturbances())
+    assert isinstance(guided, GuidedPolicy)
+
+    def missed(policy: GuidedPolicy) -> tuple[float, float]:
+        none = torch.zeros_like(quiet.q[:-1, :, :1])
+        q, v = policy.double().guide.predict(quiet.q[:-1], quiet.v[:-1], quiet.commands, none)
+        return float((q - quiet.q[1:]).square().mean().sqrt()), float((v - quiet.v[1:]).square().mean().sqrt())
+
+    before, after = missed(guided), missed(calibration.calibrated(guided, recording))
+    assert after[0] < 0.8 * before[0] and after[1] < 0.15 * before[1]
+    # And commands: what is asked for comes about as before.
+    wanted = 0.1 * torch.randn(quiet.v[0].shape, generator=torch.Generator().manual_seed(3), dtype=D)
+    q, v, none, off = quiet.q[5], quiet.v[5], torch.zeros_like(quiet.q[0, :, :1]), []
+    for guide in (guided.guide, calibration.calibrated(guided, recording).guide):
+        command = v + moments(q - guide.middle, v, wanted, none) @ guide.inverse
+        off.append(float((guide.predict(q, v, command, none)[1] - v - wanted).abs().max()))
+    assert off[1] < 1.2 * off[0] < 0.03 * 0.1
 
 
 def test_nothing_else_transfers() -> None:

@@ -47,13 +47,16 @@ class Verdict(episode.Verdict):
     """Duration of the motion [s]."""
 
 
-def judge(task: Insertion, trajectory: Trajectory) -> Verdict:
-    """Judge trajectories of any world by the criteria of the task; overlaps are measured in `task.world` unless they are given."""
+def judge(task: Insertion, trajectory: Trajectory, tolerance: float = 1.0) -> Verdict:
+    """Judge trajectories of any world by the criteria of the task; overlaps are measured in `task.world` unless they are given.
+
+    tolerance: factor of the errors, speeds and overlaps that are allowed.
+    """
     T, states = task.options.horizon, aligned(trajectory)
     position, tilt, velocity = task.errors(states)
     error, speed = position.norm(dim=-1), velocity.norm(dim=-1)
-    kept_place = ((error[T:] <= MAX_ERROR) & (tilt[T:] <= MAX_TILT)).all(0)
-    kept_still = (speed[T + 1 :] <= MAX_SPEED).all(0)
+    kept_place = ((error[T:] <= tolerance * MAX_ERROR) & (tilt[T:] <= tolerance * MAX_TILT)).all(0)
+    kept_still = (speed[T + 1 :] <= tolerance * MAX_SPEED).all(0)
     penetration = trajectory.measured.get("penetration")
     if penetration is None:
         penetration = (-task.world.gaps(states).amin((0, -1))).clamp(min=0.0)
@@ -64,7 +67,11 @@ def judge(task: Insertion, trajectory: Trajectory) -> Verdict:
     for peak, limit in zip(hardest, (task.options.acceleration_limit, task.options.jerk_limit), strict=True):
         within = within & (peak <= limit) if limit else within
     return Verdict(
-        kept_place & kept_still & (penetration <= MAX_PENETRATION) & within & states.isfinite().all(-1).all(0),
+        kept_place
+        & kept_still
+        & (penetration <= tolerance * MAX_PENETRATION)
+        & within
+        & states.isfinite().all(-1).all(0),
         error[T],
         tilt[T],
         kept_place,

@@ -23,13 +23,13 @@ class HorizonOptions:
     """Least success rate; a horizon with less is too short."""
     patience: int = 2
     """Number of horizons in a row that are too short, after which the search ends (or at one that joint velocities rule out)."""
-    iterations: int = 60
+    iterations: int = 20
     """Steps of Adam for each."""
-    learning_rate: float = 1e-3
+    learning_rate: float = 2e-4
     """Highest learning rate of each."""
     episodes: int = 2000
     """Episodes each is judged on."""
-    bound_episodes: Annotated[int, arg(aliases=["--bound-episodes"])] = 14
+    bound_episodes: Annotated[int, arg(aliases=["--bound-episodes"])] = 20
     """Episodes whose least possible time is found in the end, the hardest of a thousand, to compare with; 0: none."""
 
     def __post_init__(self) -> None:

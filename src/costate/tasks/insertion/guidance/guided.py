@@ -59,14 +59,15 @@ class GuidedPolicy(nn.Module):
     def forward(self, observation: Tensor, memory: Tensor) -> tuple[Tensor, Tensor]:
         last, kept = memory[..., :ACTION], []
         q, v, xy, z, belt, dz, clock = (self.unit * observation + self.zero).split(PARTS, -1)
-        step, known, load = self.guide.horizon * clock, [observation], None
+        step, known, slow = self.guide.horizon * clock, [observation], ()
         if self.observer is not None:
             before = memory[..., ACTION:]
-            q, v, xy, ahead, load, *kept = self.observer(self.guide, q, v, xy, belt, step, self.scale * last, before)
+            q, v, xy, ahead, *slow, after = self.observer(self.guide, q, v, xy, belt, step, self.scale * last, before)
+            kept = [after]
             step = step + ahead
             known = [(torch.cat([q, v, xy, z, belt, dz, clock], -1) - self.zero) / self.unit, ahead]
         # Nothing that the arm does moves the socket: no gradient has to go there.
-        action = self.guide(q, v, xy.detach(), belt.detach(), step.detach(), load)
+        action = self.guide(q, v, xy.detach(), belt.detach(), step.detach(), *slow)
         action = action / self.scale
         change = torch.tanh(self.outer(torch.tanh(self.inner(torch.cat([*known, action, last], -1)))))
         action = (action + REACH * change).clamp(-1.0, 1.0)

@@ -21,8 +21,9 @@ LATEST = 0.01
 """Part of a reading of the socket that is believed at least."""
 DOUBT = 0.015
 """Difference of a measured joint velocity from a predicted one that is no surprise [rad/s]."""
-FILTER = 13
-"""Size of a filter's state: positions and velocities of the joints, payload."""
+PARTS = (6, 6, 1, 6)
+"""Parts of a filter's state: positions and velocities of the joints, payload, unforeseen change of each velocity in a step."""
+FILTER = sum(PARTS)
 
 
 class Observer(nn.Module):
@@ -54,19 +55,19 @@ class Observer(nn.Module):
 
     def forward(
         self, guide: Guide, q: Tensor, v: Tensor, xy: Tensor, belt: Tensor, step: Tensor, last: Tensor, kept: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
         """Return estimates of q, v and xy when the next command acts, in how many steps that is, the mass of the bottle beyond the
-        usual one, and what is kept."""
+        usual one, unforeseen changes of v in a step, and what is kept."""
         filters, xy0, belt0, score, *older = kept.split(self.sizes, -1)
         commands = [last, *older]  # the latest first
-        before_q, before_v, load = filters.unflatten(-1, (self.count, FILTER)).split((6, 6, 1), -1)
+        before_q, before_v, *slow = filters.unflatten(-1, (self.count, FILTER)).split(PARTS, -1)
         # What was to be expected of each latency, and what is measured
         acted = torch.stack([commands[d] for d in self.each], -2)
-        expected_q, expected_v = guide.predict(before_q, before_v, acted, load)
+        expected_q, expected_v = guide.predict(before_q, before_v, acted, *slow)
         missed_q, missed_v = q.unsqueeze(-2) - expected_q, v.unsqueeze(-2) - expected_v
         gains = guide.looked_up(self.gains, step)
         corrected = torch.cat([missed_q, missed_v], -1) @ gains[..., :-1].unflatten(-1, (12, FILTER))
-        filters = torch.cat([expected_q, expected_v, load], -1) + corrected
+        filters = torch.cat([expected_q, expected_v, *slow], -1) + corrected
         score = score - missed_v.square().sum(-1).detach() / (2 * DOUBT**2)
         share = torch.softmax(score, -1)
         xy = torch.lerp(xy0 + guide.dt * belt0, xy, gains[..., -1:])
@@ -75,12 +76,12 @@ class Observer(nn.Module):
             [self._awaited(guide, filters[..., k, :], commands[:d]) for k, d in enumerate(self.each)], -2
         )
         ahead = (share * self.delays).sum(-1, keepdim=True)
-        q, v, load = (share.unsqueeze(-1) * then).sum(-2).split((6, 6, 1), -1)
-        return q, v, xy + guide.dt * ahead * belt, ahead, load, kept
+        q, v, load, drift = (share.unsqueeze(-1) * then).sum(-2).split(PARTS, -1)
+        return q, v, xy + guide.dt * ahead * belt, ahead, load, drift, kept
 
     def _awaited(self, guide: Guide, state: Tensor, commands: Sequence[Tensor]) -> Tensor:
         """Return a filter's state when the next command acts, from commands that were given and have not acted, latest first."""
-        q, v, load = state.split((6, 6, 1), -1)
+        q, v, *slow = state.split(PARTS, -1)
         for command in reversed(commands):
-            q, v = guide.predict(q, v, command, load)
-        return torch.cat([q, v, load], -1)
+            q, v = guide.predict(q, v, command, *slow)
+        return torch.cat([q, v, *slow], -1)

@@ -5,7 +5,6 @@ All of it is known of a real cell beforehand. `guide.py` makes a controller of i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
 from typing import TYPE_CHECKING
@@ -31,8 +30,13 @@ of squares; 1 would give the same acceleration all the time, with a jump half-wa
 FAST, TRIED = 0.19, (0.2, 0.3)
 """Ranges of the motions that the servos' answer is fitted to: how far the bottle goes along each axis beyond the range of sockets
 in one horizon [m], and how far velocities and commands are from that motion [rad per horizon]."""
+LEAST = 4
+"""Steps in which an error is to vanish at least."""
 AFTER = 8
 """Control steps from a change of the belt's speed, half-way, until the bottle is over the mouth."""
+DEGREES = (9, 7, 5)
+"""Degrees of polynomials for inverse kinematics: in the distance from the arm's axis, the tangent of half the angle about it, and
+the height. The angle turns the first joint and the last one alone, so its powers need no products with those of others."""
 SAMPLES, SPREAD = 4000, 1.15
 """Points that polynomials for inverse kinematics, and the servos' answer, are fitted to; factor of the ranges of these."""
 
@@ -52,6 +56,29 @@ def heights(times: np.ndarray, steps: int, arrival: int, end: float, slow: float
         speed = speed + ((top - end) / (slow * span) - speed.mean()) * rest / rest.mean()
     way = np.concatenate([[0.0], np.cumsum(speed[1:] + speed[:-1]) / 2000])
     return top - (top - end) / way[-1] * (speed[0] * np.minimum(s, 0) + np.interp(s, part, way))
+
+
+@dataclass(frozen=True)
+class Usual:
+    """The usual motion: joints arrive over the mouth with the least sum of squared accelerations, then the bottle goes down."""
+
+    steps: int
+    """Control steps until the bottle is seated."""
+    arrival: int
+    """Control steps until it is over the mouth."""
+    aim: float
+    """Height above the seat where it ends [m]."""
+    slow: float = 0.0
+    """See `heights`."""
+
+    def heights(self, times: np.ndarray) -> np.ndarray:
+        """Return the foot's height above its seat [m] at times in control steps."""
+        return heights(times, self.steps, self.arrival, self.aim, self.slow)
+
+    def gains(self, late: float) -> np.ndarray:
+        """Return the gains of position and velocity in each step up to the horizon, (steps + 1, 2)."""
+        left = [max(self.arrival - k, LEAST) for k in range(self.steps + 1)]
+        return np.array([gains(n, self.arrival, late) for n in left])
 
 
 def gains(left: int, steps: int, late: float) -> tuple[float, float]:
@@ -88,25 +115,39 @@ class Answer:
     """Command - velocity, from the moments of a change of the velocity, (n, 6)."""
     late: float
     """Part of a change of velocity that counts in the step in which it happens."""
+    far: Tensor
+    """Distance from the configuration up to which it was learnt [rad], (6,)."""
+    missed: Tensor
+    """Error of the change of the velocity, root of the mean square [rad/s], (6,)."""
 
 
-PLAIN = 231
+PLAIN = 351
 """Number of moments without those of the payload."""
+PAIRS, TRIPLES = (torch.tensor(list(combinations_with_replacement(range(5), n))).T for n in (2, 3))
+"""Numbers of the factors of products of 1 and four joint positions."""
 
 
 def moments(q: Tensor, v: Tensor, u: Tensor, load: Tensor | None = None) -> Tensor:
-    """Return products that a step's effect is linear in: (..., 6) each -> (..., 231).
+    """Return products that a step's effect is linear in: (..., 6) each -> (..., 351).
 
-    u times polynomials of degree 2 in q, v v times those of degree 1, and v u. Inertias do not depend on the first joint, whose
+    u times polynomials of degree 3 in q, v v times those of degree 1, and v u. Inertias do not depend on the first joint, whose
     axis is vertical, and on the last one, which turns the bottle about its own axis.
-    load: mass of the bottle beyond the usual one [kg], (..., 1); itself and its products with load, q and u come last, (..., 243).
+    load: mass of the bottle beyond the usual one [kg], (..., 1); its products with polynomials of degree 2 in q, with itself and
+    with u come last, (..., 373).
     """
-    w = q[..., 1:5]
-    one = torch.cat([torch.ones_like(w[..., :1]), w], -1)
-    (i, j), (k, m) = torch.triu_indices(5, 5), torch.triu_indices(6, 6)
-    parts = [(one[..., i] * one[..., j], u), (one, v[..., k] * v[..., m]), (v, u)]
-    heavier = [] if load is None else [load, load * torch.cat([load, w, u], -1)]
+    one = torch.cat([torch.ones_like(q[..., :1]), q[..., 1:5]], -1)
+    (i, j), (k, m) = PAIRS, torch.triu_indices(6, 6)
+    two = one[..., i] * one[..., j]
+    three = one[..., TRIPLES[0]] * one[..., TRIPLES[1]] * one[..., TRIPLES[2]]
+    parts = [(three, u), (one, v[..., k] * v[..., m]), (v, u)]
+    heavier = [] if load is None else [load * torch.cat([two, load, u], -1)]
     return torch.cat([*((a.unsqueeze(-1) * b.unsqueeze(-2)).flatten(-2) for a, b in parts), *heavier], -1)
+
+
+def rows_of_u(count: int) -> list[slice]:
+    """Return the ranges of `count` moments whose last factor is u."""
+    found = [slice(0, 6 * TRIPLES.shape[1]), slice(PLAIN - 36, PLAIN)]
+    return found if count == PLAIN else [*found, slice(count - 6, count)]
 
 
 def answered(cell: Cell, fit: Upright, payload: float = 0.0) -> Answer:
@@ -134,34 +175,35 @@ def answered(cell: Cell, fit: Upright, payload: float = 0.0) -> Answer:
     faster, moved = then[:, ARM_V] - v, then[:, ARM_Q] - middle - q - o.dt * v
 
     def learnt(x: Tensor, y: Tensor) -> Tensor:
-        return torch.linalg.lstsq(moments(q, v, x, load), y, driver="gelsd").solution
+        return fitted(moments(q, v, x, load), y)
 
     answer, way = learnt(u, faster), learnt(u, moved)
     late = torch.linalg.solve(answer[:6], way[:6], left=False).diagonal().mean() / o.dt
-    return Answer(middle, answer, way, learnt(faster, u), float(late))
+    missed = (moments(q, v, u, load) @ answer - faster).square().mean(0).sqrt()
+    return Answer(middle, answer, way, learnt(faster, u), float(late), q.abs().amax(0), missed)
 
 
-def monomials(points: Tensor, chosen: Sequence[Tensor]) -> Tensor:
-    """Return products of coordinates (..., 3) up to degree 6, the constant included, (..., 84). chosen: see `factors`."""
-    a, b, c, d, e, f = chosen
-    one = torch.cat([torch.ones_like(points[..., :1]), points], -1)
-    two = (one @ a) * (one @ b)
-    three = (two @ c) * (one @ d)
-    return (three @ e) * (three @ f)
+def fitted(features: Tensor, values: Tensor) -> Tensor:
+    """Return the coefficients (n, m) of features (N, n) by which values (N, m) are met best.
+
+    torch's usual solver of such problems, gelsy, reads memory that it has not written (up to 2.13 at least): its last bits change
+    from call to call.
+    """
+    return torch.linalg.lstsq(features, values, driver="gelsd").solution
 
 
-def factors() -> list[Tensor]:
-    """Return matrices of 0 and 1 that choose the factors of products: of pairs, of triples, and of six of (1, x, y, z)."""
+def monomials(points: Tensor) -> Tensor:
+    """Return products of powers of the first and the last of three coordinates, and powers of the second, (..., 3) -> (..., 67)."""
+    x, y, z = (_powers(c, degree) for c, degree in zip(points.split(1, -1), DEGREES, strict=True))
+    return torch.cat([(x.unsqueeze(-1) * z.unsqueeze(-2)).flatten(-2), y[..., 1:]], -1)
 
-    def numbers(n: int) -> dict[tuple[int, ...], int]:
-        return {k: i for i, k in enumerate(combinations_with_replacement(range(4), n))}
 
-    chosen = []
-    for degree, first in ((2, 1), (3, 2), (6, 3)):
-        for part, of in ((slice(0, first), numbers(first)), (slice(first, degree), numbers(degree - first))):
-            places = torch.tensor([of[k[part]] for k in numbers(degree)])
-            chosen.append(torch.nn.functional.one_hot(places, len(of)).T.double())
-    return chosen
+def _powers(x: Tensor, degree: int) -> Tensor:
+    """Return 1, x, x^2, ..., (..., 1) -> (..., degree + 1)."""
+    powers = [torch.ones_like(x)]
+    for _ in range(degree):
+        powers.append(powers[-1] * x)
+    return torch.cat(powers, -1)
 
 
 def polar(place: Tensor) -> Tensor:
@@ -180,11 +222,11 @@ class Upright:
     half: Tensor
     """Half of their ranges, (3,)."""
     coefficients: Tensor
-    """Coefficients (84, 6) of the monomials of (polar place - middle) / half."""
+    """Coefficients (67, 6) of the monomials of (polar place - middle) / half."""
 
     def __call__(self, place: Tensor) -> Tensor:
         """Return joint positions (..., 6) at places (..., 3)."""
-        return monomials((polar(place) - self.middle) / self.half, factors()) @ self.coefficients
+        return monomials((polar(place) - self.middle) / self.half) @ self.coefficients
 
 
 def places(cell: Cell, generator: torch.Generator) -> Tensor:
@@ -206,5 +248,5 @@ def upright(cell: Cell) -> Upright:
     at = polar(place)
     low, high = at.min(0).values, at.max(0).values
     middle, half = (low + high) / 2, (high - low) / 2
-    features = monomials((at - middle) / half, factors())
-    return Upright(middle, half, torch.linalg.lstsq(features, cell.seats(place[:, :2], place[:, 2:])).solution)
+    features = monomials((at - middle) / half)
+    return Upright(middle, half, fitted(features, cell.seats(place[:, :2], place[:, 2:])))

@@ -6,8 +6,8 @@ What the task asks for is relaxed wherever it is changed, with one exception, so
   do those of acceleration and jerk; the exception is that these hold in every interval, where the task looks at control steps;
 - bottle and socket overlap by no more than success allows, as far as three points tell: the lowest of the foot is above the mouth
   or over the bore; from where the middle of the foot passes the mouth, it and the axis at the mouth keep to the bore;
-- it has to be seated, within the error and tilt that success allows, when its time is up and a control step later, and only then
-  slower than success asks; after that nobody looks.
+- it has to be seated, within the error and tilt that success allows, when its time is up and one and two control steps later, and
+  slower than success asks at the latter; after that nobody looks.
 
 Walls and floor can stop a bottle sooner than motors can. What holds with contact, too, follows from velocity limits alone.
 """
@@ -53,6 +53,8 @@ VELOCITY_SLACK = 1.001
 """Factor of the velocity limits, as in judging."""
 LEAST_TILT = 1e-3
 """Tilt below which the lowest point of a foot moves to its middle, so that it is a smooth function [rad]."""
+HELD = 2
+"""Control steps after the motion in which the bottle has to stay."""
 PLAY_STEP = 2.5e-4
 """Physics steps when a motion is played [s]."""
 
@@ -73,16 +75,17 @@ class InsertionBound(Solvable):
     """Seed of the held-out episodes: number k is the k-th that `costate evaluate --seed` judges a policy on."""
     tolerance: float = 2 * MAX_ERROR
     """Largest distance from its seat at which the bottle may end when the motion is played [m]."""
-    steps: tuple[int, int, int, int] = (16, 2, 16, 4)
+    steps: tuple[int, int, int, int] = (16, 2, 16, 4 * HELD)
     """Intervals until the lowest point of the foot passes the mouth, until its middle does, until the bottle is seated, and in the
-    control step in which it comes to rest."""
+    HELD control steps in which it comes to rest and stays."""
 
     @cached_property
     def task(self) -> Insertion:
         return Insertion(replace(self.options, moving=self.moving or self.options.moving))
 
     @property
-    def _actuator(self) -> Torque | VelocityServo:
+    def actuator(self) -> Torque | VelocityServo:
+        """Servos of the arm, or its motors."""
         return VelocityServo(gravity_compensation="nominal") if self.options.actuation == "velocity" else Torque()
 
     @cached_property
@@ -101,7 +104,7 @@ class InsertionBound(Solvable):
             robots={"ur5": self.task.arm},
             bodies=[socket_body()],
             scenery=[table(self.options.center)],
-            actuators={"ur5": self._actuator},
+            actuators={"ur5": self.actuator},
             contact=contact,
             dt=dt,
             substeps=round(dt / PLAY_STEP),
@@ -112,7 +115,7 @@ class InsertionBound(Solvable):
     @cached_property
     def arm(self) -> World:
         """The arm alone."""
-        return World(robots={"ur5": self.task.arm}, actuators=self._actuator, contact=None, dt=self.options.dt)
+        return World(robots={"ur5": self.task.arm}, actuators=self.actuator, contact=None, dt=self.options.dt)
 
     def episodes(self, numbers: Sequence[int]) -> Tensor:
         """Return states at the start, (B, 18)."""
@@ -122,18 +125,19 @@ class InsertionBound(Solvable):
 
     def least_times(self, numbers: Sequence[int], rest: bool = True) -> Timed:
         """Return the problems. rest: the motors bring the bottle to rest; else it only has to arrive, in two even movements."""
-        start, dt = self.episodes(numbers), self.options.dt
+        start, held = self.episodes(numbers), HELD * self.options.dt
         phases = self.steps if rest else (1, 1, 1)
         above, within, seated = (sum(phases[: k + 1]) for k in range(3))
         low, high = self.task.arm.lower, self.task.arm.upper
         fastest = VELOCITY_SLACK * self.task.max_velocity
         offset, scale = self.task.action_scale
-        limits = [(_above_the_mouth, range(1, above + 1)), (_over_the_bore, range(above, within + 1))]
-        limits += [(_at_the_mouth, range(within, within + 1)), (_in_the_bore, range(within, seated + 1))]
-        limits += [(_seated, range(seated, seated + 1))]
+        limits = [(above_the_mouth, range(1, above + 1)), (over_the_bore, range(above, within + 1))]
+        limits += [(at_the_mouth, range(within, within + 1)), (in_the_bore, range(within, seated + 1))]
+        limits += [(off_the_seat, range(seated, seated + 1))]
         if rest:
-            last = range(sum(phases), sum(phases) + 1)
-            limits += [(_seated, last), (_at_rest, last)]
+            each = self.steps[3] // HELD
+            last = range(seated + each, sum(phases) + 1, each)
+            limits += [(off_the_seat, last), (too_fast, last)]
         return Timed(
             world=self.arm,
             state0=torch.cat([start[:, ARM_Q], start[:, ARM_V]], -1),
@@ -143,9 +147,9 @@ class InsertionBound(Solvable):
             inputs={"socket": torch.cat([start[:, SOCKET_XY], start[:, SOCKET_V]], -1)},
             state_bounds=(torch.cat([low, -fastest]), torch.cat([high, fastest])),
             controls=(offset - scale, offset + scale),
-            durations=([1e-3, 0.0, 1e-3, dt][: len(phases)], [1.0, 1.0, 1.0, dt][: len(phases)]),
-            duration=self.options.seconds + dt * rest,
-            after=dt * rest,
+            durations=([1e-3, 0.0, 1e-3, held][: len(phases)], [1.0, 1.0, 1.0, held][: len(phases)]),
+            duration=self.options.seconds + held * rest,
+            after=held * rest,
             rates=(self.options.acceleration_limit or None, self.options.jerk_limit or None),
             play=lambda times, controls: self.play(start, times, controls),
             error=lambda states: self.task.errors(states[-1])[0].norm(dim=-1),
@@ -201,7 +205,7 @@ def _interpolate(at: Tensor, times: Tensor, values: Tensor) -> Tensor:
 # --- what must not be positive; each of order one near where it is zero -----------------------------------------------
 
 
-def _foot(s: Any) -> tuple[ca.SX, ca.SX]:
+def foot_and_axis(s: Any) -> tuple[ca.SX, ca.SX]:
     """Return the middle of the bottle's foot against its seat [m], and the bottle's axis."""
     axis = s.rotation("ur5/bottle")[:, 2]
     foot = s.position("ur5/bottle") - axis * (BOTTLE_LENGTH / 2)
@@ -211,46 +215,46 @@ def _foot(s: Any) -> tuple[ca.SX, ca.SX]:
 
 def _lowest(s: Any) -> tuple[ca.SX, ca.SX]:
     """Return the lowest point of the foot against the mouth: its height, and x and y from the middle of the bore [m]."""
-    foot, axis = _foot(s)
+    foot, axis = foot_and_axis(s)
     tilted = ca.sqrt(ca.sumsqr(axis[:2]) + LEAST_TILT**2)
     return foot[2] - DEPTH - BOTTLE_RADIUS * (tilted - LEAST_TILT), foot[:2] + BOTTLE_RADIUS * axis[2] * axis[
         :2
     ] / tilted
 
 
-def _above_the_mouth(s: Any) -> ca.SX:
+def above_the_mouth(s: Any) -> ca.SX:
     """Return what is positive if a point of the foot is below the mouth by more than success allows."""
     return -1e2 * (_lowest(s)[0] + MAX_PENETRATION)
 
 
-def _over_the_bore(s: Any) -> ca.SX:
+def over_the_bore(s: Any) -> ca.SX:
     """Return what is positive if the lowest point of the foot is not over the bore."""
     return ca.sumsqr(_lowest(s)[1]) / (BOTTLE_RADIUS + CLEARANCE + MAX_PENETRATION) ** 2 - 1
 
 
-def _at_the_mouth(s: Any) -> ca.SX:
+def at_the_mouth(s: Any) -> ca.SX:
     """Return what is positive if the foot is below the mouth."""
-    return 1e2 * (MOUTH_HEIGHT - SEAT_HEIGHT - _foot(s)[0][2])
+    return 1e2 * (MOUTH_HEIGHT - SEAT_HEIGHT - foot_and_axis(s)[0][2])
 
 
-def _in_the_bore(s: Any) -> ca.SX:
+def in_the_bore(s: Any) -> ca.SX:
     """Return what is positive if the middle of the foot, or the axis where it passes the mouth, leaves the bore."""
-    foot, axis = _foot(s)
+    foot, axis = foot_and_axis(s)
     room = CLEARANCE + MAX_PENETRATION
     mouth = foot + axis * (DEPTH - foot[2]) / axis[2]
     beside = room + BOTTLE_RADIUS * (1 - axis[2])  # a tilted foot is narrower, seen from above
     return ca.vertcat(ca.sumsqr(foot[:2]) / beside**2, ca.sumsqr(mouth[:2]) / room**2) - 1
 
 
-def _seated(s: Any) -> ca.SX:
+def off_the_seat(s: Any) -> ca.SX:
     """Return what is positive if the bottle is too far from its seat, or too tilted."""
-    foot, axis = _foot(s)
+    foot, axis = foot_and_axis(s)
     return ca.vertcat(ca.sumsqr(foot) / MAX_ERROR**2 - 1, (cos(MAX_TILT) - axis[2]) / (1 - cos(MAX_TILT)))
 
 
-def _at_rest(s: Any) -> ca.SX:
+def too_fast(s: Any) -> ca.SX:
     """Return what is positive if the foot is too fast against the socket."""
-    twist, (_, axis) = s.velocity("ur5/bottle"), _foot(s)
+    twist, (_, axis) = s.velocity("ur5/bottle"), foot_and_axis(s)
     velocity = twist[:3] - ca.cross(twist[3:], axis * (BOTTLE_LENGTH / 2))
     return ca.sumsqr(velocity - ca.vertcat(s["socket"][2:], 0)) / MAX_SPEED**2 - 1
 

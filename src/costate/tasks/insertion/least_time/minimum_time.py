@@ -7,13 +7,18 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import replace
+from math import ceil
 from typing import Any
 
+import torch
+
 from costate.core.files import write_json
+from costate.tasks.insertion.guidance.guided import GuidedPolicy
 from costate.tasks.insertion.least_time.bound import insertion_bound
 from costate.tasks.insertion.task import Insertion
 from costate.tasks.insertion.training import InsertionTraining
-from costate.train.evaluate import evaluate
+from costate.train.controller import save_policy
+from costate.train.evaluate import evaluate, evaluate_policy
 from costate.train.run import Run
 from costate.train.trainer import Watch, Watching, train
 
@@ -21,6 +26,8 @@ Curve = list[dict[str, Any]]
 """A row per horizon, longest first."""
 POOL = 1000
 """Held-out episodes whose hardest ones are looked at to find how much time a success rate needs."""
+WATCHED = 1000
+"""Episodes, none of them held out, in which a trained controller has to be as good as its guide alone."""
 
 
 def minimum_time(
@@ -46,6 +53,8 @@ def minimum_time(
         stage = following
         with watching(stage) as seen:
             train(stage, seen)
+        if stage.evaluation is None:
+            _keep_the_better(stage)
 
 
 def fastest(curve: Curve) -> dict[str, Any] | None:
@@ -53,12 +62,13 @@ def fastest(curve: Curve) -> dict[str, Any] | None:
     return next((row for row in reversed(curve) if row["met"]), None)
 
 
-def compare(folder: Run, episodes: int = 14) -> dict[str, Any] | None:
+def compare(folder: Run, episodes: int = 20) -> dict[str, Any] | None:
     """Compare the shortest horizon of a curve with what the arm's servos and motors allow; write bound.json. None without a curve.
 
     least: the success that is wanted lets a few of POOL episodes fail; so many and one more take at least this long, among the
     hardest ones, whose number is `episodes`. An episode whose least time was not found counts as one that takes no time; None if
-    too few were found. ratio: horizon / least. possible: for every horizon of the curve, the success that these leave possible.
+    too few were found. steps: least, in whole control steps, which every horizon is. ratio: horizon / least. steps_ratio: horizon /
+    steps. possible: for every horizon of the curve, the success that these leave possible.
     """
     row = fastest(folder.found("horizon") or [])
     if row is None:
@@ -67,6 +77,7 @@ def compare(folder: Run, episodes: int = 14) -> dict[str, Any] | None:
     slowest = bound.seconds[bound.solved].sort(descending=True).values
     spared = int((1 - folder.options.horizons.success) * POOL + 1e-9)
     least = float(slowest[spared]) if spared < len(slowest) else None
+    steps = ceil(least / folder.task.options.dt - 1e-9) if least else None
     result = {
         "episodes": episodes,
         "pool": POOL,
@@ -76,7 +87,9 @@ def compare(folder: Run, episodes: int = 14) -> dict[str, Any] | None:
         "least": least,
         "slowest": float(slowest[0]) if len(slowest) else None,
         "arrival": float(bound.arrival[bound.solved].max()) if len(slowest) else None,
+        "steps": steps,
         "ratio": row["seconds"] / least if least else None,
+        "steps_ratio": row["horizon"] / steps if steps else None,
         "possible": [1 - int((slowest > each["seconds"]).sum()) / POOL for each in folder.found("horizon")],
     }
     write_json(folder.path / "bound.json", result)
@@ -108,6 +121,24 @@ def _shorter(folder: Run, stage: Run) -> Run | None:
     learnt, begun = dict(stage.policy.named_parameters()), task.policy(options).state_dict()
     weights = {name: learnt[name].detach() if name in learnt else value for name, value in begun.items()}
     return Run.create(path, task, options, weights)
+
+
+def _keep_the_better(stage: Run, episodes: int = WATCHED) -> None:
+    """Take a training back that has made a guided controller worse than its guide alone, in episodes to watch it."""
+    trained, alone = stage.policy, stage.policy
+    if not isinstance(alone, GuidedPolicy):
+        return
+    with torch.no_grad():
+        for parameter in alone.outer.parameters():
+            parameter.zero_()
+    seed = stage.options.seed
+    success = [
+        evaluate_policy(stage.task, each, episodes, stream="watch", seed=seed).metrics.success
+        for each in (trained, alone)
+    ]
+    if success[1] > success[0]:
+        stage.save(replace(stage.checkpoint(), policy=alone.state_dict()))
+        save_policy(stage)
 
 
 def _stage_options(options: InsertionTraining) -> InsertionTraining:
@@ -143,8 +174,9 @@ def _told(found: dict[str, Any]) -> str:
             f"least times were found for {found['solved']} of the {found['episodes']} hardest episodes: too few to say what such "
             "success takes at least (--horizons.bound-episodes for more)"
         )
-    least = f"{1e3 * found['least']:.0f} ms"
-    return f"that is {found['ratio']:.2f} times the {least} that such success takes at least, by what servos and motors allow"
+    least = f"{1e3 * found['least']:.0f} ms that such success takes at least, by what servos and motors allow"
+    whole = f"{found['steps_ratio']:.2f} times as long in whole control steps, of which it takes {found['steps']}"
+    return f"that is {found['ratio']:.2f} times the {least}, or {whole}"
 
 
 def _print_row(row: dict[str, Any]) -> None:

@@ -1,7 +1,7 @@
 """The same scene in MuJoCo, an independent engine, in which a policy can be tried as it is.
 
 What is the same: inertias, joints, limits, the law of the servos, control period and friction. What is MuJoCo's own: kinematics and
-dynamics, collision detection, and contact, which is soft there; its penetration is judged as ours is. The socket is made of boxes.
+dynamics, collision detection, and contact, which is soft there; its penetration is judged as ours is. The socket is made of prisms.
 Needs mujoco (extra "mjcf").
 """
 
@@ -20,7 +20,7 @@ from torch import Tensor
 
 from costate.core.extras import needs
 from costate.model import Shape, Transform
-from costate.model.mjcf.writer import add_body, add_geom, numbers
+from costate.model.mjcf.writer import add_body, add_geom, numbers, pose
 from costate.model.rotation import about_axis
 from costate.sim.forces.actuators import Torque
 from costate.tasks.insertion.episode import Episodes, run
@@ -54,15 +54,17 @@ def mjcf(task: Insertion, substeps: int | None = None, facets: int = FACETS) -> 
     ET.SubElement(root, "compiler", angle="radian", autolimits="true", inertiafromgeom="false")
     option = ET.SubElement(root, "option", timestep=repr(dt), integrator="Euler", cone="elliptic", iterations="100")
     ET.SubElement(option, "flag", eulerdamp="disable", multiccd="enable")
-    # As hard as the step allows: twice its length is the shortest time constant MuJoCo takes.
+    # As hard as the step allows: twice its length is the shortest time constant MuJoCo takes. Contact sets in gradually, over
+    # 0.1 mm of overlap: a bottle nearly as wide as the bore overlaps with facets all along an arc, and if each of them repelled it
+    # in full it would be thrown across.
     friction = numbers((task.options.friction, 0.005, 1e-4))
-    hard = {"solref": f"{2 * dt!r} 1", "solimp": "0.99 0.999 0.0001", "friction": friction}
+    hard = {"solref": f"{2 * dt!r} 1", "solimp": "0 0.999 0.0001", "friction": friction}
     ET.SubElement(ET.SubElement(root, "default"), "geom", hard)
     world = ET.SubElement(root, "worldbody")
     ET.SubElement(world, "light", pos="0 0 2")
     ET.SubElement(world, "geom", {"type": "box", "size": "0.6 0.6 0.01", "pos": "0.3 0 -0.01", "rgba": GREY} | SEEN)
     _add_arm(world)
-    _add_socket(world, facets, *task.room)
+    _add_socket(root, world, facets, *task.room)
     return ET.tostring(root, encoding="unicode")
 
 
@@ -78,40 +80,28 @@ def _add_arm(world: ET.Element) -> None:
             add_geom(elements[link.name], shape, shape.pose, **(touched | color))
 
 
-def _add_socket(world: ET.Element, facets: int, clearance: float, chamfer: float) -> None:
-    """Add a floor and rings of boxes whose inner faces touch the bore, and a chamfer, from outside: it is nowhere narrower."""
+def _add_socket(root: ET.Element, world: ET.Element, facets: int, clearance: float, chamfer: float) -> None:
+    """Add a floor and a ring of prisms whose inner faces touch the bore, and a chamfer, from outside: it is nowhere narrower.
+
+    A prism with its chamfer is convex, so it is one shape: a bottle would catch on edges between several.
+    """
+    bore = BOTTLE_RADIUS + clearance
+    corners = [(bore, -DEPTH), (bore, -chamfer), (bore + chamfer, 0.0), (bore + WALL, 0.0), (bore + WALL, -DEPTH)]
+    # As wide as their outer faces need to meet; what overlaps further in lies behind the neighbours' inner faces.
+    side = (bore + WALL) * np.tan(np.pi / facets)
+    points = [(x, y, z) for x, z in dict.fromkeys(corners) for y in (-side, side)]
+    ET.SubElement(ET.SubElement(root, "asset"), "mesh", name="wall", vertex=numbers(np.ravel(points)))
     carriage = ET.SubElement(world, "body", name="socket", pos=numbers((0, 0, MOUTH_HEIGHT)))
     for name, axis in (("socket_x", "1 0 0"), ("socket_y", "0 1 0")):
         ET.SubElement(carriage, "joint", name=name, type="slide", axis=axis)
     heavy = repr(CARRIAGE_MASS)
     ET.SubElement(carriage, "inertial", pos="0 0 0", mass=heavy, diaginertia=f"{heavy} {heavy} {heavy}")
-    bore = BOTTLE_RADIUS + clearance
     for angle in 2 * np.pi * np.arange(facets) / facets:
-        turn = about_axis((0, 0, 1), float(angle))
-        for board, pose in _boards(bore, chamfer, facets):
-            at = Transform(turn @ pose.rotation, turn @ pose.translation)
-            add_geom(carriage, board, at, rgba=GREY, **TOUCHED)
+        turned = pose(Transform(about_axis((0, 0, 1), float(angle)), np.zeros(3)))
+        ET.SubElement(carriage, "geom", {"type": "mesh", "mesh": "wall", "rgba": GREY} | TOUCHED | turned)
     floor = Shape("cylinder", np.array([bore + WALL, FLOOR]))
     below = Transform(np.eye(3), np.array([0.0, 0.0, -DEPTH - FLOOR / 2]))
     add_geom(carriage, floor, below, rgba=GREY, **TOUCHED)
-
-
-def _boards(bore: float, chamfer: float, facets: int) -> list[tuple[Shape, Transform]]:
-    """Return the boxes of a facet on the x axis, and their poses: the wall, and with a chamfer its slope and what is behind it."""
-    # As wide as their outer faces need to meet; what overlaps further in lies behind the neighbours' inner faces.
-    width = 2 * (bore + WALL) * np.tan(np.pi / facets)
-
-    def board(inner: float, low: float, high: float) -> tuple[Shape, Transform]:
-        thick = bore + WALL - inner
-        middle = np.array([inner + thick / 2, 0.0, (low + high) / 2])
-        return Shape("box", np.array([thick, width, high - low])), Transform(np.eye(3), middle)
-
-    if not chamfer:
-        return [board(bore, -DEPTH, 0.0)]
-    turn, thick = about_axis((0, 1, 0), np.pi / 4), WALL / 3
-    slope = Shape("box", np.array([thick, width, 2**0.5 * chamfer]))
-    middle = np.array([bore + chamfer / 2, 0.0, -chamfer / 2]) + thick / 2 * turn[:, 0]
-    return [board(bore, -DEPTH, -chamfer), board(bore + chamfer, -chamfer, 0.0), (slope, Transform(turn, middle))]
 
 
 class MujocoScene:
