@@ -46,15 +46,16 @@ def example(stem: str, title: str, read: str, page: str = "", **options: float) 
     return Replay(title, f"python {{examples}}/{stem}.py", page or f"out/{stem}.html", read, **options)  # pyright: ignore[reportArgumentType]
 
 
-def solved(task: str, title: str, read: str, **options: float) -> Replay:
+def solved(task: str, title: str, read: str, options: str = "", **more: float) -> Replay:
     """Return the replay in the report of a solved task."""
-    return Replay(title, f"costate solve {task}", f"out/{task}.html", read, **options)  # pyright: ignore[reportArgumentType]
+    command = f"costate solve {task}{options and ' ' + options}"
+    return Replay(title, command, f"out/{task}.html", read, **more)  # pyright: ignore[reportArgumentType]
 
 
-def trained(task: str, title: str, read: str, options: str = "", **more: float) -> Replay:
+def trained(task: str, title: str, read: str, options: str = "", report: str = "", **more: float) -> Replay:
     """Return the replay in the report of a training."""
-    command = f"costate train {task} --out out/{task}{options and ' ' + options}\ncostate report out/{task}"
-    return Replay(title, command, f"out/{task}/report.html", read, **more)  # pyright: ignore[reportArgumentType]
+    lines = f"costate train {task} --out out/{task} {options}", f"costate report out/{task} {report}"
+    return Replay(title, "\n".join(map(str.strip, lines)), f"out/{task}/report.html", read, **more)  # pyright: ignore[reportArgumentType]
 
 
 SECTIONS = {
@@ -75,12 +76,22 @@ SECTIONS = {
         "push": solved("push", "A finger pushes a box to a pose", "optimisation.md"),
         "pendulum": solved("pendulum3", "Three links swing up and balance", "optimisation.md"),
         "reach": solved("reach", "A Panda reaches among obstacles", "optimisation.md"),
+        "inhand": solved("inhand_shadow", "A Shadow hand turns a cube on its palm", "inhand.md", "--starts 3"),
     },
     "Trained controllers": {
         "insertion": trained("insertion", "A UR5 puts a bottle into a socket", "insertion.md"),
+        "touch": trained(
+            "insertion",
+            "Insertion by touch: the socket is 1 mm from where it is seen",
+            "insertion_contact.md",
+            "--chamfered",
+        ),
         "own_task": example("12_own_task", "Pendulums learn to stand up", "own_task.md", "out/12_own_task/report.html"),
-        "ant": trained("ant", "An ant learns to run by reward", "walking.md", "--iterations 300 --calming"),
-        "valve": trained("wheel", "A Shadow hand turns a valve", "manipulation.md", moment=0.7),
+        "reaching": trained("reach", "A UR5 brings its tool to random positions", "own_task.md"),
+        "ant": trained("ant_v5", "gymnasium's Ant-v5 learns to run by reward", "gymnasium_v5.md"),
+        "valve": trained(
+            "wheel", "A Shadow hand on a UR5 turns a valve", "manipulation.md", report="--episodes 1", moment=0.7
+        ),
     },
     "From measurements": {
         "identify": solved("identify_contact", "Friction and restitution from a recorded motion", "optimisation.md"),
@@ -92,7 +103,8 @@ SECTIONS = {
             "plasticine_rope", "Two fingers bend a rope of plasticine around a pillar", "soft_bodies.md", moment=0.9
         ),
         "knead": solved("soft_knead", "A UR5 flattens dough with a pin", "soft_bodies.md", moment=0.9),
-        "pour": solved("soft_pour", "A UR5 pours a liquid from a jug into a cup", "soft_bodies.md", moment=0.6),
+        "pour": solved("soft_pour", "A jug, held by a UR5, is poured into a cup", "soft_bodies.md", moment=0.8),
+        "fold": solved("cloth_fold", "A UR5 folds a towel", "cloth.md", moment=0.7),
         "towel": solved("cloth_towel", "A towel falls over a ball", "cloth.md", moment=0.7),
         "smoke": example("18_smoke", "A puff of smoke becomes a letter", "fluids.md", moment=1.0),
         "printed": example("16_printed_wall", "A wall is printed, bead on bead", "additive.md", moment=0.7),

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import costate as cs
+from costate.draw.recording import record
 from costate.report import Report
 from costate.report.plot import HEIGHT, WIDTH, Plot, plot_html, ticks
 
@@ -163,3 +164,19 @@ def test_ticks_are_few_and_inside(low: float, high: float) -> None:
 def test_mistakes_are_said(call, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         call(Report("x"))
+
+
+@pytest.mark.parametrize(("speed", "followed"), [(0.5, False), (20.0, True)])
+def test_the_camera_follows_what_goes_far(speed: float, followed: bool) -> None:
+    """A ball that rolls away is in the picture all the time, as large as it was at first."""
+    ball = cs.Body("ball", [cs.shapes.sphere(0.5)], mass=1.0)
+    world = cs.World(bodies=[ball], contact=None, gravity=(0, 0, 0), dt=0.1)
+    start = world.initial_state()
+    start[7] = speed
+    report = Report("A ball")
+    report.recording(record(world, world.rollout(start, steps=10)), follow=True)
+    (data,) = [json.loads(x) for x in re.findall(r'<script type="application/json">(.*?)</script>', report.html())]
+    assert ("follow" in data) == followed
+    if followed:
+        assert data["links"][data["follow"]] == "ball/body"
+        np.testing.assert_allclose(data["high"], [0.5, 0.5, 0.5], atol=1e-3)

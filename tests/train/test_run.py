@@ -15,6 +15,7 @@ from tests.disk import files_of_at_most
 
 from costate.cli.runs import train as command
 from costate.core.files import write_json
+from costate.core.tensors import threads as torch_threads
 from costate.tasks.insertion import Disturbances, Insertion, InsertionOptions, InsertionTraining
 from costate.train import run as run_module
 from costate.train.run import Checkpoint, Run
@@ -63,6 +64,17 @@ def test_initial_weights_follow_the_seed(folder: Run, tmp_path: Path) -> None:
     other = Run.create(tmp_path / "other", TASK, replace(OPTIONS, seed=4)).policy
     assert all(torch.equal(a, b) for a, b in zip(first.parameters(), same.parameters(), strict=True))
     assert not torch.equal(first.get_parameter("inner.weight"), other.get_parameter("inner.weight"))
+
+
+@pytest.mark.parametrize(("threads", "rubbish"), [(1, 0), (1, 7), (2, 0)])
+def test_what_a_policy_begins_with_depends_on_its_seed_alone(folder: Run, tmp_path: Path, threads: int, rubbish: int):
+    # The numbers of a guide are fitted. A solver must not read what memory held before; more threads add in another order.
+    with torch_threads(threads):
+        freed = [torch.full((84,), rubbish, dtype=torch.int32) for _ in range(64)]
+        del freed
+        again = Run.create(tmp_path / "again", TASK, OPTIONS).checkpoint().policy
+    first = folder.checkpoint().policy
+    assert [name for name in first if not torch.equal(first[name], again[name])] == []
 
 
 def test_checkpoints_come_back_bit_for_bit(folder: Run) -> None:

@@ -88,6 +88,8 @@
     place() {
       const links = this.linkMatrices(), n = this.data.links.length;
       this.placed = [];
+      const k = this.data.follow, p = this.poses;
+      if (k !== undefined) this.gone = [links[k][3] - p[7 * k], links[k][7] - p[7 * k + 1], 0];
       this.meshes.forEach((mesh, g) => {
         const rows = [];
         for (let s = 0; s < this.data.samples; s++) for (const part of this.groups[g]) {
@@ -126,6 +128,8 @@
         }
       return found;
     }
+
+    moved() { return this.gone || [0, 0, 0]; }
 
     bodies(kind, view) { this.drawMeshes(this.programs[kind], view, this.solid); }
 

@@ -7,6 +7,7 @@ numbers each, with the first of each frame in `start`.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,8 @@ FRAMES = 600
 
 
 SPEEDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0)
+FAR = 4.0
+"""A link is followed if it goes farther than this many times the size of what is seen at first."""
 
 
 def recording_html(
@@ -35,8 +38,12 @@ def recording_html(
     speed: float = 1.0,
     play: bool = False,
     box: tuple[Any, Any] | None = None,
+    follow: bool = False,
 ) -> str:
-    """Return a replay of a recording as HTML. box: corners of what the camera sees at first [m]; None: everything."""
+    """Return a replay of a recording as HTML.
+
+    box: corners of what the camera sees at first [m]; None: everything. follow: go along with a robot that goes far.
+    """
     if speed not in SPEEDS:
         raise ValueError(f"a replay starts with a speed out of {', '.join(map(str, SPEEDS))}; {speed} given")
     motion, trails = recording.motion, recording.trails
@@ -48,6 +55,8 @@ def recording_html(
     controls = f"""<label{paths}><input class="trails" type="checkbox" checked>trails</label>
 <label{marks}><input class="arrows" type="checkbox" checked>arrows</label>"""
     data = _data(motion, arrows, trails) | start
+    if follow and (link := _followed(motion)) is not None:
+        data |= _seen(_beginning(motion)) | {"follow": link}
     return scene_html(name, "recording", data, SPEEDS, caption=caption, controls=controls, below=strips)
 
 
@@ -62,8 +71,6 @@ def _data(motion: Motion, arrows: list[np.ndarray], trails: tuple[str, ...]) -> 
     meshes = dict(drawing.meshes) | {f"mark {k}": UNIT[k]() for k in ("tube", "cylinder", "cone")}
     order = list(meshes)
     every = range(0, motion.frames, -(-motion.frames // FRAMES))
-    low, high = motion.bounds
-    ground = drawing.ground if drawing.ground is not None else float(low[2])
     return {
         "meshes": [mesh_data(k, m) for k, m in meshes.items()],
         "instances": [
@@ -91,11 +98,31 @@ def _data(motion: Motion, arrows: list[np.ndarray], trails: tuple[str, ...]) -> 
             }
             for s in motion.surfaces
         ],
+    } | _seen(motion)
+
+
+def _seen(motion: Motion) -> dict[str, Any]:
+    """Return what the camera sees at first."""
+    low, high = motion.bounds
+    ground = motion.drawing.ground if motion.drawing.ground is not None else float(low[2])
+    return {
         "ground": ground,
         "low": rounded(np.append(low[:2], min(float(low[2]), ground))),
         "high": rounded(high),
         "outline": rounded(motion.outline),
     }
+
+
+def _beginning(motion: Motion) -> Motion:
+    return replace(motion, links=motion.links[:1], times=motion.times[:1])
+
+
+def _followed(motion: Motion) -> int | None:
+    """Return the number of the first link that goes far, and about as far as any; None if none does."""
+    if motion.samples > 1 or motion.surfaces or motion.frames < 2:
+        return None
+    way = np.linalg.norm(np.ptp(motion.links[:, 0, :, :2, 3], axis=0), axis=-1)
+    return int(np.flatnonzero(way > 0.9 * way.max())[0]) if way.max() > FAR * _beginning(motion).extent else None
 
 
 def _poses(motion: Motion, every: range) -> np.ndarray:

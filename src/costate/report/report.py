@@ -122,15 +122,17 @@ class Report:
         speed: float = 1.0,
         play: bool = False,
         box: tuple[Any, Any] | None = None,
+        follow: bool = False,
     ) -> str:
         """Add an interactive 3D replay of a recording; returns its name, for `plot(follow=...)`.
 
         speed, play: how it starts. box: lowest and highest corner of what the camera sees at first [m]; None: everything.
+        follow: the camera goes along with a robot that goes far.
         """
         from costate.report.replay import recording_html
 
         name = self._named("replay.js")
-        self._blocks.append(recording_html(name, recording, caption, speed=speed, play=play, box=box))
+        self._blocks.append(recording_html(name, recording, caption, speed=speed, play=play, box=box, follow=follow))
         return name
 
     def part(

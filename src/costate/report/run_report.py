@@ -60,6 +60,8 @@ class RunReport:
     """Heading of the replays."""
     batched = "episodes"
     """Name of what an iteration has many of."""
+    follow = False
+    """Switch of a camera that goes along with robots that go far."""
 
     def __init__(self, source: Run, episodes: int):
         self.source, self.episodes = source, episodes
@@ -136,7 +138,7 @@ class RunReport:
             for name, each in self.shown.items():
                 recording = with_points(self.recorded(each), each.marks)
                 caption = f"{name.capitalize()} of {len(self.error):,} episodes: {self.outcome(each.number)}"
-                report.recording(recording, caption, speed=speed, play=True, box=task.box())
+                report.recording(recording, caption, speed=speed, play=True, box=task.box(), follow=self.follow)
 
     def outcome(self, episode: int) -> str:
         """Return how an episode ended, in a few words."""

@@ -260,8 +260,8 @@ const costateScene = (() => {
       this.bodies("shadow", sunView);
       gl.bindFramebuffer(gl.FRAMEBUFFER, null); gl.viewport(0, 0, w, h);
       gl.clearColor(0, 0, 0, 0); gl.clear(gl.COLOR_BUFFER_BIT | gl.DEPTH_BUFFER_BIT);
-      const eye = this.eye = add(this.target, this.direction(), this.distance);
-      const view = this.view = multiply(perspective(FOV, w / h, 0.01 * this.distance, 40 * this.distance), lookAt(eye, this.target));
+      const target = add(this.target, this.moved()), eye = this.eye = add(target, this.direction(), this.distance);
+      const view = this.view = multiply(perspective(FOV, w / h, 0.01 * this.distance, 40 * this.distance), lookAt(eye, target));
       gl.enable(gl.BLEND); gl.blendFunc(gl.ONE, gl.ONE_MINUS_SRC_ALPHA);
       const g = this.programs.ground; this.lit(g);
       gl.uniformMatrix4fv(g.at.view, false, view); gl.uniform3f(g.at.middle, this.home0()[0], this.home0()[1], this.data.ground);
@@ -283,7 +283,10 @@ const costateScene = (() => {
       if (p.at.eye) gl.uniform3fv(p.at.eye, this.eye);
     }
 
-    home0() { return add(this.data.low, this.data.high).map((x) => x / 2); }
+    home0() { return add(add(this.data.low, this.data.high).map((x) => x / 2), this.moved()); }
+
+    /** How far what the camera follows has gone. */
+    moved() { return [0, 0, 0]; }
 
     drawMeshes(p, view, meshes) {
       const gl = this.gl;
@@ -348,7 +351,7 @@ const costateScene = (() => {
     }
 
     pan(dx, dy) {
-      const f = unit(sub(this.target, this.eye)), r = unit(cross(f, [0, 0, 1])), u = cross(r, f);
+      const f = this.direction().map((x) => -x), r = unit(cross(f, [0, 0, 1])), u = cross(r, f);
       const k = 2 * Math.tan(FOV / 2) * this.distance / this.canvas.clientHeight;
       this.target = add(add(this.target, r, -k * dx), u, k * dy);
     }
@@ -357,7 +360,7 @@ const costateScene = (() => {
     /** Say what is under the pointer. */
     hover(e) {
       const box = this.canvas.getBoundingClientRect(), tip = this.root.querySelector(".name");
-      const t = Math.tan(FOV / 2), f = unit(sub(this.target, this.eye)), r = unit(cross(f, [0, 0, 1])), u = cross(r, f);
+      const t = Math.tan(FOV / 2), f = this.direction().map((x) => -x), r = unit(cross(f, [0, 0, 1])), u = cross(r, f);
       const x = (2 * (e.clientX - box.left) / box.width - 1) * t * box.width / box.height, y = (1 - 2 * (e.clientY - box.top) / box.height) * t;
       tip.textContent = this.told(unit(add(add(f, r, x), u, y)));
       tip.style.left = `${e.clientX - box.left + 12}px`; tip.style.top = `${e.clientY - box.top + 12}px`;

@@ -110,7 +110,7 @@ class Board:
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError:
-            print(f"no TensorBoard logs: {needs('writing them', 'tensorboard', 'log')}")
+            print(f"no logs for TensorBoard, which are optional: {needs('writing them', 'tensorboard', 'log')}")
             self.writer = None
             return
         # Rows after the checkpoint, of a training that was interrupted, are hidden: they come again.

@@ -29,7 +29,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from costate.core.files import from_json, read_json, write_json
-from costate.core.tensors import read_tensors, write_tensors
+from costate.core.tensors import read_tensors, threads, write_tensors
 from costate.train.plan import Schedule
 from costate.train.registry import find_task, source_of
 from costate.train.streams import generator
@@ -96,7 +96,8 @@ class Run:
             )
         made = _made(task, task.options) if isinstance(task, type) else task
         options = made.training if options is None else options
-        first = made.policy(options, generator("weights", options.seed))
+        with threads(options.threads):  # a policy may solve for numbers that it begins with
+            first = made.policy(options, generator("weights", options.seed))
         if policy:
             try:
                 first.load_state_dict(policy)

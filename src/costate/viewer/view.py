@@ -47,7 +47,7 @@ class Page:
         """Wait until the user interrupts; a world that runs is run here."""
         try:
             if greeting:  # within reach of an interruption that answers it
-                print(greeting, flush=True)
+                print(f"{greeting}\nCtrl-C stops the page", flush=True)
             if isinstance(self.content, Live):
                 self.content.run()
             while True:

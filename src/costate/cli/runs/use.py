@@ -89,8 +89,7 @@ def play(options: PlayOptions) -> None:
     _offered(folder, folder.task.play, "no live page")
     print("compiling the world", flush=True)
     page, _ = open_play(loaded(folder.task.play), folder, options.port, options.dark, options.seed)
-    print(f"open {page.url}", flush=True)
-    page.wait()
+    page.wait(f"open {page.url}")
 
 
 def robustness(options: RobustnessOptions) -> None:

@@ -20,6 +20,7 @@ class RewardReport(RunReport):
     """A report about returns; where a task has errors with a unit as well, such as a distance, these come first."""
 
     batched = "robots"
+    follow = True
 
     @cached_property
     def returns(self) -> np.ndarray:
