@@ -75,11 +75,16 @@ study-arm: $(READY_TEST) ## the same on ARM alone, with tests, which take hours:
 
 study-rl: $(READY_TEST) ## four ways to train the insertion, three seeds each; minutes of processor time for each training: MINUTES=10
 	$(PIP_INSTALL) -e '.[rl]'
-	$(PY) -m benchmarks.study_rl --minutes $(or $(MINUTES),10) --json docs/plots/insertion_rl.json --plot docs/plots/insertion_rl.png --markdown docs/insertion.md
+	$(PY) -m benchmarks.study_rl --minutes $(or $(MINUTES),10) --json docs/plots/insertion_rl.json --plots docs/plots --markdown docs/insertion.md
 
-bench: $(READY_TEST) ## the benchmarks, one after the other; then Costate beside other libraries, and the gate
-	set -e; for file in benchmarks/bench_*.py; do $(PY) -m benchmarks.$$(basename $$file .py); done
-	$(PY) -m benchmarks.peers
+# On a quiet machine: two hours, most of them compilations of the peers. Films, replays and the viewer only print what they measure.
+bench: $(READY_TEST) ## all benchmarks, into docs/benchmarks.md; then Costate beside other libraries, into docs/peers.md, and the gate
+	$(PIP_INSTALL) example-robot-data
+	set -e; for file in benchmarks/bench_*.py; do name=$$(basename $$file .py); \
+	  case $$name in bench_film|bench_replay|bench_view) page=;; bench_sim) page="--markdown docs/benchmarks.md --plots docs/plots";; \
+	  *) page="--markdown docs/benchmarks.md";; esac; \
+	  $(PY) -m benchmarks.$$name $$page; done
+	$(PY) -m benchmarks.peers --markdown docs/peers.md --plots docs/plots
 	$(PY) -m benchmarks.peers --gate
 
 matrix: $(READY_TEST) ## the accuracy of every gradient: functions, joints, shapes, contact models, integrators, parameters

@@ -2,14 +2,13 @@
 
 python -m benchmarks.bench_heat [--smoke] [--json FILE] [--markdown FILE] [--peer-python PYTHON] [--rounds 7]
 
---peer-python: interpreter that has warp-lang, taichi and jax; peers that cannot be imported are left out, and named. The second
-table is wall time of 50 steps with one thread and with two: it means something on a machine with two idle cores only.
+Peers run in environments of their own, which are made once, or by --peer-python. Those that cannot be imported are left out, and
+named. The second table is wall time of 50 steps with one thread and with two: it needs two idle cores.
 """
 
 from __future__ import annotations
 
 import argparse
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -26,6 +25,7 @@ from benchmarks.heat_peers.reference import of_problem
 from benchmarks.heat_problem import HeatProblem, wall
 from benchmarks.measure.harness import Options, Report, Table, interleaved, machine, options, publish, threads
 from benchmarks.peers.process import PeerError, Process
+from benchmarks.peers.venvs import PEER_PYTHON, interpreter
 
 LIMIT = 600.0
 """Seconds that an answer may take; the first one compiles."""
@@ -79,7 +79,9 @@ def table(chosen: Options) -> Iterator[Table]:
     problem = wall((6, 4, 3)) if chosen.smoke else wall()
     names = ("costate", "numpy") if chosen.smoke else ("costate", "warp", "taichi", "jax")
     dtypes = ("float64",) if chosen.smoke else ("float64", "float32")
-    processes = [Process(HEAT_PEERS[n], _python(n, chosen)) for n in names]
+    processes = [
+        Process(HEAT_PEERS[n], interpreter(HEAT_PEERS[n], chosen.rest.peer_python, chosen.smoke)) for n in names
+    ]
     left_out: list[str] = []
     try:
         with tempfile.TemporaryDirectory(prefix="costate-bench-") as folder:
@@ -134,12 +136,8 @@ def _group(e: Entrant) -> tuple[str, str]:
     return e.what["geometry"], e.what["dtype"]
 
 
-def _python(name: str, chosen: Options) -> Path:
-    return Path(chosen.rest.peer_python if HEAT_PEERS[name].requirements else sys.executable)
-
-
 def _add(parser: argparse.ArgumentParser) -> Any:
-    parser.add_argument("--peer-python", default=sys.executable, help="interpreter that has warp-lang, taichi and jax")
+    parser.add_argument("--peer-python", help=PEER_PYTHON)
     parser.add_argument("--rounds", type=int, default=7, help="how often each is measured")
 
 

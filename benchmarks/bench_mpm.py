@@ -3,7 +3,8 @@ and of a whole roll-out with its gradient, with the memory that it takes.
 
 python -m benchmarks.bench_mpm [--smoke] [--json FILE] [--markdown FILE] [--peer-python PYTHON] [--rounds 5]
 
---peer-python: interpreter that has warp-lang and taichi; peers that cannot be imported are left out, and named.
+Peers run in environments of their own, which are made once, or by --peer-python. Those that cannot be imported are left out, and
+named.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from benchmarks.measure.harness import ROOT, Options, Report, Table, machine, op
 from benchmarks.mpm_peers.peers import MPM_PEERS
 from benchmarks.mpm_problem import problem
 from benchmarks.peers.process import PeerError, Process
+from benchmarks.peers.venvs import PEER_PYTHON, interpreter
 
 LIMIT = 240.0
 """Seconds that an answer may take; the first one compiles."""
@@ -70,7 +72,7 @@ def tables(chosen: Options) -> Iterator[Table]:
     """Times of a step, and how many times as fast that of Costate is."""
     sizes = {2: 400, 3: 500} if chosen.smoke else {2: 8192, 3: 30000}
     names = ("costate",) if chosen.smoke else ("costate", "taichi", "warp")
-    processes = [Process(MPM_PEERS[n], _python(n, chosen)) for n in names]
+    processes = [Process(MPM_PEERS[n], interpreter(MPM_PEERS[n], chosen.rest.peer_python, chosen.smoke)) for n in names]
     left_out: list[str] = [] if chosen.smoke else list(TOO_LONG.values())
     found: list[Entrant] = []
     try:
@@ -174,12 +176,8 @@ def _row(e: Entrant, ours: dict[tuple[int, str], Entrant]) -> tuple[str | float,
     return name, e.what["dtype"], e.process.peer.title, forward, gradient, *ratios, e.first, error
 
 
-def _python(name: str, chosen: Options) -> Path:
-    return Path(chosen.rest.peer_python if MPM_PEERS[name].requirements else sys.executable)
-
-
 def _add(parser: argparse.ArgumentParser) -> Any:
-    parser.add_argument("--peer-python", default=sys.executable, help="interpreter that has warp-lang and taichi")
+    parser.add_argument("--peer-python", help=PEER_PYTHON)
     parser.add_argument("--rounds", type=int, default=5, help="how often each is measured")
 
 

@@ -157,6 +157,7 @@ def single_sample(chosen: Options) -> Table:
         "torch_back": lambda: (forward(**tensors), backward(**tensors, **seed)),
         "autograd": ours(robot, "gradient", states(robot, 1)),
         "empty": empty_gradient(states(robot, 1)),
+        "product": product_gradient(states(robot, 1)),
         "least": least_gradient(robot, states(robot, 1)),
         "bound_whole": whole.bind(**named),
         "numpy_whole": lambda: whole.numpy(**named),
@@ -173,14 +174,16 @@ def single_sample(chosen: Options) -> Table:
         ("value and gradient by autograd", "-", "-", found["autograd"], "-"),
         ("the same, the least in Python", "-", "-", found["least"], "-"),
         ("the same, nothing computed", "-", "-", found["empty"], "-"),
+        ("a product of two tensors by autograd", "-", "-", found["product"], "-"),
         ("value and whole Jacobians", *(found[f"{w}_whole"] for w in ways)),
     )
     columns = ("", "bound arrays", "NumPy call", "torch call", "Pinocchio")
     note = (
         "Microseconds of processor time per call from Python, one thread. The least in Python: `torch.autograd.grad` of a function "
         "that does nothing but save its three tensors and call the compiled code, with everything known beforehand, for these "
-        "shapes and for one backward pass alone. Nothing computed: the same without the calls. A gradient without autograd is a "
-        "call of the kernel and one of its `vjp`. Pinocchio has no gradients but those of whole Jacobians."
+        "shapes and for one backward pass alone. Nothing computed: the same without the calls. A product: `torch.autograd.grad` of "
+        "torch's own `x * y`, all of it in C++ but for `torch.autograd.grad` itself. A gradient without autograd is a call of the "
+        "kernel and one of its `vjp`. Pinocchio has no gradients but those of whole Jacobians."
     )
     return Table("One sample of the UR5", columns, rows, note)
 
@@ -196,11 +199,19 @@ def empty_gradient(x: State) -> Callable[[], object]:
 
         @staticmethod
         def backward(ctx, bar):  # pyright: ignore
-            return tuple(bar for _ in ctx.saved_tensors)
+            return (bar,) * len(ctx.saved_tensors)
 
     leaves = [t[:, :6].clone().requires_grad_() for t in x]
     seed = torch.ones_like(leaves[1])
-    return lambda: torch.autograd.grad(Empty.apply(*leaves), leaves, seed)
+    record = super(torch.autograd.Function, Empty).apply  # pyright: ignore[reportAttributeAccessIssue]
+    return lambda: torch.autograd.grad(record(*leaves), leaves, seed)
+
+
+def product_gradient(x: State) -> Callable[[], object]:
+    """A gradient of torch's own, of a product."""
+    leaves = [t[:, :6].clone().requires_grad_() for t in x[:2]]
+    seed = torch.ones_like(leaves[1])
+    return lambda: torch.autograd.grad(leaves[0] * leaves[1], leaves, seed)
 
 
 def least_gradient(robot: cs.Robot, x: State) -> Callable[[], object]:

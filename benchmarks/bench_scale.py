@@ -96,13 +96,22 @@ def speed(task: str, batch: int, rounds: int) -> tuple[str | float, ...]:
         for number in range(rounds + 1):
             for each in (whole, one, two):
                 each.iterate(number)
-        for a, b in zip(one.trainer.policy.parameters(), two.trainer.policy.parameters(), strict=True):
-            assert torch.equal(a, b), "two workers gave other bits than one process"
+        check_same(one.trainer, two.trainer)
     ms = [1e3 * x for c in (whole, one, two) for x in (c.wall, c.processor)]
     ratios = [
         f"{one_:.2f} ({whole_:.2f})" for one_, whole_ in (_ratios(whole, one, two, k) for k in ("wall", "processor"))
     ]
     return task, batch, *ms[::2], ratios[0], *ms[1::2], ratios[1]
+
+
+def check_same(one: Trainer, two: Trainer) -> None:
+    """Refuse trainings that differ in any bit: in what they began with, in their weights, or in Adam's means of gradients."""
+    begun = (t.folder.checkpoint().policy for t in (one, two))
+    ended = (t.policy.state_dict() for t in (one, two))
+    moments = ({f"{n} {k}": x for n, m in t.kept()["moments"].items() for k, x in m.items()} for t in (one, two))
+    for what, (a, b) in (("began with", begun), ("ended with", ended), ("have gradients with", moments)):
+        different = [name for name in a if not torch.equal(a[name], b[name])]
+        assert not different, f"two workers {what} other bits than one process: {', '.join(different)}"
 
 
 def _ratios(whole: Contestant, one: Contestant, two: Contestant, clock: str) -> tuple[float, float]:

@@ -1,9 +1,10 @@
 """Benchmark of throughput: steps of environments in batches with random actions, beside gymnasium's own, Brax and MJX.
 
 python -m benchmarks.bench_throughput [--smoke] [--json FILE] [--markdown FILE] [--peer-python PYTHON]
-python -m benchmarks.bench_throughput --markdown docs/throughput.md --peer-python VENV/bin/python     # what the docs show
+python -m benchmarks.bench_throughput --markdown docs/throughput.md     # what the docs show
 
---peer-python: interpreter that has brax, mujoco-mjx and gymnasium[mujoco]; peers that cannot be imported are left out, and named.
+Brax and MJX run in an environment of their own, which is made once, or by --peer-python. What cannot be imported is left out,
+and named.
 """
 
 from __future__ import annotations
@@ -19,9 +20,13 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.measure.harness import Options, Report, Table, machine, options, publish
+from benchmarks.peers.peer import Peer
 from benchmarks.peers.process import ONE_THREAD
+from benchmarks.peers.venvs import PEER_PYTHON, interpreter
 
 WORKER = Path(__file__).parent / "throughput" / "worker.py"
+JAX = Peer("environments", "Brax and MJX", ("brax", "mujoco-mjx", "gymnasium[mujoco]", "jax"), "`jit` of `vmap`")
+"""Environment of the peers."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +111,7 @@ class Worker:
 def measured(chosen: Options) -> tuple[dict[Case, tuple[float, float]], dict[Case, str]]:
     """Return (steps per second, steps per processor second) of each case, the best of several rounds in turn, and what failed."""
     rounds, seconds = (2, 0.05) if chosen.smoke else (5, 1.0)
+    peers = str(interpreter(JAX, chosen.rest.peer_python, chosen.smoke))
     found: dict[Case, tuple[float, float]] = {}
     failed: dict[Case, str] = {}
     everything = cases(chosen.smoke)
@@ -114,7 +120,7 @@ def measured(chosen: Options) -> tuple[dict[Case, tuple[float, float]], dict[Cas
         for case in everything:
             if case.robot != robot:
                 continue
-            worker = Worker(case, chosen.rest.peer_python if case.is_peer else sys.executable)
+            worker = Worker(case, peers if case.is_peer else sys.executable)
             if worker.error:
                 failed[case] = worker.error
                 worker.stop()
@@ -160,9 +166,7 @@ def table(chosen: Options) -> Iterator[Table]:
 
 
 def _add(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--peer-python", default=sys.executable, help="interpreter that has brax, mujoco-mjx and gymnasium"
-    )
+    parser.add_argument("--peer-python", help=PEER_PYTHON)
 
 
 def main() -> None:

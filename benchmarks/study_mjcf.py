@@ -25,7 +25,7 @@ SMOKE = ("inverted_pendulum.xml", "swimmer.xml", "reacher.xml")
 VERDICTS = {
     "agrees": "agrees",
     "apart": "agrees where contact is switched off; with contact not compared",
-    "lacks": "differs, and said so before",
+    "lacks": "differs, as a warning says",
     "differs": "differs",
     "undecided": "a contact at a distance of exactly zero: rounding decides whether it acts",
     "static": "nothing moves",
@@ -68,7 +68,7 @@ def package_table(package: str, chosen: Options) -> Table:
             rows.append(_row(name.removeprefix(f"{package}/"), result))
     summary = "; ".join(f"{VERDICTS[v]}: {n}" for v, n in count.most_common())
     note = f"{len(files)} files. {summary}." if files else "Not installed."
-    columns = ("file", "velocities", "constrained states", "largest error", "verdict", "said before")
+    columns = ("file", "velocities", "constrained states", "largest error", "verdict", "warnings")
     return Table(package, columns, tuple(rows), note)
 
 
@@ -93,8 +93,8 @@ HOW = (
     f"moved by up to a tenth of their range (0.1 without limits) and velocities of 0.3, then up to {SETTLE:g} s of MuJoCo's motion "
     f"under random controls; where that motion is not finite, the disturbance is halved. MuJoCo solves with a tolerance of zero. "
     f"Constrained: states in which a contact, a limit, joint friction or an equality acted. Error: the largest of positions, and "
-    f"of velocities and activations, relative to the largest one of that motion, or to 1; up to {AGREES:g} it agrees. Said before: "
-    f"the warnings when the file was loaded and the world made. Files in which nothing moves, or that MuJoCo refuses, are counted "
+    f"of velocities and activations, relative to the largest one of that motion, or to 1; up to {AGREES:g} it agrees. Warnings: "
+    f"those given when the file was loaded and the world made. Files in which nothing moves, or that MuJoCo refuses, are counted "
     f"but not listed."
 )
 

@@ -209,8 +209,8 @@ def interrupts(times: int, seed: int) -> tuple[Table, int]:
             rows.append((name, attack, len(seconds), overwritten, round(1e3 * middle), "yes" if sound else "NO"))
             wrong += not sound
     note = (
-        "Calls of compiled code of a second or more are interrupted at random moments. Memory that they have let go is taken again "
-        f"and watched. The middle of the answers must come within {ANSWER} s."
+        "Calls of compiled code of a second or more are interrupted at random moments. Memory that they have released is "
+        f"allocated again and watched. The median time to the answer must be below {ANSWER} s."
     )
     columns = ("interrupted", "by", "times", "memory overwritten", "ms to the answer", "sound")
     return Table("Interrupted calls", columns, tuple(rows), note), wrong

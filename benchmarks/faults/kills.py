@@ -106,7 +106,7 @@ def kills(times: int) -> tuple[Table, int]:
         "iterations with 10 checkpoints; the result is the policy. Compiling: the gradient of a UR5's forward dynamics in an empty "
         "cache, shared with a worker process; the result is its values. Writing a report: 40 plots."
     )
-    columns = ("killed while", "kills", "of these while going on", "works", "resumed wrongly or corrupt")
+    columns = ("killed while", "kills", "of these, after a restart", "jobs", "resumed wrongly or corrupt")
     return Table("Killed at random moments", columns, rows, note), sum(row[-1] for row in rows)
 
 

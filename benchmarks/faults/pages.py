@@ -1,4 +1,4 @@
-"""Pages among strangers: names that are code, headers of foreign pages, frames and values that no user sends."""
+"""Hostile names and requests: names that are code, headers of foreign pages, frames and values that no user sends."""
 
 from __future__ import annotations
 
@@ -294,8 +294,9 @@ def pages(cases: int, seed: int) -> tuple[Table, int]:
         finally:
             live.page.close()
     note = (
-        "Made at random (`--seed`). Names of robots, links and joints are made of pieces of HTML, scripts, Markdown and TeX: as "
-        "libxml2 reads them, pages must have the elements that they have with plain names, and give the names back. The live page "
-        "must answer this machine and its own origin only, and go on after every frame; its slider must keep to its range."
+        "Made at random (`--seed`). Names of robots, links and joints are made of pieces of HTML, scripts, Markdown and TeX: "
+        "read by libxml2, pages must have the same elements as with plain names, and contain the names as text. The live page "
+        "must answer this machine and its own origin only, and keep running after every frame; its slider must stay within its "
+        "range."
     )
-    return Table("Pages among strangers", ("", "cases", "wrong"), tuple(rows), note), wrong
+    return Table("Hostile names and requests", ("", "cases", "wrong"), tuple(rows), note), wrong

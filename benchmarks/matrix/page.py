@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 INTRODUCTION = """# Accuracy of the gradients
 
 Largest relative error found in each cell, by `python -m benchmarks.matrix --markdown docs/accuracy_matrix.md`, version {version},
-{date}: {count} cells, {wrong}. {parts}What is compared, and how errors are scaled, is said in
+{date}: {count} cells, {wrong}. {parts}What is compared, and how errors are scaled, is described in
 [gradients.md](gradients.md). The worst cell of each table, relative to its bound, is bold; a dash is a combination that does not
 exist{holes}.
 

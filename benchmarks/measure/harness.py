@@ -13,9 +13,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from benchmarks.measure.table import Table, machine
+from costate.core.tensors import threads
 
 __all__ = [
     "ROOT",
@@ -141,17 +140,6 @@ def publish(report: Report, chosen: Options) -> None:
         report.save_json(chosen.json)
     if chosen.markdown:
         report.save_markdown(chosen.markdown)
-
-
-@contextmanager
-def threads(n: int) -> Iterator[None]:
-    """That many torch threads, inside of a with block."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(n)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 @contextmanager

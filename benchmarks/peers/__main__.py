@@ -21,7 +21,7 @@ from benchmarks.peers.peer import PEERS, Peer, chosen
 from benchmarks.peers.plan import QUANTITIES, Plan, by_processor_time
 from benchmarks.peers.results import Results
 from benchmarks.peers.runner import Runner
-from benchmarks.peers.venvs import Environment, default_folder, environment
+from benchmarks.peers.venvs import LIMIT, Environment, default_folder, environment
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Options:
     """Run peers in the environment of Costate instead, as far as they are installed there."""
     processor_time: bool = False
     """Count processor time instead of time, for a busy machine; leaves out cold starts and threads. The gate always does."""
-    install_limit: float = 300.0
+    install_limit: float = LIMIT
     """Seconds that installing a peer may take."""
     limit: float = 150.0
     """Seconds that a peer may take to prepare a case and to compute it once."""
@@ -96,7 +96,7 @@ def _measure(options: Options) -> Results:
 
 def _results(options: Options, by_processor: bool) -> Results:
     """Return empty results, or those of the run to be resumed."""
-    results = Results(machine(**now(), counted="processor time" if by_processor else "time"))
+    results = Results(machine(**now(), measured="processor time" if by_processor else "wall time"))
     if options.resume:
         if options.json is None or not options.json.exists():
             raise ValueError("--resume continues the run in --json FILE; give that option, and a file that exists")

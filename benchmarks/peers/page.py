@@ -13,6 +13,15 @@ from benchmarks.peers.plan import FUNCTIONS, QUANTITIES
 from benchmarks.peers.results import Result, Results, peers_in
 
 COMMAND = "python -m benchmarks.peers --markdown docs/peers.md --plots docs/plots"
+REMARKS = {
+    "mjx": "The gradient of the roll-out explodes. One iteration of its solver does not converge; whether that is the cause was "
+    "not tested. Functions run without XLA's fusion emitters, which make the kinematics of an arm hundreds of times slower.",
+    "mujoco": "Its gradient of the roll-out consists of finite differences of every step, some across a change of contact: its "
+    "length differs from run to run.",
+    "newton": "The gradient of its roll-out is not finite: its time says what the computation costs, not that it is of use.",
+    "genesis": "In its differentiable mode the robot falls through the ground, so that its gradient is that of another motion.",
+}
+"""Peer -> what to know of its rows before trusting them."""
 HEADS = {"ur5": "UR5, fixed base, 6 joints", "laikago": "Laikago, floating base, 12 joints"}
 
 
@@ -21,7 +30,7 @@ def tables(results: Results) -> list[Table]:
     made = [*(_functions(results, name) for name in HEADS), _throughput(results), _steps(results), _rollouts(results)]
     made += [_cold(results), _memory(results), _agreement(results)]
     made += [roofline.table(results.roofline)] if results.roofline else []
-    made += [_peers(results), _missing(results)]
+    made += [_peers(results), _remarks(results), _missing(results)]
     return [t for t in made if t.rows]
 
 
@@ -61,7 +70,7 @@ def _functions(results: Results, subject: str) -> Table:
         if any(of.values()):
             rows.append((title, *(_time(of[p], of.get("costate"), 1e9) for p in titles)))
     note = (
-        f"Nanoseconds per sample, one thread, batch {max(batches.values()):,}; in brackets: times ours. A gradient "
+        f"Nanoseconds per sample, one thread, batch {max(batches.values()):,}; in brackets: relative to Costate. A gradient "
         "is that of the sum of all results with respect to all inputs, the value included; Pinocchio's and "
         "MuJoCo's are whole Jacobians."
     )
@@ -177,9 +186,9 @@ def _agreement(results: Results) -> Table:
             if any(c != "-" for c in cells):
                 rows.append((f"{subject}: {title}", *cells))
     note = (
-        "Largest difference from our values, relative to the largest value, over the first samples: nothing counts "
-        "as fast that computes something else. Gradients are compared where all mean the same by them: with "
-        "respect to joint angles, accelerations, torques."
+        "Largest difference from Costate's values, relative to the largest value, over the first samples: a library that "
+        "computes something else does not count as fast. Gradients are compared where all libraries define them alike: with "
+        "respect to joint angles, accelerations and torques."
     )
     return Table("Agreement", ("", *titles.values()), tuple(rows), note)
 
@@ -200,6 +209,11 @@ def _peers(results: Results) -> Table:
         rows.append((PEERS[name].title, given, results.precision.get(name, ""), PEERS[name].how))
     rows += [(PEERS[name].title, "not measured", "", reason) for name, reason in results.absent.items()]
     return Table("Who, which version, how", ("", "versions", "numbers", "use"), tuple(rows))
+
+
+def _remarks(results: Results) -> Table:
+    rows = [(PEERS[peer].title, text) for peer, text in REMARKS.items() if results.find("rollout_gradient", peer=peer)]
+    return Table("Rows to read with care", ("", "why"), tuple(rows))
 
 
 def _missing(results: Results) -> Table:
@@ -224,11 +238,12 @@ def markdown(results: Results) -> str:
     facts = "; ".join(f"{key} {value}" for key, value in results.machine.items())
     head = (
         "# Comparison with other libraries\n\n"
+        "How fast Costate is beside ten other libraries, and whether they compute the same. One command measures all of them:\n\n"
         f"    {COMMAND}\n\n"
-        "measures Costate and its peers in one run. Each peer runs in a virtual environment of its own, which the command "
-        "creates. All of them are alive at the same time and take turns in every case, so that other load on the machine "
-        "affects all of them alike; the best round of each counts. All read the same robot, as URDF or MJCF, and work on the "
-        "same states, and their results are compared. `python -m benchmarks.peers --list` shows peers and quantities; "
+        "Each library runs in a virtual environment of its own, which the command\ncreates. All of them are running at the same "
+        "time and take turns in every case, so that other load on the "
+        "machine affects\nall of them alike; the best round of each counts. All read the same robot, as URDF or MJCF, and work on "
+        "the same states, and\ntheir results are compared. `python -m benchmarks.peers --list` shows libraries and quantities; "
         "`python -m benchmarks.peers --gate` fails if a committed set of ratios is missed by more than half.\n\nMeasured on: "
         f"{facts}."
     )

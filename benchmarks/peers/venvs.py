@@ -16,6 +16,10 @@ from benchmarks.peers.peer import Peer
 
 READY = "costate-bench.json"
 """Inside of an environment: the requirements it was made for, written last."""
+LIMIT = 300.0
+"""Seconds that installing a peer may take."""
+PEER_PYTHON = "interpreter that has all peers; default: each has an environment of its own, made once and kept (--smoke: this one)"
+"""Help of the option --peer-python."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,14 @@ def environment(peer: Peer, folder: Path, limit: float, say: Callable[[str], Non
     ready.write_text(json.dumps(peer.requirements))
     say(f"{peer.title}: installed in {time.monotonic() - start:.0f} s")
     return Environment(peer, python)
+
+
+def interpreter(peer: Peer, given: str | None, smoke: bool) -> Path:
+    """Return what runs a peer: the interpreter given, or that of its own environment; with smoke this one."""
+    if given or smoke or not peer.requirements:
+        return Path(given if given and peer.requirements else sys.executable)
+    made = environment(peer, default_folder(), LIMIT, lambda text: print(text, file=sys.stderr, flush=True))
+    return made.python or Path(sys.executable)
 
 
 def _install(peer: Peer, home: Path, python: Path, limit: float) -> str:

@@ -62,13 +62,17 @@ def gradient(job: Job) -> Case:
 # --- simulation -------------------------------------------------------------------------------------------------------
 
 
+def contact(friction: float) -> Any:
+    return cs.PGS(sweeps=50, joint_limits=False, friction=friction)
+
+
 @cache
 def world(urdf: str, dt: float, friction: float, feet: tuple[str, ...]) -> cs.World:
     """The springs and dampers stand in the URDF."""
     return cs.World(
         robots=[robot(urdf)],
         scenery=[cs.Static("ground", cs.shapes.plane())],
-        contact=cs.PGS(sweeps=50, joint_limits=False, friction=friction),
+        contact=contact(friction),
         dt=dt,
         integrator="implicit",
         collide=lambda a, b: "ground" in (a, b) and (a.endswith(feet) or b.endswith(feet)),
@@ -104,12 +108,9 @@ def rollout_gradient(job: Job) -> Case:
     return Case(lambda: height(leaf), job.batch * job.steps, values)
 
 
+VERSIONS = ("torch", "casadi", "llvmlite", "numpy")
 FUNCTIONS = ("kinematics", "inverse_dynamics", "forward_dynamics")
+SIMULATION = {"steps": steps, "rollout_gradient": rollout_gradient}
 if __name__ == "__main__":
-    serve(
-        ("torch", "casadi", "llvmlite", "numpy"),
-        "float64",
-        dict.fromkeys(FUNCTIONS, value)
-        | {f"{name}_gradient": gradient for name in FUNCTIONS}
-        | {"steps": steps, "rollout_gradient": rollout_gradient},
-    )
+    known = dict.fromkeys(FUNCTIONS, value) | {f"{name}_gradient": gradient for name in FUNCTIONS}
+    serve(VERSIONS, "float64", known | SIMULATION)

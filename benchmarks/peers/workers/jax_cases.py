@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import jax
@@ -30,6 +30,8 @@ class Engine:
     step: Callable[[Any, Any], Any]
     """(state, torques) -> state."""
     height: Callable[[Any], Any]
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Options of the compiler for functions without gradients."""
 
 
 def their_q(job: Job, q: np.ndarray) -> np.ndarray:
@@ -54,9 +56,11 @@ def _inputs(job: Job) -> list[Any]:
     return [jnp.asarray(their_q(job, q)), jnp.asarray(v), jnp.asarray(tau)]
 
 
-def _compiled(function: Callable[..., Any], *inputs: Any) -> Callable[[], Any]:
+def _compiled(
+    function: Callable[..., Any], *inputs: Any, options: Mapping[str, Any] | None = None
+) -> Callable[[], Any]:
     """A call that waits for its result."""
-    run = jax.jit(function).lower(*inputs).compile()
+    run = jax.jit(function).lower(*inputs).compile(dict(options or {}))
     return lambda: jax.block_until_ready(run(*inputs))
 
 
@@ -64,9 +68,9 @@ def _value(job: Job, e: Engine) -> Case:
     x = _inputs(job)
     if job.quantity == "kinematics":
         where = jax.jit(jax.vmap(e.position))
-        run = _compiled(jax.vmap(e.kinematics), x[0])
+        run = _compiled(jax.vmap(e.kinematics), x[0], options=e.options)
         return Case(run, job.batch, lambda _: np.asarray(where(x[0][:CHECKED])))
-    run = _compiled(jax.vmap(getattr(e, job.quantity)), *x)
+    run = _compiled(jax.vmap(getattr(e, job.quantity)), *x, options=e.options)
     return Case(run, job.batch, lambda y: np.asarray(y[:CHECKED]))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from benchmarks.peers import gate, page, plan, plots, roofline
 from benchmarks.peers.peer import PEERS, chosen
 from benchmarks.peers.results import Result, Results
-from benchmarks.peers.venvs import _install, pip_reason
+from benchmarks.peers.venvs import _install, interpreter, pip_reason
 
 
 def results(ours: float = 1e-7, theirs: float = 4e-7) -> Results:
@@ -91,8 +92,21 @@ def test_pip_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_unknown_names_are_refused() -> None:
-    with pytest.raises(ValueError, match="unknown peer 'bullet'; the peers are costate, pinocchio"):
+    with pytest.raises(ValueError, match="unknown peer 'bullet'; the peers are costate, costate_newton, pinocchio"):
         chosen(("bullet",))
     with pytest.raises(ValueError, match="unknown quantity 'speed'"):
         plan.full().only(("speed",))
     assert [p.name for p in chosen(("mujoco",))] == ["costate", "mujoco"]
+
+
+def test_remarks_stand_beside_the_peers_they_are_about() -> None:
+    found = results()
+    assert "Rows to read with care" not in page.markdown(found)
+    found.add(Result("genesis", "rollout_gradient", "standing laikago", 1, 10, value=1e-3, values=(-0.4, 1.0)))
+    assert "| Genesis | In its differentiable mode the robot falls through the ground" in page.markdown(found)
+
+
+def test_a_smoke_run_installs_nothing() -> None:
+    assert interpreter(PEERS["genesis"], None, smoke=True) == Path(sys.executable)
+    assert interpreter(PEERS["genesis"], "other/python", smoke=True) == Path("other/python")
+    assert interpreter(PEERS["costate"], "other/python", smoke=False) == Path(sys.executable)

@@ -11,8 +11,8 @@ import sys
 
 import torch
 
-LARGE = 2**26
-"""Bytes from which it pays. Smaller results would hold more memory than they need."""
+LARGE = 2**22
+"""Bytes from which it pays: below, the allocator keeps memory for the next call."""
 _PAGE = 4096
 _HUGE_PAGES = 14  # MADV_HUGEPAGE
 
