@@ -1,17 +1,8 @@
-"""Docstrings are sentences: none begins with a dangling fragment, and those of functions begin with a verb.
-
-    python -m tests.test_language            # offences by package: what to put into the tables below
-    python -m tests.test_language sim        # the offences of a package
-
-The tables hold how many offences each package still has. They only ever get smaller.
-"""
+"""Docstrings are sentences: none begins with a dangling fragment, and those of functions begin with a verb."""
 
 from __future__ import annotations
 
-import sys
-from collections import Counter
 from collections.abc import Callable, Iterator
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -69,50 +60,22 @@ def lacks_verb(doc: Docstring) -> bool:
 
 RULES: dict[str, Callable[[Docstring], bool]] = {"fragment": is_fragment, "no verb": lacks_verb}
 
-ALLOWED: dict[str, dict[str, int]] = {
-    "fragment": {
-        "sim": 138,
-    },
-}
-"""Rule -> package -> number of docstrings that still break it."""
-
-
-@cache
-def offences(rule: str) -> tuple[tuple[str, str], ...]:
-    """Return (package, place and beginning) of every docstring that breaks a rule."""
-    return tuple(_offences(RULES[rule]))
-
-
-def _offences(breaks: Callable[[Docstring], bool]) -> Iterator[tuple[str, str]]:
-    for path in sorted(SOURCE.rglob("*.py")):
-        parts = path.relative_to(SOURCE).parts
-        for doc in docstrings(path):
-            if breaks(doc):
-                yield (
-                    parts[0] if len(parts) > 1 else "costate",
-                    f"{'/'.join(parts)}:{doc.line}: {doc.text.split('.')[0][:80]}",
-                )
-
 
 @pytest.mark.parametrize("rule", RULES)
-def test_no_package_gets_worse(rule: str) -> None:
-    found = offences(rule)
-    counts = Counter(package for package, _ in found)
-    worse = {p: n for p, n in counts.items() if n > ALLOWED.get(rule, {}).get(p, 0)}
-    shown = "\n".join(line for package, line in found if package in worse)
-    assert not worse, f"more docstrings with {rule} than the table allows: {worse}\n{shown}"
+def test_docstrings_of_the_package_keep_the_rules(rule: str) -> None:
+    assert list(_offences(SOURCE, RULES[rule])) == []
 
 
 def test_docstrings_of_benchmarks_begin_with_no_fragment() -> None:
-    found = {str(path.relative_to(ROOT)): docstrings(path) for path in (ROOT / "benchmarks").rglob("*.py")}
-    assert [
-        f"{name}:{doc.line}: {doc.text[:60]}" for name, docs in found.items() for doc in docs if is_fragment(doc)
-    ] == []
+    assert list(_offences(ROOT / "benchmarks", is_fragment)) == []
 
 
-def test_the_tables_name_packages() -> None:
-    packages = {path.name for path in SOURCE.iterdir() if path.is_dir()} | {"costate"}
-    assert {p for table in ALLOWED.values() for p in table} <= packages
+def _offences(folder: Path, breaks: Callable[[Docstring], bool]) -> Iterator[str]:
+    """Yield place and beginning of every docstring below a folder that breaks a rule."""
+    for path in sorted(folder.rglob("*.py")):
+        for doc in docstrings(path):
+            if breaks(doc):
+                yield f"{path.relative_to(ROOT)}:{doc.line}: {doc.text.split('.')[0][:80]}"
 
 
 @pytest.mark.parametrize(
@@ -131,11 +94,3 @@ def test_the_tables_name_packages() -> None:
 )
 def test_the_rules_find_what_they_are_for(kind: str, text: str, broken: set[str]) -> None:
     assert {rule for rule, breaks in RULES.items() if breaks(Docstring(kind, "x", text, 1))} == broken
-
-
-if __name__ == "__main__":
-    for rule in RULES:
-        if len(sys.argv) > 1:
-            print(*(f"{rule}: {line}" for package, line in offences(rule) if package in sys.argv[1:]), sep="\n")
-        else:
-            print(f"{rule!r}:", dict(sorted(Counter(package for package, _ in offences(rule)).items())))

@@ -150,9 +150,11 @@ def test_every_test_is_named_for_a_module_or_a_subject() -> None:
 
 def is_module(folder: Path, name: str) -> bool:
     """Tell whether a folder holds a module or a folder of a name, which may spell a path: insertion_bound, insertion/bound.py."""
-    parts = name.split("_")
-    paths = {"_".join(parts[:k]) + "/" + "_".join(parts[k:]) for k in range(1, len(parts))} | {name}
-    return any((folder / f"{path}.py").is_file() or (folder / path).is_dir() for path in paths)
+    if (folder / f"{name}.py").is_file() or (folder / name).is_dir():
+        return True
+    words = name.split("_")
+    splits = (("_".join(words[:k]), "_".join(words[k:])) for k in range(1, len(words)))
+    return any((folder / first).is_dir() and is_module(folder / first, rest) for first, rest in splits)
 
 
 def test_folders_are_small() -> None:

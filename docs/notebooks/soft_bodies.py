@@ -22,7 +22,7 @@ history = model.run(150, thrown, parameters={"E": E})
 way = history.x[-1, :, 0].mean() - points[:, 0].mean()
 (slope,) = torch.autograd.grad(way, E)
 further = 0.01 * E.detach() * slope
-print(f"it gets {way:.3f} m far; with 1 % more stiffness {1e6 * further:+.1f} micrometres further")
+print(f"it slides {way:.3f} m; with 1 % more stiffness, {1e6 * further:+.1f} micrometres farther")
 
 # %% [markdown]
 # Check the gradient by a finite difference.
