@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import warnings
 from collections.abc import Callable, Iterator
@@ -60,6 +61,7 @@ CALLS = [step, rollout, policy, robot, sensor, drop_in, gradient_inside, made_in
 @pytest.fixture(autouse=True)
 def fresh() -> Iterator[None]:
     torch._dynamo.reset()
+    gc.collect()  # what other tests left behind may warn when it is collected
     yield
     torch._dynamo.reset()
 

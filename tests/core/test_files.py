@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import stat
 import subprocess
 import sys
+import warnings
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -125,3 +127,18 @@ def test_dataclasses_survive_json(tmp_path: Path) -> None:
 def test_other_fields_are_refused(value: object, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         files.from_json(Outer, value, Path("a.json"))
+
+
+def test_a_folder_goes_with_its_owner_without_a_warning() -> None:
+    class Owner:
+        pass
+
+    owner = Owner()
+    folder = files.folder_of(owner)
+    (folder / "inner").mkdir()
+    (folder / "inner" / "file.txt").write_text("text")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        del owner
+        gc.collect()
+    assert not folder.exists()

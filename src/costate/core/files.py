@@ -4,6 +4,7 @@
 - `write_private` is for caches: only the owner may read them, and nobody waits for the disk. `seal` puts a checksum in front
   of the content, and `unseal` refuses what is not what was written.
 - `locked` keeps other processes out of a folder; `in_turn` lets them do the same thing one after the other.
+- `folder_of` makes a temporary folder that exists as long as its owner.
 
 Tensors are in `core.tensors`, so that nothing here needs torch.
 """
@@ -15,9 +16,11 @@ import hashlib
 import json
 import math
 import os
+import shutil
 import sys
 import tempfile
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
@@ -193,3 +196,10 @@ def _plain(kind: Any, value: Any, where: str, path: Path) -> Any:
 
 _KINDS: dict[Any, tuple[type, ...]] = {int: (int,), float: (int, float), bool: (bool,), str: (str,)}
 """Types that JSON may have for a field of a given type."""
+
+
+def folder_of(owner: object) -> Path:
+    """Return a new temporary folder, which is removed together with its owner, without a warning."""
+    folder = tempfile.mkdtemp(prefix="costate-")
+    weakref.finalize(owner, shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)

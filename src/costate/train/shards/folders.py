@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
 from typing import Any
 
+from costate.core.files import folder_of
 from costate.scale.message import Message, files_in, write_files
 from costate.train.run import FILE, Run
 
@@ -22,6 +21,6 @@ class Copy:
     """A copy of a run folder that exists as long as this does."""
 
     def __init__(self, given: Message):
-        self.folder = tempfile.TemporaryDirectory(prefix="costate-")
-        write_files(Path(self.folder.name), given.tensors)
-        self.run = Run.open(self.folder.name)
+        folder = folder_of(self)
+        write_files(folder, given.tensors)
+        self.run = Run.open(folder)

@@ -8,13 +8,12 @@ that do badly.
 from __future__ import annotations
 
 import itertools
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from costate.core.files import checksum, read_json, write_json
+from costate.core.files import checksum, folder_of, read_json, write_json
 from costate.scale.executor import Executor, Work
 from costate.scale.message import Message, files_in, write_files
 from costate.sim.divergence import SimulationError
@@ -48,13 +47,13 @@ class Trainings(Work):
     """Parts of trainings."""
 
     def __init__(self, given: Message):
-        self.folder = tempfile.TemporaryDirectory(prefix="costate-")
+        self.folder = folder_of(self)
 
     def shard(self, shard: Message) -> Message:
         """Train a run up to an iteration; return its files."""
         from costate.train.trainer import DivergedError, train
 
-        folder = Path(self.folder.name) / shard.note["name"]
+        folder = self.folder / shard.note["name"]
         for name in GIVEN_BACK:  # of an earlier part
             (folder / name).unlink(missing_ok=True)
         write_files(folder, shard.tensors)
@@ -69,7 +68,7 @@ class Trainings(Work):
         """Return the class of a user's own task, the same for all runs with the same file: its world is then built once."""
         if not (folder / FILE).is_file():
             return None
-        place, note = Path(self.folder.name) / checksum((folder / FILE).read_bytes()), read_json(folder / "run.json")
+        place, note = self.folder / checksum((folder / FILE).read_bytes()), read_json(folder / "run.json")
         if not place.exists():
             write_files(place, files_in(folder, (FILE,)))
         return find_task(f"{place / FILE}:{note['class']}", note.get("folder"))
