@@ -16,4 +16,4 @@ def test_interrupted_calls(work: str) -> None:
     assert found.keys() == ATTACKS.keys()
     for attack, seconds in found.items():
         assert min(seconds) >= 0, f"{attack}: memory was overwritten"
-        assert min(seconds) < ANSWER, f"{attack}: {seconds}"  # the better of two: the machine may be busy
+        assert max(seconds) < ANSWER, f"{attack}: {seconds}"
