@@ -231,7 +231,7 @@ def _summary(folder: Run) -> None:
     from costate.train.progress import said
 
     rows = folder.metrics()
-    last, clipped = rows[-1], [row["clipped"] for row in rows]
+    last = rows[-1]
     success = f", success {100 * last['success']:.1f} % of {folder.options.watch_episodes}" if "success" in last else ""
     if looks := [row for row in rows if "played" in row]:
         best = max(looks, key=lambda row: row["played"])
@@ -240,7 +240,6 @@ def _summary(folder: Run) -> None:
         )
     measures = ", ".join(f"{name} {text}" for name, text in said(last, folder.task.measured).items())
     print(
-        f"trained for {last['seconds']:.1f} s, {last['control_steps']:,} control steps: {measures}{success}; "
-        f"clipped {100 * sum(clipped) / len(clipped):.0f} % of the gradients\n"
+        f"trained for {last['seconds']:.1f} s, {last['control_steps']:,} control steps: {measures}{success}\n"
         f"judge it with: costate evaluate {folder.path}"
     )

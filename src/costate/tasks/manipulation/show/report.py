@@ -19,8 +19,10 @@ from costate.tasks.manipulation.proposer import Proposer
 from costate.tasks.manipulation.show.arrows import FOUND, PROPOSED, arrows, found, proposed
 from costate.train.streams import CHUNK
 
-FAILURES, SUCCESSES = 3, 3
-"""Numbers of episodes that are shown."""
+FAILURES = 3
+"""Number of failures that are shown, at most."""
+SUCCESSES = {"best success": 0.0, "median success": 0.5, "worst success": 1.0}
+"""Successes that are shown, and where they are between the best and the worst."""
 TOLD = {
     "distance": "force times the distance between its two points [cm, units of force]",
     "cone": "force outside of the friction cone [units of force]",
@@ -31,6 +33,20 @@ TOLD = {
 """Residuals that make proposals true, in words."""
 
 
+def notable(error: torch.Tensor, success: torch.Tensor) -> dict[str, int]:
+    """Return numbers of episodes to show: the worst failures, then the best, the median and the worst success, each episode once.
+
+    error: larger is worse, NaN worst, (episodes,); success: (episodes,).
+    """
+    order = torch.argsort(error.nan_to_num(1e9))
+    failed, done = order[~success[order]].flip(0).tolist(), order[success[order]].tolist()
+    chosen = {f"failure {k + 1}": episode for k, episode in enumerate(failed[:FAILURES])}
+    for name, part in SUCCESSES.items():
+        if done and (episode := done[round(part * (len(done) - 1))]) not in chosen.values():
+            chosen[name] = episode
+    return chosen
+
+
 class HandReport(RunReport):
     """The report of a run of a hand."""
 
@@ -38,15 +54,9 @@ class HandReport(RunReport):
 
     @cached_property
     def shown(self) -> dict[str, Shown]:
-        """The worst failures, then the best, the median and the worst success; each episode once."""
-        error, success = torch.as_tensor(self.error).nan_to_num(1e9), self.found.verdict.success
-        order = torch.argsort(error)
-        failed, done = order[~success[order]].flip(0), order[success[order]]
-        chosen = {f"failure {k + 1}": failed[k] for k in range(min(FAILURES, len(failed)))}
-        spread = {"best success": 0.0, "median success": 0.5, "worst success": 1.0}
-        chosen |= {name: done[round(part * (len(done) - 1))] for name, part in spread.items() if len(done)}
-        once = {int(k): name for name, k in reversed(chosen.items())}
-        return {name: self._episode(k) for k, name in reversed(once.items())}
+        """The episodes to show, by what they are."""
+        chosen = notable(torch.as_tensor(self.error), self.found.verdict.success)
+        return {name: self._episode(k) for name, k in chosen.items()}
 
     def recorded(self, each: Shown) -> Recording:
         """Return an episode with its contact forces, and the object as large as it was."""
