@@ -4,7 +4,8 @@ PYTHON ?= python3
 VENV ?= .venv
 TEST_JOBS ?= 2
 PY := $(VENV)/bin/python
-PIP_INSTALL := $(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt
+# Without compiling to bytecode: Python does that for what is imported, a small part of what is installed.
+PIP_INSTALL := $(PY) -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt
 
 # Files that say what is installed: an installation is repeated when one of them changes.
 SETUP := pyproject.toml constraints.txt
@@ -13,7 +14,7 @@ READY_TEST := $(VENV)/.ready-test
 DEMO := out/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check unit browser study study-rl study-optimise study-faults study-contact study-mjcf study-motion study-cpus study-arm bench matrix docs package format clean
+.PHONY: help demo test check lint types unit quick browser study study-rl study-optimise study-faults study-contact study-mjcf study-motion study-cpus study-arm bench matrix docs package format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -24,17 +25,32 @@ demo: $(READY) ## install, then teach a UR5 to put a bottle into a socket: about
 	$(VENV)/bin/costate evaluate $(DEMO)
 	$(VENV)/bin/costate report $(DEMO)
 
-test: check unit ## install, then run every check: format, lint, types, layers, tests
+# Side by side: the environment and the browser, then types and tests, since one of each pair leaves a core idle.
+test: ## install, then run every check: format, lint, layers, types, tests
+	@$(MAKE) --no-print-directory -j 2 $(READY_TEST) browser
+	@$(MAKE) --no-print-directory lint
+	@$(MAKE) --no-print-directory -j 2 types unit
 
-check: $(READY_TEST) ## format, lint, types and layers only
+check: lint types ## format, lint, layers and types only
+
+lint: $(READY_TEST)
 	$(PY) -m ruff format --check .
 	$(PY) -m ruff check .
-	$(PY) -m pyright
 	$(VENV)/bin/lint-imports
 
-# One thread for NumPy's linear algebra: the tests run side by side, and its threads would wait for each other.
+types: $(READY_TEST)
+	$(PY) -m pyright
+
+# One thread for NumPy's linear algebra: the tests run side by side, and its threads would wait for each other. Files that take
+# long begin first (tests/progress.py).
+PYTEST_OPTIONS := -p tests.progress --dist loadfile --no-loadscope-reorder --max-worker-restart 0
+PYTEST := OPENBLAS_NUM_THREADS=1 OMP_WAIT_POLICY=passive $(PY) -m pytest $(PYTEST_OPTIONS)
 unit: $(READY_TEST) browser ## tests only
-	OPENBLAS_NUM_THREADS=1 OMP_WAIT_POLICY=passive $(PY) -m pytest -m "not study" -n $(TEST_JOBS) --dist loadfile --max-worker-restart 0 --durations 30 --durations-min 10
+	$(PYTEST) -m "not study" -n $(TEST_JOBS)
+
+quick: $(READY_TEST) ## the tests nearest to what changed since SINCE (HEAD), below two minutes; its kernels are kept in build
+	$(PY) -m ruff check .
+	COSTATE_CACHE=$(CURDIR)/build/kernels $(PY) -m tests.quick --since $(or $(SINCE),HEAD) --jobs $(TEST_JOBS) -- $(PYTEST_OPTIONS)
 
 # Never fails: where Chromium is missing and cannot be installed, the tests of pages are skipped, and say so.
 browser: ## install Chromium for the tests of pages, if there is none (Debian, Ubuntu)

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 from textwrap import indent
 
 import pytest
 from tests.motion_log import log_of_a_motion
+from tests.warm import run_warm
 
 from costate.cli import commands
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 SCRIPTS = sorted(DOCS.glob("*.py"))
-PAGES = [page for page in sorted(DOCS.glob("*.md")) if "\n```python\n" in page.read_text()]
-SHORT = [
-    folder for folder in sorted(DOCS.iterdir()) if any("\n```python\n" in p.read_text() for p in folder.glob("*.md"))
-]
-"""Folders of short pages, which share an interpreter: starting one takes longer than most of them."""
+PAGES = [page for page in sorted(DOCS.rglob("*.md")) if "\n```python\n" in page.read_text()]
 FILES = {
     "coming_from/mujoco": ("hopper.xml",),
     "contact": ("ant.xml", "rock.obj", "cup.stl", "chair.obj", "bars.urdf", "arm.urdf"),
@@ -48,8 +42,7 @@ COMMANDS = {
 
 @pytest.mark.parametrize("page", SCRIPTS, ids=lambda path: path.stem)
 def test_page_runs(page: Path, tmp_path: Path) -> None:
-    environment = os.environ | {"COSTATE_QUICK": "1", "PYTHONWARNINGS": "error::DeprecationWarning"}
-    done = subprocess.run([sys.executable, page], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    done = run_warm([str(page)], tmp_path, {"COSTATE_QUICK": "1", "PYTHONWARNINGS": "error::DeprecationWarning"})
     assert done.returncode == 0, done.stdout + done.stderr
     assert len(done.stdout.splitlines()) > 50, "a page should have something to read"
 
@@ -59,28 +52,6 @@ def test_page_runs(page: Path, tmp_path: Path) -> None:
 def test_snippets_run(page: Path, tmp_path: Path) -> None:
     """From top to bottom in one interpreter, beside the files that the page speaks of."""
     run(write_snippets(page, tmp_path))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("folder", SHORT, ids=lambda path: path.name)
-def test_snippets_of_short_pages_run(folder: Path, tmp_path: Path) -> None:
-    """One page after the other in one interpreter, each in a folder and with names of its own."""
-    for page in sorted(folder.glob("*.md")):
-        (tmp_path / page.stem).mkdir()
-        write_snippets(page, tmp_path / page.stem)
-    (tmp_path / "all.py").write_text(ONE_BY_ONE)
-    run(tmp_path / "all.py")
-
-
-ONE_BY_ONE = """
-import os, pathlib, runpy, torch
-for file in sorted(pathlib.Path.cwd().glob("*/snippets.py")):
-    print("page", file.parent.name, flush=True)
-    os.chdir(file.parent)
-    torch.set_default_dtype(torch.float32)
-    torch.set_num_threads(1)
-    runpy.run_path(str(file), run_name="__main__")
-"""
 
 
 def write_snippets(page: Path, folder: Path) -> Path:
@@ -95,7 +66,7 @@ def write_snippets(page: Path, folder: Path) -> Path:
 
 def run(program: Path) -> None:
     """Run a program to its end, in its folder."""
-    done = subprocess.run([sys.executable, program], cwd=program.parent, capture_output=True, text=True)
+    done = run_warm([str(program)], program.parent)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests.warm import run_warm
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
@@ -22,8 +20,7 @@ def test_there_are_examples() -> None:
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_example(example: Path, tmp_path: Path) -> None:
     """COSTATE_QUICK=1 asks examples for seconds instead of minutes; they write into ./out, at least one picture or page."""
-    environment = os.environ | {"COSTATE_QUICK": "1", "MPLBACKEND": "Agg", "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([sys.executable, example], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    done = run_warm([str(example)], tmp_path, {"COSTATE_QUICK": "1"})
     assert done.returncode == 0, done.stdout + done.stderr
     shown = [path for end in (".png", ".html") if (path := tmp_path / "out" / f"{example.stem}{end}").is_file()]
     assert shown and all(path.stat().st_size > 2000 for path in shown)

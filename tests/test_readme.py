@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.motion_log import log_of_a_motion
+from tests.warm import run_warm
 
 ROOT = Path(__file__).parent.parent
 TEXT = (ROOT / "README.md").read_text()
@@ -83,16 +84,17 @@ def test_command_runs(line: str, tmp_path: Path) -> None:
 
 
 def run(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(_arguments(line), cwd=folder, capture_output=True, text=True)
+    return run_warm(_arguments(line), folder)
 
 
 def _arguments(line: str) -> list[str]:
-    return [sys.executable, "-m", "costate.cli", *shlex.split(line)[1:]]
+    return ["-m", "costate.cli", *shlex.split(line)[1:]]
 
 
 def serves(line: str, folder: Path) -> None:
     """Check that a command says where its page is."""
-    running = subprocess.Popen(_arguments(line), cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    command = [sys.executable, *_arguments(line)]
+    running = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         assert running.stdout is not None and running.stderr is not None
         said = ""

@@ -15,7 +15,7 @@ from costate.kernel.machine.jit import module_text, object_code
 from costate.kernel.machine.pipes import receive, send
 from costate.kernel.machine.target import Target
 
-Job = tuple[list[tuple[Any, ...]], tuple[str, str, str, int, int], str]
+Job = tuple[list[tuple[Any, ...]], tuple[str, str, str, int, int, int], str]
 """Chunks, target and number type as plain data."""
 
 

@@ -42,7 +42,7 @@ def make_jobs(chunks: Sequence[Chunk], target: Target, dtype: str) -> list[Job]:
 def _job(chunks: Sequence[Chunk], target: Target, dtype: str) -> Job:
     return (
         [(c.name, c.n_inputs, c.n_outputs, c.body, c.loads, c.saves, c.stores) for c in chunks],
-        (target.triple, target.cpu, target.features, target.register, target.block),
+        (target.triple, target.cpu, target.features, target.register, target.block, target.level),
         dtype,
     )
 
