@@ -81,9 +81,7 @@ class Clock:
         """Return the clocks of this process."""
         own = time.process_time()
         others = max(family_time(os.getpid()) - own, 0.0)
-        return dict(
-            wall=time.perf_counter(), own=own, others=others, compiling=self.compiling, kernels=self.kernels
-        )
+        return dict(wall=time.perf_counter(), own=own, others=others, compiling=self.compiling, kernels=self.kernels)
 
     def watch_compiler(self) -> None:
         from costate.kernel import link
@@ -124,7 +122,9 @@ class Progress:
     @pytest.hookimpl(tryfirst=True)
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
         """Leave out the dots of tests that pass."""
-        return ("passed", "", "") if report.passed and report.when == "call" and self.config.get_verbosity() < 1 else None
+        return (
+            ("passed", "", "") if report.passed and report.when == "call" and self.config.get_verbosity() < 1 else None
+        )
 
     def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
         self.collected(ids)
@@ -148,13 +148,17 @@ class Progress:
         self.rows |= {report.nodeid: row for name, row in report.user_properties if name == "cost"}  # type: ignore[misc]
         self.done += self.weights.get(file_of(report.nodeid), UNKNOWN)
         share = self.done / max(self.total, 1e-9)
-        terminal = sys.stdout.isatty()
-        if share - self.told >= (0.002 if terminal else SHARE):
+        reporter: Any = self.config.pluginmanager.get_plugin("terminalreporter")
+        if share - self.told >= (0.002 if reporter.isatty else SHARE):
             self.told = share
             spent = time.monotonic() - self.began
             left = spent / share * (1 - share)
             line = f"{100 * share:3.0f} %, {len(self.rows)} tests, {spent / 60:.1f} min, about {left / 60:.1f} min left"
-            print(f"\r{line:<70}" if terminal else line, end="" if terminal else "\n", flush=True)
+            if reporter.isatty:
+                reporter.rewrite(line, erase=True)
+            else:
+                reporter.write_line(line)
+            reporter.flush()
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         terminalreporter.section(f"slowest {SLOWEST} of {len(self.rows)} tests, processor time")
@@ -184,7 +188,9 @@ def table(rows: dict[str, Row], title: str, count: int) -> None:
             sums[name][key] += value
     print(f"\n{'processor':>10} {'others':>8} {'compiling':>10} {'kernels':>8} {'tests':>6}  {title}")
     for name, r in sorted(sums.items(), key=lambda pair: -pair[1]["processor"])[:count]:
-        cells = f"{r['processor']:10.1f} {r['others']:8.1f} {r['compiling']:10.1f} {r['kernels']:8.0f} {r['tests']:6.0f}"
+        cells = (
+            f"{r['processor']:10.1f} {r['others']:8.1f} {r['compiling']:10.1f} {r['kernels']:8.0f} {r['tests']:6.0f}"
+        )
         print(f"{cells}  {name}")
 
 

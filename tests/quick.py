@@ -87,7 +87,10 @@ def near(path: str) -> set[str]:
     if path.startswith("examples/") and file.suffix == ".py":
         return {f"tests/test_examples.py::test_example[{file.stem}]"}
     if file.suffix == ".md":
-        return {"tests/test_docs.py::test_links_lead_somewhere", "tests/test_docs.py::test_commands_that_are_quoted_exist"}
+        return {
+            "tests/test_docs.py::test_links_lead_somewhere",
+            "tests/test_docs.py::test_commands_that_are_quoted_exist",
+        }
     return set()
 
 
@@ -142,7 +145,9 @@ def main() -> int:
         print(f"nothing has changed since {options.since}; make quick SINCE=REVISION compares with another one")
         return 0
     run, left = chosen(changed, options.seconds)
-    print(f"{len(changed)} files changed; {len(run)} files of tests are near, {len(left)} more are affected and left to make test")
+    print(
+        f"{len(changed)} files changed; {len(run)} files of tests are near, {len(left)} more are affected and left to make test"
+    )
     if options.list:
         print(*run, sep="\n")
         return 0

@@ -23,8 +23,22 @@ from typing import NoReturn
 
 LOADED = (
     *("torch", "torch.nn", "torch.optim", "numpy", "casadi", "llvmlite.binding", "lxml.etree", "matplotlib.figure"),
-    *("matplotlib.backends.backend_agg", "scipy.optimize", "scipy.sparse.linalg", "scipy.spatial", "rich.progress", "tyro"),
-    *("safetensors.torch", "costate.robot", "costate.sim", "costate.train.trainer", "costate.draw.render", "costate.continuum"),
+    *(
+        "matplotlib.backends.backend_agg",
+        "scipy.optimize",
+        "scipy.sparse.linalg",
+        "scipy.spatial",
+        "rich.progress",
+        "tyro",
+    ),
+    *(
+        "safetensors.torch",
+        "costate.robot",
+        "costate.sim",
+        "costate.train.trainer",
+        "costate.draw.render",
+        "costate.continuum",
+    ),
     *("costate.optimise", "costate.identify", "costate.report.report", "costate.audit.gradcheck", "costate.cli.main"),
 )
 """What is loaded before the first fork."""

@@ -339,7 +339,7 @@ def test_steps_too_long_for_the_contact_are_blamed_before_chaos() -> None:
     assert "too long for the contact (friction slope)" in found.advice[0] and "chaotic" not in str(found)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_a_soft_landing_is_named_and_does_not_last() -> None:
     """A Laikago that settles on its feet: these leave the ground by a tenth of a micrometre and land again."""
     world = cs.World(

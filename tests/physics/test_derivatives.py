@@ -19,7 +19,7 @@ from costate.physics.dynamics.rnea import rnea
 from costate.physics.integrate import velocity_map
 from costate.physics.params import KINDS
 
-few = settings(max_examples=30, deadline=None, suppress_health_check=SLOW)
+few = settings(max_examples=12, deadline=None, suppress_health_check=SLOW)
 
 
 def close(x: np.ndarray, expected: np.ndarray, tolerance: float) -> bool:
@@ -61,7 +61,7 @@ def test_against_pinocchio(model: Model) -> None:
         assert close(mine, theirs.reshape(mine.shape), 1e-8)
 
 
-@settings(few, max_examples=15)
+@settings(few, max_examples=8)
 @given(random_models(max_joints=5, mimics=True))
 def test_adjoint_of_forward_dynamics(model: Model) -> None:
     """The gradient through inverse dynamics equals that of differentiating forward dynamics itself."""

@@ -16,7 +16,7 @@ from costate.physics.integrate import difference, integrate, neutral, velocity_m
 from costate.physics.kinematics import link_poses
 from costate.physics.params import Parameters
 
-few = settings(max_examples=40, deadline=None, suppress_health_check=SLOW)
+few = settings(max_examples=15, deadline=None, suppress_health_check=SLOW)
 
 
 @few

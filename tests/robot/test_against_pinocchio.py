@@ -138,8 +138,8 @@ def prepared(model: Model) -> Model:
 
 
 # No shrinking: every example compiles several kernels.
-twenty = settings(
-    max_examples=20,
+eight = settings(
+    max_examples=8,
     deadline=None,
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
@@ -147,7 +147,7 @@ twenty = settings(
 
 
 @pytest.mark.slow
-@twenty
+@eight
 @given(random_models(max_joints=12))
 def test_random_trees(model: Model) -> None:
     """The functions that hold all the others: the rest of the table is compared on such trees, uncompiled, in

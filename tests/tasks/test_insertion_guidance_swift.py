@@ -120,6 +120,7 @@ def test_the_guide_alone_inserts_in_a_short_time(short: Insertion) -> None:
     assert float(verdict.success.double().mean()) > 0.95
 
 
+@pytest.mark.study
 def test_gradients_and_export_of_a_swift_controller(short: Insertion) -> None:
     policy = short.policy(InsertionTraining(hidden=8), seeded(7)).double()
     check_exported(short, policy, draw(short, 3, seeded(10), Disturbances(), D))

@@ -92,6 +92,7 @@ def easy() -> tuple[InsertionBound, torch.Tensor, Stepped]:
     return task, start, StepProgram(task, 22).solve(start, 60)
 
 
+@pytest.mark.study
 def test_commands_of_whole_steps_do_what_they_claim(
     easy: tuple[InsertionBound, torch.Tensor, Stepped],
 ) -> None:

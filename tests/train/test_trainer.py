@@ -74,7 +74,8 @@ def test_learning_rate_rises_over_the_warm_up_and_falls_along_a_cosine() -> None
 
 def test_funnel_and_rest_are_faded_in_and_contact_comes_last() -> None:
     options = InsertionTraining(iterations=100, funnel_ramp=0.4, rest_start=0.6, contact_fraction=0.25, contact_batch=5)
-    plans = [Insertion().plan(options, k) for k in range(100)]
+    task = Insertion()
+    plans = [task.plan(options, k) for k in range(100)]
     assert [p.factors["funnel_factor"] for p in plans][::20] == pytest.approx([0, 0.5, 1, 1, 1])
     assert [p.factors["rest_factor"] for p in plans][::25] == pytest.approx([0.6, 0.7, 0.8, 0.9])
     assert [p.factors["contact"] for p in plans] == [False] * 75 + [True] * 25

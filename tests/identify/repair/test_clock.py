@@ -57,7 +57,7 @@ def test_good_clocks_are_left_alone() -> None:
     assert clock.tick is None
 
 
-@pytest.mark.parametrize("name", ["ur5", "iiwa7"])
+@pytest.mark.parametrize("name", ["ur5", pytest.param("iiwa7", marks=pytest.mark.study)])
 def test_identification_with_a_bad_clock(name: str) -> None:
     """As good as with the true clock, and several times better than without repair, where noise does not hide it."""
     true = with_friction(name)
@@ -72,6 +72,7 @@ def test_identification_with_a_bad_clock(name: str) -> None:
     assert (left.test.raw > 2 * repaired.test.raw).any()
 
 
+@pytest.mark.study
 @pytest.mark.skipif(not PANDA.is_file(), reason="the measured log is not here")
 def test_panda_as_it_was_logged(tmp_path: Path) -> None:
     """The raw log of a real arm, without an option: at most 0.5 N m on joints 1-4 and 0.1 N m on joints 5-7, held out."""

@@ -78,7 +78,7 @@ def frame_jacobian(oracle: Oracle, q_pin: np.ndarray, link: str) -> np.ndarray:
     return oracle.back(J.reshape(6, -1))
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=60, deadline=None, suppress_health_check=SLOW)
 @given(random_models(max_joints=8))
 def test_every_quantity(model: Model) -> None:
     check_every_quantity(model)
@@ -113,7 +113,7 @@ def _scale(name: str, expected: dict[str, np.ndarray]) -> float:
     return max(np.abs(expected[name]).max(initial=0.0), 1e-3)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=10, deadline=None, suppress_health_check=SLOW)
 @given(random_models(max_joints=8))
 def test_external_wrenches(model: Model) -> None:
     """External wrenches add J^T f, with Pinocchio's Jacobian."""
@@ -133,7 +133,7 @@ def test_external_wrenches(model: Model) -> None:
     assert np.abs(tau - a).max() <= 1e-8 * max(np.abs(a).max(), 1.0)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=10, deadline=None, suppress_health_check=SLOW)
 @given(random_models(max_joints=10))
 def test_jacobian_dot(model: Model) -> None:
     """J a + dJ/dt v is the acceleration of the link: with a = 0, Pinocchio's classical acceleration; and the

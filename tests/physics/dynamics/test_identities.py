@@ -21,7 +21,7 @@ from costate.physics.dynamics.momentum import momentum
 from costate.physics.dynamics.rnea import rnea
 from costate.physics.integrate import velocity_map
 
-few = settings(max_examples=30, deadline=None, suppress_health_check=SLOW)
+few = settings(max_examples=10, deadline=None, suppress_health_check=SLOW)
 
 
 def symbols(model: Model) -> tuple[SX, SX, SX]:
@@ -140,7 +140,7 @@ def test_momentum_of_a_free_robot(model: Model) -> None:
     assert np.abs(got - expected).max() <= 1e-9 * max(mass * size[0], 1.0)
 
 
-@settings(few, max_examples=20)
+@settings(few, max_examples=8)
 @given(random_models(max_joints=8))
 def test_the_world_may_be_turned(model: Model) -> None:
     """Turning the first joints' origins and gravity together changes no torque and no energy of motion."""

@@ -21,7 +21,7 @@ from costate.physics.dynamics.rnea import rnea
 from costate.physics.dynamics.rnea_jacobians import rnea_jacobians
 from costate.physics.integrate import integrate, velocity_map
 
-few = settings(max_examples=25, deadline=None, suppress_health_check=SLOW)
+few = settings(max_examples=10, deadline=None, suppress_health_check=SLOW)
 ROUNDING = 1e-11
 """Of inverse dynamics, relative to the largest entry: hundreds of operations."""
 SOLVED = 1e-8
@@ -57,7 +57,7 @@ def test_against_pinocchio(model: Model) -> None:
         assert_close(own, theirs, ROUNDING if k < 3 else SOLVED)
 
 
-@settings(few, max_examples=12)
+@settings(few, max_examples=6)
 @given(random_models(max_joints=6, mimics=True))
 def test_against_automatic_differentiation(model: Model) -> None:
     """With mimic joints, rotors, passive forces, a wrench on a link, symbolic parameters, and quaternions of any length."""

@@ -13,7 +13,7 @@ from costate.tasks.inhand.solve import Summary, report
 from costate.tasks.inhand.trial import Protocol, Trial, about_z, run_trial, start_and_goal
 
 
-@pytest.mark.parametrize("hand", ["allegro", pytest.param("shadow", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("hand", ["allegro", pytest.param("shadow", marks=pytest.mark.study)])
 def test_planner_turns_a_cube_a_little(hand: str) -> None:
     """A turn of 40 degrees in the judge."""
     planner = planner_for(hand)

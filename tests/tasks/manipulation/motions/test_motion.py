@@ -187,6 +187,7 @@ def flip(tmp_path_factory):
     return Run.create(tmp_path_factory.mktemp("flip") / "run", Flip)
 
 
+@pytest.mark.study
 def test_a_cube_is_turned_over(flip):
     """The motion that search begins with turns cubes over; one without an arc does not, and nothing touches a cube by itself."""
     task, policy = flip.task, flip.policy
