@@ -21,8 +21,8 @@ settings.register_profile("local", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, database=None)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
 
-# Other levels of LLVM's code generator give the same bits (tests/kernel/test_same_bits.py), and this one compiles in half the time. The
-# tests of the compiler use the level that users have.
+# This level of LLVM's code generator gives the same bits (tests/kernel/test_same_bits.py) and compiles in half the time. Tests of
+# the compiler use the level that users have.
 os.environ.setdefault("COSTATE_CODE_LEVEL", "0")
 
 _own_cache = pytest.StashKey[str]()

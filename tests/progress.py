@@ -1,8 +1,8 @@
 """What the tests cost, and how far they are: `pytest -p tests.progress`.
 
-Every test is timed in processor time, with the processes that it starts, which a busy machine changes little. `tests/costs.json` holds the
-seconds per file of an earlier run. From it come the order (files that take long begin first, so that no worker waits for another one
-in the end), the estimate of what is left, and the choice of `make quick`.
+Every test is timed in processor time, with the processes that it starts. `tests/costs.json` holds the seconds per file of an
+earlier run. From it come the order (files that take long begin first, so that no worker waits for another one in the end),
+the estimate of what is left, and the choice of `make quick`.
 
     python -m pytest -p tests.progress --account FILE ...     # writes a row per test
     python -m tests.progress FILE                             # sums them by folder, file and test, and renews tests/costs.json
@@ -80,8 +80,8 @@ class Clock:
     def now(self) -> Row:
         """Return the clocks of this process."""
         own = time.process_time()
-        others = max(family_time(os.getpid()) - own, 0.0)
-        return dict(wall=time.perf_counter(), own=own, others=others, compiling=self.compiling, kernels=self.kernels)
+        clocks = {"wall": time.perf_counter(), "own": own, "others": max(family_time(os.getpid()) - own, 0.0)}
+        return clocks | {"compiling": self.compiling, "kernels": self.kernels}
 
     def watch_compiler(self) -> None:
         from costate.kernel import link
@@ -145,7 +145,7 @@ class Progress:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.when != "teardown":
             return
-        self.rows |= {report.nodeid: row for name, row in report.user_properties if name == "cost"}  # type: ignore[misc]
+        self.rows[report.nodeid] = dict(report.user_properties)["cost"]  # type: ignore[assignment]
         self.done += self.weights.get(file_of(report.nodeid), UNKNOWN)
         share = self.done / max(self.total, 1e-9)
         reporter: Any = self.config.pluginmanager.get_plugin("terminalreporter")

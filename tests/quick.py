@@ -1,8 +1,8 @@
 """`make quick`: the tests of what changed, nearest first, within a budget.
 
-What changed is what git says since a revision (HEAD, or `make quick SINCE=main`). Who imports it, directly or through others, is read
-from the source: tests are chosen by how many imports lie between them and the change, until their processor time of an earlier run
-(`tests/costs.json`) fills the budget. The rest is counted, not run: `make test` runs everything.
+What changed is what git says since a revision (HEAD, or `make quick SINCE=main`). Who imports it, directly or through others, is
+read from the source: tests are chosen by the imports and folders between them and the change, until their processor time of an
+earlier run (`tests/costs.json`) fills the budget. The rest is counted, not run: `make test` runs everything.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Scripts in processes of their own that need not load torch, CasADi and SciPy first: forks of an interpreter that has.
 
-Loading them takes two to four seconds of processor time, more than most snippets of the documentation. The interpreter only imports; it
-computes nothing, chooses no number type and starts no thread, so a fork of it is as a new process. Where there is no fork, and for tests
-of importing itself, a new process is what is used.
+Loading them takes two to four seconds of processor time, more than most snippets of the documentation. The interpreter only
+imports: it computes nothing, chooses no number type and starts no thread, so a fork of it is as a new process. Where there
+is no fork, and for tests of importing itself, a new process is what is used.
 """
 
 from __future__ import annotations

@@ -6,7 +6,6 @@ import pytest
 
 from benchmarks.faults.endings import ENDINGS, problem
 
-
 FEW = (
     "the process ends while a daemon thread calls",
     "an interrupt ends the process",

@@ -26,7 +26,7 @@ class Target:
     block: int = 0
     """Lanes of one element in memory, at least; 0: those of a register."""
     level: int = 1
-    """Level of LLVM's code generator: 1 is as fast as 3 here and compiles sooner; 0 halves compiling, and computes the same bits."""
+    """Level of LLVM's code generator: 1 is as fast as 3 here and compiles sooner; 0 halves compiling, with the same bits."""
 
     def names(self, dtype: str) -> Names:
         """Return how vectors of a number type are spelled."""
@@ -54,7 +54,7 @@ def initialize() -> None:
 def host() -> Target:
     """Return the CPU this process runs on.
 
-    `COSTATE_VECTOR_BYTES` overrides the register size (16, 32 or 64), and `COSTATE_CODE_LEVEL` the level of the code generator (0 or 1).
+    `COSTATE_VECTOR_BYTES` overrides the register size (16, 32 or 64), `COSTATE_CODE_LEVEL` the level of the code generator (0, 1).
     """
     return _host(os.environ.get("COSTATE_VECTOR_BYTES"), int(os.environ.get("COSTATE_CODE_LEVEL", Target.level)))
 
