@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from costate.augment.wiring import Known, Plan, Wiring, wire
-from costate.core.files import read_json, write_json
+from costate.core.files import write_json
 from costate.core.tensors import read_tensors, write_tensors
+from costate.core.text import read_json
 
 FORMAT = "costate networks"
 VERSION = 1

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from costate.core.files import checksum, write_atomically
+from costate.core.text import parsed
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], note: Mapping[str, Any] | None = None) -> None:
@@ -32,11 +33,13 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     data = path.read_bytes()
     try:
         tensors = load(data)  # checks the whole file
-        header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")]).get("__metadata__", {})
-        note = header.get("note", "{}")
-        if header.get("sha256", found := _checksum(tensors, note)) != found:  # older files have none
+        header = parsed(data[8 : 8 + int.from_bytes(data[:8], "little")].decode()).get("__metadata__", {})
+        text = header.get("note", "{}")
+        if header.get("sha256", found := _checksum(tensors, text)) != found:  # older files have none
             raise ValueError("its content is not what was written")
-        return tensors, json.loads(note)
+        if not isinstance(note := parsed(text), dict):
+            raise ValueError("its note is not one that write_tensors makes")
+        return tensors, note
     except (SafetensorError, ValueError) as error:
         raise ValueError(f"{path} is damaged: {error}") from error
 

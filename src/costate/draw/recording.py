@@ -18,6 +18,7 @@ import torch
 from costate import __version__
 from costate.collision.mesh.triangles import Mesh
 from costate.core.arrays import Array
+from costate.core.text import read_json
 from costate.draw.drawing import Drawing, Instance
 from costate.draw.marks import CONTACT
 from costate.draw.poses import Motion, motion_of
@@ -179,15 +180,15 @@ def load_recording(folder: str | Path) -> Recording:
             f"{folder} is no recording: " + (f"it has no {NOTE}" if folder.is_dir() else "there is no such folder")
         )
     try:
-        note = json.loads((folder / NOTE).read_text())
-        told = note.get("format")
+        note = read_json(folder / NOTE)
+        told = note.get("format") if isinstance(note, dict) else None
         if told != FORMAT:
             raise ValueError(
-                f"{folder} was written by costate {note.get('costate', '(unknown)')} in format {told}; this is costate "
+                f"{folder} was written by costate {note.get('costate') if told else '(unknown)'} in format {told}; this is costate "
                 f"{__version__}, which reads format {FORMAT}: open it with that version, or record it again"
             )
         return _recording(note, load_file(str(folder / NUMBERS)))
-    except (KeyError, TypeError, json.JSONDecodeError, SafetensorError, OSError) as error:
+    except (KeyError, TypeError, SafetensorError, OSError) as error:
         raise ValueError(f"{folder} is damaged: {type(error).__name__}: {error}") from error
 
 
