@@ -86,7 +86,9 @@ def _cells(path: Path) -> Iterator[tuple[int, list[str]]]:
             raise LogError(f"{path}, line {place}: {shown(line)} cannot be read as CSV: {error}") from None
 
 
-def _numbers(path: Path, header: list[str], rows: Iterator[tuple[int, list[str]]]) -> tuple[dict[str, Array], list[str]]:
+def _numbers(
+    path: Path, header: list[str], rows: Iterator[tuple[int, list[str]]]
+) -> tuple[dict[str, Array], list[str]]:
     """Read the rows, one at a time: texts take ten times the memory of numbers."""
     packed, notes, short = array("d"), [], None
     for place, row in rows:

@@ -309,8 +309,8 @@ def own_task(file: Path, note: dict[str, Any], trust: bool) -> type[Trainable]:
     """
     if not trust:
         raise ValueError(
-            f"{file} is a program: this run is of a task of somebody's own, and to open it would run that file. Read it, then trust "
-            "it with --trust (in Python: Run.open(path, trust=True))"
+            f"{file} is a program: this run is of a task of somebody's own, and to open it would run that file. Read it, then "
+            "trust it with --trust (in Python: Run.open(path, trust=True))"
         )
     kind, beside = note.get("class"), note.get("folder")
     if not (isinstance(kind, str) and kind.isidentifier() and isinstance(beside, str | None)):

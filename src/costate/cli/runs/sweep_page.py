@@ -22,7 +22,9 @@ def sweep_page(given: Sequence[Entry], by: str = "loss") -> Report:
     ended = sum(e.run.finished for e in entries)
     seconds = sum(_last(e).get("processor_seconds", 0.0) for e in entries)
     task = entries[0].run.task
-    report = Report(f"Sweep of {task.name}", f"{task.summary}; {len(entries)} runs in {entries[0].run.path.parent.name}")
+    report = Report(
+        f"Sweep of {task.name}", f"{task.summary}; {len(entries)} runs in {entries[0].run.path.parent.name}"
+    )
     report.facts(
         {
             "runs": len(entries),

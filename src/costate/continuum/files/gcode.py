@@ -59,9 +59,7 @@ def read_gcode(path: str | Path, rapid: float = 0.05, ignore: Collection[str] = 
         except ValueError as error:
             raise ValueError(f"{path}, line {place}: {error}") from None
     try:
-        return ToolPath(
-            np.array(machine.times), np.array(machine.positions).reshape(-1, 3), np.array(machine.on) > 0
-        )
+        return ToolPath(np.array(machine.times), np.array(machine.positions).reshape(-1, 3), np.array(machine.on) > 0)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
 

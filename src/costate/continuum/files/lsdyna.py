@@ -212,7 +212,9 @@ def _curve(deck: _Deck, start: int, cards: list[tuple[int, str]], widths: dict[s
             deck.fail(line, f"{shown(text.rstrip())}; expected two numbers, such as time and element")
         time, element = (scale_a or 1.0) * (pair[0] + shift_a), (scale_o or 1.0) * (pair[1] + shift_o)
         if not max(abs(time), abs(element)) < np.inf:
-            deck.fail(line, f"{shown(text.rstrip())}, scaled and shifted, is ({time}, {element}); expected finite numbers")
+            deck.fail(
+                line, f"{shown(text.rstrip())}, scaled and shifted, is ({time}, {element}); expected finite numbers"
+            )
         rows.append((line, time, element))
     deck.curves[int(number)] = rows
 

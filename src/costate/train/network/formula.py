@@ -73,7 +73,7 @@ def in_c(formula: Formula, arguments: Mapping[str, str]) -> str:
     if isinstance(formula, str):
         return arguments[formula]
     if not _is_operation(formula):
-        return f"(COSTATE_REAL){formula!r}"
+        return f"(COSTATE_REAL){float(formula)!r}"
     return OPERATIONS[formula[0]][2].format(*(in_c(part, arguments) for part in formula[1:]))
 
 

@@ -137,7 +137,9 @@ def opened(folder: Path, trust: bool = False) -> list[Entry]:
             case {"setting": str(setting), "seed": int(seed), "run": str(name)} if Path(name).name == name:
                 found.append(Entry(setting, seed, Run.open(folder / name, trust=trust)))
             case _:
-                raise ValueError(f"{file} is damaged: {shown(str(row))} is no run: its setting, seed and folder in {folder}")
+                raise ValueError(
+                    f"{file} is damaged: {shown(str(row))} is no run: its setting, seed and folder in {folder}"
+                )
     if not found:
         raise ValueError(f"{file} is damaged: it names no runs")
     return found
@@ -177,7 +179,9 @@ def sweep(
 
 def given(entry: Entry, goal: int) -> Message:
     """Return the part of a training up to an iteration, for `Trainings`."""
-    return Message({"name": entry.run.path.name, "until": goal, "trust": entry.run.trust}, files_in(entry.run.path, GIVEN_BACK))
+    return Message(
+        {"name": entry.run.path.name, "until": goal, "trust": entry.run.trust}, files_in(entry.run.path, GIVEN_BACK)
+    )
 
 
 def taken(entry: Entry, found: Message) -> None:
