@@ -155,7 +155,7 @@ def test_work_has_a_limit_too(tmp_path: Path) -> None:
         step("take", ["x"], "y", [2], axis=-1, indices=[0, 1]),
     ]
     begun = time.process_time()
-    with pytest.raises(ValueError, match="step 's5': .* exceed the limit of 10,000,000"):
+    with pytest.raises(ValueError, match=r"step 's5': .* exceed the limit of 10,000,000"):
         load_policy(written(tmp_path, note))
     assert time.process_time() - begun < 5
 

@@ -59,7 +59,8 @@ def in_numpy(formula: Formula) -> Callable[..., Any]:
         place = LETTERS.index(formula)
         return lambda *given: given[place]
     if not _is_operation(formula):
-        return lambda *given: formula
+        number = float(formula)
+        return lambda *given: number
     function = OPERATIONS[formula[0]][0]
     count = len(formula) - 1
     if list(formula[1:]) == list(LETTERS[:count]):

@@ -8,6 +8,7 @@ those before it, and the numbers that a sample takes, and the operations, have a
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -133,6 +134,8 @@ Found = tuple[Shape, float]
 def _pointwise(s: Step, given: Sequence[Operand]) -> Found:
     (formula,) = _options(s, "formula")
     parts = _parts(formula, len(given), 0)
+    if unused := set(LETTERS[: len(given)]) - _letters(formula):
+        raise ValueError(f"a formula without {', '.join(sorted(unused))}; expected one of all {len(given)} operands")
     if parts > MOST_PARTS:
         raise ValueError(f"a formula of {parts} parts; expected {MOST_PARTS} at most")
     shape = np.broadcast_shapes(*(g.shape for g in given))
@@ -150,8 +153,8 @@ def _parts(formula: Any, letters: int, depth: int) -> int:
             )
         return 1
     if isinstance(formula, float | int) and not isinstance(formula, bool):
-        if not abs(formula) < math.inf:
-            raise ValueError(f"the constant {formula} of a formula; expected a finite number")
+        if not abs(formula) <= sys.float_info.max:
+            raise ValueError(f"the constant {str(formula)[:40]} of a formula; expected a finite number")
         return 1
     if not isinstance(formula, list | tuple) or not formula or not isinstance(formula[0], str) or depth > DEEPEST:
         raise ValueError(f"{str(formula)[:60]!r} is no formula, or nested more than {DEEPEST} deep")
@@ -159,6 +162,12 @@ def _parts(formula: Any, letters: int, depth: int) -> int:
     if name not in OPERATIONS or len(inside) != OPERATIONS[name][2].count("{}"):
         raise ValueError(f"the operation {name[:40]!r} with {len(inside)} arguments is not known")
     return 1 + sum(_parts(part, letters, depth + 1) for part in inside)
+
+
+def _letters(formula: Any) -> set[str]:
+    if isinstance(formula, list | tuple):
+        return set().union(*map(_letters, formula[1:]))
+    return {formula} if isinstance(formula, str) else set()
 
 
 def _linear(s: Step, given: Sequence[Operand]) -> Found:
