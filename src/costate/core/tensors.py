@@ -1,4 +1,5 @@
-"""Tensors in safetensors files (never pickle), with a note and a checksum; and the threads that torch computes them with."""
+"""Tensors in safetensors files (never pickle), with a note and a checksum; where they lie in memory; and the threads that torch
+computes them with."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch._C._functorch import is_functorch_wrapped_tensor
 
 from costate.core.files import checksum, write_atomically
 from costate.core.text import parsed
@@ -52,6 +54,21 @@ def _checksum(tensors: Mapping[str, Tensor], note: str) -> str:
         if tensor.numel():  # an empty one may have no strides to be seen as bytes
             parts.append(tensor.cpu().reshape(-1).view(torch.uint8).numpy().tobytes())
     return checksum(*parts)
+
+
+ALIGNED = 64
+"""Bytes: torch allocates at multiples of it, and reads vectors no longer than it."""
+
+
+def aligned(x: Tensor) -> Tensor:
+    """Return a tensor whose numbers lie densely from a multiple of 64 bytes on: itself, or a copy, through which gradients pass.
+
+    Torch's products of matrices add in another order, and so give other bits, where an operand begins at another address modulo 16:
+    a view such as x[1:] does. What has to give the same bits in every process is passed through here.
+    """
+    if is_functorch_wrapped_tensor(x) or torch.compiler.is_compiling():  # nobody can look at the address
+        return x
+    return x if x.is_contiguous() and x.data_ptr() % ALIGNED == 0 else x.clone(memory_format=torch.contiguous_format)
 
 
 @contextmanager
