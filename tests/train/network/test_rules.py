@@ -109,6 +109,7 @@ CASES: dict[str, tuple[int, dict[str, Any], str]] = {
     "code for a constant": (9, {"options": {"formula": ["add", "x", INJECTED]}}, "the argument"),
     "code for an operation": (9, {"options": {"formula": [INJECTED, "x"]}}, "is not known"),
     "an object for a constant": (9, {"options": {"formula": ["add", "x", {"a": 1}]}}, "is no formula"),
+    "an operand unused": (9, {"options": {"formula": ["tanh", "x"]}}, "a formula without y"),
     "two letters": (9, {"options": {"formula": "xy"}}, "the argument 'xy'"),
     "a letter too many": (9, {"options": {"formula": ["add", "x", "z"]}}, "the argument 'z'"),
     "infinity": (9, {"options": {"formula": ["add", "x", 1e999]}}, "expected a finite number"),

@@ -134,10 +134,10 @@ Found = tuple[Shape, float]
 def _pointwise(s: Step, given: Sequence[Operand]) -> Found:
     (formula,) = _options(s, "formula")
     parts = _parts(formula, len(given), 0)
-    if unused := set(LETTERS[: len(given)]) - _letters(formula):
-        raise ValueError(f"a formula without {', '.join(sorted(unused))}; expected one of all {len(given)} operands")
     if parts > MOST_PARTS:
         raise ValueError(f"a formula of {parts} parts; expected {MOST_PARTS} at most")
+    if unused := set(LETTERS[: len(given)]) - _letters(formula):
+        raise ValueError(f"a formula without {', '.join(sorted(unused))}; expected one of all {len(given)} operands")
     shape = np.broadcast_shapes(*(g.shape for g in given))
     if not any(g.varies for g in given) or any(g.varies and len(g.shape) < len(shape) for g in given):
         raise ValueError(f"operands of the shapes {[g.shape for g in given]}; expected values with all axes")
