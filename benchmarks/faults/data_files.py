@@ -289,6 +289,25 @@ def _read_world(folder: Path, sound: Path) -> str:
     return broken_model(world.setup.scene.model, moments=False)  # a URDF may be read with inertia="keep"
 
 
+def _make_networks(folder: Path) -> None:
+    import costate as cs
+
+    robot = cs.load_robot("pendulum2").double()
+    robot.augment("joint_torque", on="joint_1", inputs=["speed", "speed:joint_2"], hidden=(4, 3), activation="elu")
+    robot.augment("drag", on=["link_1", "link_2"], constraints="dissipative", replace=True, name="water")
+    robot.save_networks(folder / "nets")
+
+
+def _read_networks(folder: Path, sound: Path) -> str:
+    import costate as cs
+
+    networks = cs.load_robot("pendulum2").load_networks(folder / "nets")
+    vectors = [network.vector() for network in networks.values()]
+    return (
+        "" if all(v.isfinite().all() and v.numel() < 1000 for v in vectors) else "weights are not finite, or too many"
+    )
+
+
 def _make_recording(folder: Path) -> None:
     import costate as cs
     from costate.draw.recording import record, save_recording
@@ -334,6 +353,12 @@ DATA: dict[str, Kind] = {
     "world": Kind("worlds", _make_world, {"world.json": {**BYTES, **JSON}, "world.safetensors": TENSORS}, _read_world),
     "safetensors": Kind(
         "tensors", _make_tensors, {"weights.safetensors": TENSORS}, _read_tensors, ("file empty", "file cut short")
+    ),
+    "networks": Kind(
+        "networks of robots",
+        _make_networks,
+        {"nets.json": {**BYTES, **JSON}, "nets.safetensors": TENSORS},
+        _read_networks,
     ),
     "recording": Kind(
         "recordings",

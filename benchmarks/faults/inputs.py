@@ -348,11 +348,12 @@ def make_run(path: Path) -> None:
     """A run folder as a small training leaves it."""
     import torch
 
-    from costate.tasks.insertion import Insertion, InsertionTraining
+    from costate.tasks.insertion import Insertion, InsertionOptions, InsertionTraining
     from costate.train.controller import save_policy
     from costate.train.run import Checkpoint, Run
 
-    run = Run.create(path, Insertion, InsertionTraining(hidden=8, batch=8, iterations=40))
+    task = Insertion(InsertionOptions().unlimited())
+    run = Run.create(path, task, InsertionTraining(guide=False, hidden=8, batch=8, iterations=40))
     policy = dict(run.policy.state_dict())
     moments = {n: {"exp_avg": t / 2, "exp_avg_sq": t * t, "step": torch.tensor(7.0)} for n, t in policy.items()}
     rows = [{"iteration": 4 * k, "loss": 1.0 / k, "seconds": 0.1 * k, "contact": False} for k in range(1, 11)]

@@ -99,10 +99,11 @@ class VectorEnvironment(gymnasium.vector.VectorEnv[np.ndarray, np.ndarray, np.nd
     def _told(self, over: torch.Tensor) -> dict[str, Any]:
         """Return the infos of episodes that are over: an array for each name, and a mask that says whom it is about."""
         infos: dict[str, Any] = {}
-        for name, values in results(self.batch, over).items():
+        whole, found = results(self.batch, over)
+        for name, values in found.items():
             infos[name] = np.zeros(self.num_envs, values.dtype)
-            infos[name][over.numpy()] = values
-            infos[f"_{name}"] = over.numpy().copy()
+            infos[name][whole] = values
+            infos[f"_{name}"] = whole.copy()
         return infos
 
     def _last(self, observation: np.ndarray, over: torch.Tensor, infos: dict[str, Any]) -> dict[str, Any]:
