@@ -40,7 +40,7 @@ def main() -> None:
     chosen = options(__doc__ or "", tuple(SECTIONS), _add_options)
     smoke, given = chosen.smoke, chosen.rest
     studies: dict[str, Callable[[], tuple[Sequence[Table], int]]] = {
-        "inputs": lambda: _all(fuzz(150 if smoke else given.cases, given.log)),
+        "inputs": lambda: _all(fuzz(50 if smoke else given.cases, given.log)),
         "files": lambda: _all(hostile(2 if smoke else given.hostile, given.seed)),
         "robots": lambda: _all(strangers(*((5, given.seed, 1, 30) if smoke else (200, given.seed, 2)))),
         "pages": lambda: _all(pages(8 if smoke else 200, given.seed)),
@@ -70,7 +70,7 @@ def _more(found: tuple[list[Table], int], more: tuple[Table, int]) -> tuple[Sequ
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--cases", type=int, default=10_000, help="damaged inputs to read")
+    parser.add_argument("--cases", type=int, default=10_000, help="damaged inputs of each kind")
     parser.add_argument("--seed", type=int, default=0, help="of what is made at random, but for damaged inputs")
     parser.add_argument("--hostile", type=int, default=40, help="hostile files of each kind")
     parser.add_argument("--kills", type=int, default=50, help="of each kind of work")

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import ast
 import pkgutil
+import re
 import subprocess
 import sys
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Iterable, Iterator
+from importlib.metadata import PackageNotFoundError, packages_distributions, requires
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -115,6 +118,51 @@ print(*(name for name in {functions!r} if not callable(getattr(costate, name))))
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=LIMIT)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == []
+
+
+def distributions(requirements: Iterable[str]) -> set[str]:
+    """Return the distributions that requirements name, and all that these need themselves; those of extras are left out."""
+    found: set[str] = set()
+    waiting = list(requirements)
+    while waiting:
+        name = _name(waiting.pop())
+        if name in found:
+            continue
+        found.add(name)
+        try:
+            waiting += [r for r in requires(name) or () if "extra ==" not in r]
+        except PackageNotFoundError:  # of another system or version of Python
+            continue
+    return found
+
+
+def _name(requirement: str) -> str:
+    return re.split(r"[^\w.-]", requirement, maxsplit=1)[0].lower().replace("_", "-")
+
+
+def test_the_core_dependencies_are_enough() -> None:
+    """With every package hidden that the core dependencies do not bring, public names load; but for those that extend a class of
+    another library, which say which extra they need."""
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+    core = distributions(project["dependencies"])
+    places = {m: {_name(d) for d in dists} for m, dists in packages_distributions().items() if m != "costate"}
+    hidden = sorted(module for module, dists in places.items() if not dists & core)
+    assert {"mujoco", "viser", "trimesh", "pyarrow", "gymnasium", "jax"} <= set(hidden) and "scipy" not in hidden
+    program = f"""
+import importlib, sys, costate
+sys.modules.update(dict.fromkeys({hidden!r}))  # None: importing it fails
+for name in {[*costate.__all__, *MODULES]!r}:
+    try:
+        importlib.import_module(name) if "." in name else getattr(costate, name)
+    except ImportError as error:
+        print(name, error, sep=": ")
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=LIMIT)
+    assert done.returncode == 0, done.stderr
+    failed = dict(line.split(": ", 1) for line in done.stdout.splitlines())
+    assert {name for name in failed if "." not in name} == {"envs"}  # gymnasium is in the extra rl
+    failed.pop("costate.train.shards.asha")  # extends Ray; loaded after `connect`, which names the extra
+    assert {name: said for name, said in failed.items() if not re.search(r"install .*\[\w+\]", said)} == {}
 
 
 def test_lazy_rows_are_loaded_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,21 +1,28 @@
-"""Fuzzing: damaged inputs read in a process of their own, so that a crash or a hang is a result and not the end."""
+"""Fuzzing: damaged inputs read in a process of their own, so that a crash or a hang is a result and not the end.
+
+The process is this file: `kind number` per line in, a line of JSON per case out.
+"""
 
 from __future__ import annotations
 
 import json
+import resource
 import select
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 
-from benchmarks.faults.inputs import KINDS, Outcome
+from benchmarks.faults.inputs import KINDS, Outcome, make_run, try_case
 from benchmarks.faults.process import cpu_seconds, track
 from benchmarks.measure.harness import ROOT, Table
 
-WORKER = "benchmarks.faults.worker"
+WORKER = "benchmarks.faults.fuzz"
+MOST_MB = 4096
+"""Memory that reading may take beyond that of a process with all libraries loaded."""
 HANG = 10.0
 """Seconds of processor time after which reading counts as hanging."""
 STUCK = 120.0
@@ -95,14 +102,14 @@ class Log:
 
 
 def fuzz(cases: int, log: Path | None = None) -> tuple[Table, int]:
-    """Read that many damaged robot files and run folders, and a tenth of it meshes. log: see `Log`.
+    """Read that many damaged inputs of each kind. log: see `Log`.
 
     Returns the table, and how many did not end as they must.
     """
     reader, memory, rows, wrong = Reader(), Log(log), [], []
     for kind in KINDS:
         count: Counter[str] = Counter()
-        for number in track(range(cases // 10 if kind == "mesh" else -(-cases // 3)), NAMES[kind]):
+        for number in track(range(cases), KINDS[kind]):
             if (kind, number) not in memory.known:
                 memory.add(number, reader.read(kind, number))
             outcome = memory.known[kind, number]
@@ -112,16 +119,33 @@ def fuzz(cases: int, log: Path | None = None) -> tuple[Table, int]:
                 print(f"{kind} {number}: {outcome}", file=sys.stderr)
         good = count["answer"], count["error"]
         bad = count["crash"], count["hang"], count["accepted"] + count["broken promise"], count["unclear error"]
-        rows.append((NAMES[kind], count.total(), *good, *bad))
+        rows.append((KINDS[kind], count.total(), *good, *bad))
     reader.close()
     columns = ("", "read", "an answer", "a clear error", "crash", "hang over 10 s", "wrongly accepted", "unclear error")
     return Table("Damaged inputs", columns, tuple(rows), NOTE), len(wrong)
 
 
-NAMES = {"urdf": "URDF files", "mjcf": "MJCF files", "run": "run folders", "mesh": "mesh files"}
 NOTE = (
     "Bytes changed, cut out and repeated; elements and values deleted, moved, swapped, replaced; files cut short or removed. "
     "An answer must be valid: a model must be finite, with proper rotations and no negative masses; weights must be those that "
-    "were written, bit for bit. An error must be a ValueError or OSError that names the file. Damage that cannot be right (a "
-    "mass of -1, a ring of links, half a file) must be refused. Seconds are processor time."
+    "were written, bit for bit; a policy must give a command, and a C header without a text of the file; a recording must be "
+    "drawn. An error must be a ValueError or OSError that names the file. Damage that cannot be right (a mass of -1, a ring of "
+    f"links, half a file) must be refused. Seconds are processor time; a reader that asks for more than {MOST_MB:,} MB fails."
 )
+
+
+def main() -> None:
+    """Read what is asked for, one case after the other."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        make_run(folder / "sound")
+        held = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (held + MOST_MB * 2**20, resource.RLIM_INFINITY))
+        print("ready", flush=True)
+        for line in sys.stdin:
+            kind, number = line.split()
+            print(json.dumps(asdict(try_case(kind, int(number), folder))), flush=True)
+
+
+if __name__ == "__main__":
+    main()

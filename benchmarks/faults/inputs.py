@@ -1,7 +1,8 @@
-"""Damaged inputs: robot files and run folders with something wrong in them, and what must come of reading them.
+"""Damaged inputs: files of every kind that we read, with something wrong in them, and what must come of reading them.
 
 A case is a number: it says which file is damaged and how, the same way every time. Reading must end in an answer that keeps its
-promises, or in an error a user understands (ValueError or OSError). For damage that cannot be right, only the error will do.
+promises, or in an error a user understands (ValueError or OSError, with the name of the file), and soon. For damage that cannot be
+right, only the error will do.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import json
 import math
 import random
 import shutil
+import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
@@ -20,34 +22,25 @@ from typing import Any
 import numpy as np
 from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
 
+from benchmarks.faults.damage import BYTES, JSON, JUNK, ODD, Damage, cut_out, flip, repeat, truncate
+from benchmarks.faults.data_files import DATA, damaged_data
 from benchmarks.faults.samples import HAND, MJCF, URDF
 from costate.model import Model, load_model
 from costate.model.urdf.writer import write_urdf
 
-KINDS = ("urdf", "mjcf", "run", "mesh")
+KINDS: dict[str, str] = {
+    "urdf": "URDF files",
+    "mjcf": "MJCF files",
+    "mesh": "mesh files",
+    "run": "run folders",
+    **{name: kind.name for name, kind in DATA.items()},
+}
+"""Kind -> its name in tables."""
 ROBOTS = ("ur5", "panda", "laikago", "allegro_hand", "racecar")
-JUNK = ("nan", "abc", "1,5", "0x10", "--1", "1e400", "\u0663", "1_0", "1..2", "${mass}")
-"""Texts that are no finite numbers."""
 LIMITS = ("lower", "upper", "max_velocity", "max_effort", "weakest", "strongest", "max_angle", "efforts")
 """Numbers that may be infinite."""
-ODD = (
-    "0",
-    "-1",
-    "1e308",
-    "-1e-320",
-    "",
-    " ",
-    "1 2",
-    "1 2 3",
-    "inf",
-    "-inf",
-    "true",
-    "x" * 5000,
-    "\u00e4\u4e2d",
-    "%s%n",
-    "../../x",
-)
-"""May be fine in one place and wrong in another."""
+SLOW = 10.0
+"""Seconds of processor time after which reading counts as hanging."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +50,7 @@ class Outcome:
     kind: str
     damage: str
     result: str
-    """"answer", "error", or what is wrong: "accepted", "broken promise", "unclear error"."""
+    """"answer", "error", or what is wrong: "accepted", "broken promise", "unclear error", "hang"."""
     detail: str = ""
 
     @property
@@ -68,20 +61,30 @@ class Outcome:
 def try_case(kind: str, number: int, folder: Path) -> Outcome:
     """Damage an input and read it. folder: to write it to."""
     chance = random.Random(f"{kind} {number}")
-    damaged = {"run": _damaged_run, "mesh": _damaged_mesh}.get(kind, _damaged_robot)
-    damage, certain, read = damaged(kind, chance, folder)
+    if kind in DATA:
+        damage, certain, read = damaged_data(DATA[kind], chance, folder)
+    else:
+        damaged = {"run": _damaged_run, "mesh": _damaged_mesh}.get(kind, _damaged_robot)
+        damage, certain, read = damaged(kind, chance, folder)
+    begun = time.process_time()
+    result, detail = _read(read, folder, certain)
+    if (seconds := time.process_time() - begun) > SLOW:
+        result, detail = "hang", f"{seconds:.1f} s"
+    return Outcome(kind, damage, result, detail)
+
+
+def _read(read: Callable[[], str], folder: Path, certain: bool) -> tuple[str, str]:
+    """Read a damaged input; return the outcome and what there is to say about it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             broken = read()
         except (ValueError, OSError) as error:
-            clear = len(str(error)) > 20 and str(folder) in str(error)
-            return Outcome(kind, damage, "error" if clear else "unclear error", str(error))
+            clear = 20 < len(str(error)) < 2000 and str(folder) in str(error)
+            return "error" if clear else "unclear error", f"{type(error).__name__}: {error}"[:500]
         except Exception as error:
-            return Outcome(kind, damage, "unclear error", f"{type(error).__name__}: {error}")
-    if broken:
-        return Outcome(kind, damage, "broken promise", broken)
-    return Outcome(kind, damage, "accepted" if certain else "answer")
+            return "unclear error", f"{type(error).__name__}: {error}"[:500]
+    return ("broken promise", broken) if broken else ("accepted" if certain else "answer", "")
 
 
 # --- robot files --------------------------------------------------------------------------------------------------------
@@ -110,8 +113,8 @@ def _robot_sources(kind: str) -> tuple[bytes, ...]:
         return (*tuple((Path(folder) / name).read_bytes() for name in ROBOTS), URDF.encode())
 
 
-def broken_model(model: Model) -> str:
-    """Describe the promise of a model that is broken; return nothing if all are kept."""
+def broken_model(model: Model, moments: bool = True) -> str:
+    """Describe the promise of a model that is broken; return nothing if all are kept. moments: principal ones are positive."""
     for where, value in _numbers(model, model.name):
         limits = where.rpartition(".")[2] in LIMITS
         if not (np.all(~np.isnan(value)) if limits else np.all(np.isfinite(value))):
@@ -130,9 +133,9 @@ def broken_model(model: Model) -> str:
     for link in model.links:
         if link.inertia.mass < 0:
             return f"{link.name} has mass {link.inertia.mass}"
-        moments = np.linalg.eigvalsh(link.inertia.matrix)
-        if moments.min() < -1e-9 * max(abs(moments).max(), 1e-30):
-            return f"{link.name} has principal moments {moments}"
+        found = np.linalg.eigvalsh(link.inertia.matrix)
+        if moments and found.min() < -1e-9 * max(abs(found).max(), 1e-30):
+            return f"{link.name} has principal moments {found}"
         for shape in (*link.visuals, *link.collisions):
             if shape.kind != "mesh" and np.any(shape.size < 0):  # flat ones are drawn
                 return f"a {shape.kind} of {link.name} has sizes {shape.size}"
@@ -149,31 +152,6 @@ def _numbers(value: Any, where: str):
             yield from _numbers(v, f"{where}[{k}]")
     elif isinstance(value, (float, np.ndarray)):
         yield where, np.asarray(value, float)
-
-
-Damage = Callable[[bytes, random.Random], bytes]
-
-
-def _flip(data: bytes, chance: random.Random) -> bytes:
-    out = bytearray(data)
-    for _ in range(chance.choice((1, 1, 4, 32))):
-        out[chance.randrange(len(out))] = chance.randrange(256)
-    return bytes(out)
-
-
-def _cut_out(data: bytes, chance: random.Random) -> bytes:
-    start = chance.randrange(len(data))
-    return data[:start] + data[start + chance.randrange(1, 200) :]
-
-
-def _repeat(data: bytes, chance: random.Random) -> bytes:
-    start = chance.randrange(len(data))
-    piece = data[start : start + chance.randrange(1, 400)]
-    return data[:start] + piece * chance.choice((2, 3, 100)) + data[start + len(piece) :]
-
-
-def _truncate(data: bytes, chance: random.Random) -> bytes:
-    return data[: chance.randrange(len(data.rstrip()) - 1)]
 
 
 def _tree(change: Callable[[Any, random.Random], None]) -> Damage:
@@ -236,9 +214,9 @@ def _nest(root: Any, chance: random.Random) -> None:
 
 
 BLIND: dict[str, Damage] = {
-    "bytes changed": _flip,
-    "bytes cut out": _cut_out,
-    "a piece repeated": _repeat,
+    "bytes changed": flip,
+    "bytes cut out": cut_out,
+    "a piece repeated": repeat,
     "an element deleted": _tree(_delete_element),
     "an element moved": _tree(_move_element),
     "an element doubled": _tree(_copy_element),
@@ -293,7 +271,7 @@ def _cycle(root: Any, chance: random.Random) -> None:
 
 CERTAIN: dict[str, dict[str, Damage]] = {
     "urdf": {
-        "file cut short": _truncate,
+        "file cut short": truncate,
         "no number": _junk_in(
             ("link/inertial/mass", ("value",)),
             ("link/inertial/inertia", ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")),
@@ -308,7 +286,7 @@ CERTAIN: dict[str, dict[str, Damage]] = {
         "a link its own parent": _tree(_cycle),
     },
     "mjcf": {
-        "file cut short": _truncate,
+        "file cut short": truncate,
         "no number": _junk_in(
             (".//body[@pos]", ("pos",)),
             (".//geom[@size]", ("size",)),
@@ -328,13 +306,7 @@ CERTAIN: dict[str, dict[str, Damage]] = {
 
 def _damaged_mesh(kind: str, chance: random.Random, folder: Path) -> tuple[str, bool, Callable[[], str]]:
     suffix, source = chance.choice(mesh_sources())
-    damages = {
-        "bytes changed": _flip,
-        "bytes cut out": _cut_out,
-        "a piece repeated": _repeat,
-        "file cut short": _truncate,
-    }
-    damages |= {"file empty": lambda *_: b""}
+    damages = dict(BYTES)
     if suffix == "obj":
         damages |= {
             "no number": lambda data, chance: data.replace(b"v 0.50000000", f"v {chance.choice(JUNK[:4])}".encode(), 1)
@@ -376,11 +348,12 @@ def make_run(path: Path) -> None:
     """A run folder as a small training leaves it."""
     import torch
 
-    from costate.tasks.insertion import Insertion, InsertionTraining
+    from costate.tasks.insertion import Insertion, InsertionOptions, InsertionTraining
     from costate.train.controller import save_policy
     from costate.train.run import Checkpoint, Run
 
-    run = Run.create(path, Insertion, InsertionTraining(hidden=8, batch=8, iterations=40))
+    task = Insertion(InsertionOptions().unlimited())
+    run = Run.create(path, task, InsertionTraining(guide=False, hidden=8, batch=8, iterations=40))
     policy = dict(run.policy.state_dict())
     moments = {n: {"exp_avg": t / 2, "exp_avg_sq": t * t, "step": torch.tensor(7.0)} for n, t in policy.items()}
     rows = [{"iteration": 4 * k, "loss": 1.0 / k, "seconds": 0.1 * k, "contact": False} for k in range(1, 11)]
@@ -398,39 +371,13 @@ def _damaged_run(kind: str, chance: random.Random, folder: Path) -> tuple[str, b
     shutil.copytree(sound, path)
     name = chance.choice(RUN_FILES)
     data = (sound / name).read_bytes()
-    if name.endswith("json"):
-        damages: dict[str, Damage] = {"a value replaced": _json_value, "file cut short": _truncate_text}
-    else:
-        damages = {"file cut short": _truncate}
-    damages |= {"bytes changed": _flip, "bytes cut out": _cut_out, "a piece repeated": _repeat}
-    damages |= {"file empty": lambda *_: b"", "file missing": lambda *_: b""}
+    damages: dict[str, Damage] = {**BYTES, "file missing": lambda *_: b""} | (JSON if name.endswith(".json") else {})
     damage = chance.choice(list(damages))
     if damage == "file missing":
         (path / name).unlink()
     else:
         (path / name).write_bytes(damages[damage](data, chance))
     return f"{name}: {damage}", False, lambda: broken_run(path, sound)
-
-
-def _truncate_text(data: bytes, chance: random.Random) -> bytes:
-    return data[: chance.randrange(len(data) - 2)]
-
-
-def _json_value(data: bytes, chance: random.Random) -> bytes:
-    """Another value somewhere in a JSON document."""
-    value = json.loads(data)
-    at = value
-    while True:
-        key = chance.choice(list(at) if isinstance(at, dict) else list(range(len(at))))
-        if isinstance(at[key], (dict, list)) and at[key] and chance.random() < 0.8:
-            at = at[key]
-        else:
-            break
-    if chance.random() < 0.2 and isinstance(at, dict):
-        del at[key]
-    else:
-        at[key] = chance.choice((None, -1, 0, 1.5, math.nan, math.inf, "x", [], {}, True, 10**30, [1, 2, 3]))
-    return json.dumps(value).encode()
 
 
 def broken_run(path: Path, sound: Path) -> str:

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from costate.audit import robots
+from costate.audit.gradcheck import gradcheck
 from costate.cli.main import main
 
 FALLING = """
@@ -36,6 +37,23 @@ def test_a_robot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shown = capsys.readouterr().out
     assert "right" in shown and "values are compared with Pinocchio" in shown
     assert "Derivatives by input" in page.read_text()
+
+
+def test_rounding_of_what_is_zero_is_no_reason_not_to_compare() -> None:
+    """The Jacobian of a single link does not change: its rate, and all derivatives of that, are what rounding leaves."""
+    assert main(["gradcheck", "pendulum1", "--functions", "jacobian_dot"]) == 0
+
+
+@pytest.mark.parametrize(("wrong", "right"), [(0.0, True), (1e-6, False)])
+def test_a_known_scale_still_finds_what_is_wrong(wrong: float, right: bool) -> None:
+    """A function that is zero because terms of size one cancel, once with a derivative that is not."""
+
+    def zero(x: torch.Tensor) -> torch.Tensor:
+        off = wrong * (x - x.detach())  # no value, but a derivative
+        return x.sin().square() + x.cos().square() - 1 + off
+
+    found = gradcheck(zero, [torch.tensor([0.3, -1.2, 2.0])], scale=1.0, second_order=False, float32=False)
+    assert bool(found.failures) != right and all(c.compared for c in found.checks)
 
 
 def test_a_wrong_value_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,7 @@ import pytest
 from tests.disk import files_of_at_most
 
 from costate.core import files
+from costate.core.text import read_json
 
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
@@ -23,7 +24,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> 
     files.write_json(path, {"a": 1})
     with files_of_at_most(1000), pytest.raises(OSError, match=r"options\.json: .*; the one there is unchanged"):
         files.write_json(path, ["x" * 2000])
-    assert files.read_json(path) == {"a": 1}
+    assert read_json(path) == {"a": 1}
     assert [p.name for p in tmp_path.iterdir()] == ["options.json"]
 
 
@@ -41,7 +42,7 @@ def test_text_keeps_its_line_ends_and_letters(tmp_path: Path) -> None:
 def test_damaged_json_is_named(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text('{"a": ')
     with pytest.raises(ValueError, match=r"a\.json is damaged: it is not JSON"):
-        files.read_json(tmp_path / "a.json")
+        read_json(tmp_path / "a.json")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="permissions differ there")
@@ -110,7 +111,7 @@ class Outer:
 def test_dataclasses_survive_json(tmp_path: Path) -> None:
     value = Outer(Inner((0.5,)), 7, "seven")
     files.write_json(tmp_path / "a.json", asdict(value))
-    assert files.from_json(Outer, files.read_json(tmp_path / "a.json"), tmp_path) == value
+    assert files.from_json(Outer, read_json(tmp_path / "a.json"), tmp_path) == value
     assert files.from_json(Outer, {"count": 4}, tmp_path) == Outer(count=4)
 
 

@@ -37,8 +37,8 @@ class Fixed(Balance):
         return Episodes(torch.tensor([0.3, -0.2, 0.5, 0.0], dtype=dtype).expand(batch, 4).clone())
 
 
-class Timed(Fixed):
-    """The same for a task that knows the time and is judged as a whole, but may end early."""
+class Timed(Balance):
+    """A task that knows the time and is judged as a whole, but may end early."""
 
     stationary = False
 
@@ -49,13 +49,15 @@ class Timed(Fixed):
         return trajectory.states[..., 0].sum(0) + len(trajectory.actions)
 
 
-@pytest.mark.parametrize("task", [Fixed(), Timed()], ids=["stationary", "timed"])
+@pytest.mark.parametrize("task", [Balance(), Timed()], ids=["stationary", "timed"])
 @pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP], ids=["next", "same"])
 def test_steps_are_those_of_single_environments(task: Balance, mode: AutoresetMode) -> None:
-    """Actions differ, so that episodes end at different times: early, and by the clock."""
+    """Starts are random, from the seed of each environment, also when it begins anew; episodes end early, and by the clock."""
     ours = VectorEnvironment(task, NUM, autoreset_mode=mode)
     theirs = SyncVectorEnv([lambda: Environment(task)] * NUM, autoreset_mode=mode)
-    np.testing.assert_array_equal(ours.reset(seed=0)[0], theirs.reset(seed=0)[0])
+    starts = ours.reset(seed=7)[0]
+    np.testing.assert_array_equal(starts, theirs.reset(seed=7)[0])
+    assert len(np.unique(starts[:, 0])) == NUM
     rng, ends = np.random.default_rng(0), np.zeros((2, NUM))
     push = np.array([[0.0, 0.0], [0.4, 0.1], [-0.9, 0.3], [0.05, 0.0]], np.float32)
     for _ in range(60):
@@ -111,6 +113,35 @@ def test_results_of_whole_episodes_are_told() -> None:
     assert ended.all() and not cut.any() and infos["_final_info"].all()
     assert (infos["final_info"]["error"] > 1).all() and not infos["final_info"]["is_success"].any()
     assert np.abs(np.stack(infos["final_obs"]) - observation).max() > 0.01
+
+
+def test_each_environment_has_a_seed_of_its_own() -> None:
+    """Seed + k, or the k-th of a list; None leaves one as it is, and so does a mask."""
+    single = Environment(Balance())
+    wanted = {seed: single.reset(seed=seed)[0] for seed in (7, 8, 9, 10, 3)}
+    envs = VectorEnvironment(Balance(), NUM)
+    np.testing.assert_array_equal(envs.reset(seed=7)[0], [wanted[7 + k] for k in range(NUM)])
+    np.testing.assert_array_equal(envs.reset(seed=[9, 3, 3, 7])[0], [wanted[k] for k in (9, 3, 3, 7)])
+    mask = np.array([False, True, False, True])
+    single.reset(seed=7)
+    after = envs.reset(seed=[8, 8, 8, None], options={"reset_mask": mask})[0]
+    np.testing.assert_array_equal(after, [wanted[9], wanted[8], wanted[3], single.reset()[0]])
+    with pytest.raises(ValueError, match="3 seeds for 4 episodes"):
+        envs.reset(seed=[1, 2, 3])
+
+
+@pytest.mark.parametrize("name", ["Reach", "Cartpole", "LinkPendulum1"])
+def test_an_action_that_is_no_number_ends_its_episode(name: str) -> None:
+    """Of one environment, and not of those beside it; nothing that is not finite comes back."""
+    envs = gymnasium.make_vec(f"costate/{name}-v0", num_envs=3)
+    envs.reset(seed=0)
+    actions = np.zeros(envs.action_space.shape or (), np.float32)
+    actions[1, 0] = np.nan
+    observation, reward, ended, cut, _ = envs.step(actions)
+    assert ended.tolist() == [False, True, False] and not cut.any()
+    assert np.isfinite(observation).all() and np.isfinite(reward).all() and not observation[1].any() and reward[1] == 0
+    observation, reward, ended, _, _ = envs.step(np.zeros_like(actions))  # it has begun anew
+    assert np.isfinite(observation).all() and observation[1].any() and not ended.any()
 
 
 def test_seeds_repeat_everything() -> None:

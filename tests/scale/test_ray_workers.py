@@ -63,10 +63,10 @@ def test_evaluations_and_sweeps_are_as_in_one_process(cluster: Any, tmp_path: Pa
     shared_by = ["--cluster", cluster.address, "--workers", "2"]
     assert main(["sweep", str(HOLD), "--set", "lr=1e-2,1e-3", "--out", str(out), *shared_by]) == 0
     assert (out / "report.html").is_file()
-    alone = Run.create(tmp_path / "alone", find_task(HOLD), opened(out)[1].run.options)
+    alone = Run.create(tmp_path / "alone", find_task(HOLD), opened(out, trust=True)[1].run.options)
     train(alone)
     for name, tensor in alone.checkpoint().policy.items():
-        assert torch.equal(tensor, opened(out)[1].run.checkpoint().policy[name])
+        assert torch.equal(tensor, opened(out, trust=True)[1].run.checkpoint().policy[name])
 
 
 @pytest.mark.slow

@@ -86,7 +86,38 @@ def test_rollout_without_controls() -> None:
         assert torch.equal(world.rollout(state, steps=8), expected)
         assert torch.equal(world.rollout(state, zero, steps=8), expected)
         assert torch.equal(world.rollout(state, steps=8, checkpoint=4), expected[::4])
+        assert torch.equal(world.rollout(state, steps=8, checkpoint=3), expected[[0, 3, 6, 8]])  # and the last one
+        assert torch.equal(world.rollout(state, steps=8, checkpoint=20), expected[[0, 8]])
+        assert torch.equal(
+            world.rollout(state, lambda x: x.new_zeros(2), steps=8, checkpoint=3), expected[[0, 3, 6, 8]]
+        )
         assert torch.equal(world.rollout(state, steps=0), state[None])
+
+
+def test_stretches_of_any_length_have_the_same_gradient() -> None:
+    """With controls and wrenches that differ from step to step; the last stretch is shorter."""
+    world = World([cs.load_robot("two_link")], contact=None)
+    state, chance = world.initial_state().double(), torch.Generator().manual_seed(0)
+    controls = torch.randn(7, 2, generator=chance, dtype=D).requires_grad_()
+    pushes = torch.randn(7, 6, generator=chance, dtype=D).requires_grad_()
+    found = []
+    for every in (1, 3):
+        end = world.rollout(state, controls, wrenches={"arm2": pushes}, checkpoint=every)[-1]
+        found.append((end, *torch.autograd.grad(end.sum(), (controls, pushes))))
+    for whole, cut in zip(*found, strict=True):
+        torch.testing.assert_close(cut, whole, rtol=1e-12, atol=1e-14)
+    assert all(bool((g != 0).all()) for g in found[0][1][:-1])
+
+
+def test_states_of_integers_are_converted_with_a_note() -> None:
+    world = World([cs.load_robot("two_link")], contact=None)
+    whole = torch.tensor([1, 0, 0, 2])
+    for more in ({"steps": 3}, {"controls": torch.zeros(3, 2, dtype=D)}):
+        kind = D if "controls" in more else torch.get_default_dtype()
+        with pytest.warns(UserWarning, match=rf"the state is of torch.int64 and computed in {kind}"):
+            found = world.rollout(whole, **more)
+        assert found.dtype == kind and torch.equal(found, world.rollout(whole.to(kind), **more))
+    assert world.rollout([1, 0, 0, 2], steps=1).dtype == torch.get_default_dtype()  # numbers of Python have no type
 
 
 def test_substeps_are_steps() -> None:
@@ -399,8 +430,8 @@ def test_wrong_inputs_are_named(scene: World) -> None:
         scene.rollout(state, torch.zeros(5, 3, dtype=D))
     with pytest.raises(ValueError, match=r"wrenches of 'ball/body' have shape \(6,\); expected \(5, ..., 6\)"):
         scene.rollout(state, torch.zeros(5, 2, dtype=D), wrenches={"ball": torch.zeros(6)})
-    with pytest.raises(ValueError, match="checkpoint=3 must be at least 1 and divide the number of steps, 5"):
-        scene.rollout(state, torch.zeros(5, 2, dtype=D), checkpoint=3)
+    with pytest.raises(ValueError, match="checkpoint is 0; expected the number of steps between states"):
+        scene.rollout(state, torch.zeros(5, 2, dtype=D), checkpoint=0)
     with pytest.raises(ValueError, match="needs steps="):
         scene.rollout(state, lambda x, t: torch.zeros(2))
     with pytest.raises(ValueError, match="no robot or body 'moon'"):

@@ -64,7 +64,9 @@ def scene(task: Insertion) -> MujocoScene:
 
 def policy() -> Policy:
     found = Policy()
-    found.load_state_dict({k: v.float() for k, v in load_file(POLICY).items() if k.startswith(("inner", "outer"))})
+    found.load_state_dict(
+        {k.removeprefix("network."): v.float() for k, v in load_file(POLICY).items() if k.startswith("network.")}
+    )
     return found
 
 

@@ -32,7 +32,7 @@ EPISODES = 60
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A run folder as training leaves it."""
-    weights = {k: v.float() for k, v in load_file(POLICY).items() if k.startswith(("inner", "outer"))}
+    weights = {k.removeprefix("network."): v.float() for k, v in load_file(POLICY).items() if k.startswith("network.")}
     task = Insertion(InsertionOptions().unlimited())
     run = Run.create(tmp_path_factory.mktemp("runs") / "demo", task, ALONE, weights)
     run.save(Checkpoint(50, weights, {}, seconds=90.4, control_steps=1_230_000))

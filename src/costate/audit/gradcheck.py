@@ -50,6 +50,7 @@ def gradcheck(
     second_order: bool = True,
     float32: bool = True,
     tolerances: Tolerances | None = None,
+    scale: float = 0.0,
 ) -> GradientReport:
     """Check a function of tensors and its derivatives.
 
@@ -64,13 +65,15 @@ def gradcheck(
         second_order: Check the derivative of the gradient, too.
         float32: Run fn in float32, too.
         tolerances: Largest errors allowed.
+        scale: Size of the terms that cancel in the outputs, where that is known: rounding of an output that is zero, and of its
+            derivatives, is judged by it.
     """
     names = list(names or (f"input {k}" for k in range(len(inputs))))
     for name, x in zip(names, inputs, strict=False):
         if not isinstance(x, torch.Tensor):
             raise TypeError(f"{name} is a {type(x).__name__}; expected tensors, such as torch.tensor({x!r})")
     points = [x.detach().to(torch.float64).clone() for x in inputs]
-    audit = _Audit(fn, points, names, step, forward_mode, tolerances or Tolerances())
+    audit = _Audit(fn, points, names, step, forward_mode, tolerances or Tolerances(), scale)
     if not audit.is_finite():
         return audit.report
     if reference is not None:
@@ -86,10 +89,11 @@ def gradcheck(
 class _Audit:
     """The check of one function at one point, and what it has found so far."""
 
-    def __init__(self, fn: Function, points, names, step: float, forward_mode: bool, tol: Tolerances):
+    def __init__(self, fn: Function, points, names, step: float, forward_mode: bool, tol: Tolerances, scale: float):
         self.fn, self.points, self.names, self.step, self.forward_mode, self.tol = (
             fn, points, names, step, forward_mode, tol,
         )  # fmt: skip
+        self.scale = scale
         self.report = GradientReport()
         self.random = torch.Generator().manual_seed(len(points))
         self.value = _outputs(fn, points)
@@ -142,7 +146,7 @@ class _Audit:
             return _outputs(self.fn, [x + t * v for x, v in zip(self.points, tangents, strict=True)])
 
         tol = self.tol.finite_difference
-        floor = [self.tol.noise / tol * largest(y) for y in self.value]
+        floor = [self.tol.noise / tol * max(largest(y), self.scale) for y in self.value]
         slopes = Slopes(along, self.value, self.step, tol, floor)
         if any(map(largest, slopes.central.slopes)):
             self.flat.discard(name)
@@ -206,7 +210,7 @@ class _Audit:
             return self.vjp([x + t * v for x, v in zip(self.points, tangents, strict=True)], self.seeds)
 
         tol = self.tol.second_order
-        floor = [self.tol.noise / tol * max(map(largest, self.grads))] * len(self.grads)
+        floor = [self.tol.noise / tol * max(self.scale, *map(largest, self.grads))] * len(self.grads)
         slopes = Slopes(along, self.grads, self.step, tol, floor)
         for k, name in enumerate(self.names):
             hint = f"AD {_show(found[k])}, finite differences {_show(slopes.central.slopes[k])}"

@@ -6,14 +6,19 @@ NAME.safetensors    weights, one vector per network
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from torch import Tensor
+
 from costate.augment.wiring import Known, Plan, Wiring, wire
-from costate.core.files import read_json, write_json
+from costate.core.files import write_json
+from costate.core.numbers import KINDS
 from costate.core.tensors import read_tensors, write_tensors
+from costate.core.text import read_json
 
 FORMAT = "costate networks"
 VERSION = 1
@@ -39,20 +44,38 @@ def load_networks(path: str | Path, known: Known, taken: Iterable[str] = ()) -> 
     note = read_json(file)
     if not isinstance(note, dict) or note.get("format") != FORMAT:
         raise ValueError(f"{file} is not a file of networks: expected one that save_networks wrote")
-    if note.get("version", 0) > VERSION:
-        raise ValueError(f"{file} is of version {note['version']}; this Costate reads versions up to {VERSION}")
+    if not isinstance(version := note.get("version", 0), int) or version > VERSION:
+        raise ValueError(f"{file} is of version {version}; this Costate reads versions up to {VERSION}")
     tensors, _ = read_tensors(file.with_suffix(".safetensors"))
     found, names = [], list(taken)
-    for each in note["networks"]:
-        try:
-            wiring = wire(_plan(each), known, names)
+    try:
+        for each in note["networks"]:
+            wiring = wire(_checked(_plan(each), tensors), known, names)
             wiring.network.to(tensors[wiring.name].dtype)
             wiring.network.set_vector(tensors[wiring.name])
-        except (KeyError, TypeError) as error:
-            raise ValueError(f"{file} is damaged: {error}") from error
-        names.append(wiring.name)
-        found.append(wiring)
+            names.append(wiring.name)
+            found.append(wiring)
+    except (KeyError, TypeError, AttributeError, ArithmeticError, RuntimeError, ValueError) as error:
+        raise ValueError(f"{file} is damaged: {error}") from error
     return found
+
+
+def _checked(plan: Plan, tensors: Mapping[str, Tensor]) -> Plan:
+    """Return a plan whose layers are no larger than its weights, before memory is asked for."""
+    weights, hidden = tensors[plan.name], tuple(plan.network["hidden"])
+    texts = (plan.quantity, plan.name, *plan.on, *plan.inputs)
+    if not all(isinstance(text, str) for text in texts) or not isinstance(plan.replace, bool):
+        raise TypeError(f"network {plan.name!r} has a name that is no text, or replace={plan.replace!r}")
+    if weights.dtype not in KINDS or weights.dim() != 1 or not bool(weights.isfinite().all()):
+        raise ValueError(
+            f"the weights of {plan.name!r} are {weights.dtype} of shape {tuple(weights.shape)}, or not finite"
+        )
+    if (
+        not all(type(n) is int and 0 < n <= weights.numel() for n in hidden)
+        or sum(a * b for a, b in pairwise(hidden)) > weights.numel()
+    ):
+        raise ValueError(f"the layers {str(hidden)[:60]} of {plan.name!r} do not fit its {weights.numel()} weights")
+    return plan
 
 
 def _file(path: str | Path) -> Path:

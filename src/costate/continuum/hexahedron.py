@@ -40,7 +40,7 @@ def check_shapes(nodes: NDArray[np.float64], elements: NDArray[np.int64], names:
     # At the corners: an element with a positive volume may still be turned inside out near one of them.
     X = nodes[elements]
     size = np.ptp(X, axis=1).max(axis=1)
-    bad = np.flatnonzero(jacobians(nodes, elements, 1.0).min(axis=1) <= FLAT * size**3)
+    bad = np.flatnonzero(~(jacobians(nodes, elements, 1.0).min(axis=1) > FLAT * size**3))  # also what is not a number
     if len(bad):
         label = [bad[i] if names is None else names[bad[i]] for i in range(min(5, len(bad)))]
         k = bad[0]

@@ -56,14 +56,6 @@ def write_json(path: Path, value: Any) -> None:
     write_text(path, json.dumps(value, indent=1) + "\n")
 
 
-def read_json(path: Path) -> Any:
-    """Return the content of a JSON file; one that is damaged is named in the error."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ValueError(f"{path} is damaged: it is not JSON ({error})") from error
-
-
 def write_private(path: Path, data: bytes) -> None:
     """Write a file of a cache atomically, readable by its owner only; its folder is made if it is missing."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -28,6 +28,10 @@ LIMITS = {
     "mjcf_asset_mb": Limit(256, "MB of one asset of an MJCF file"),
     "mjcf_rows": Limit(100_000, "rows, contacts, keys or user numbers"),
     "mjcf_memory_mb": Limit(4096, "MB of memory for MuJoCo's stack"),
+    "text_mb": Limit(256, "MB of a text file"),
+    "json_mb": Limit(32, "MB of a JSON file"),
+    "log_mb": Limit(1024, "MB of numbers in a log"),
+    "network_values": Limit(10_000_000, "numbers in a network, for one sample"),
     "read_seconds": Limit(60, "seconds of processor time for reading a file"),
     "read_memory_mb": Limit(2048, "MB of memory for reading a file"),
 }

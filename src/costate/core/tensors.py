@@ -1,4 +1,5 @@
-"""Tensors in safetensors files (never pickle), with a note and a checksum; and the threads that torch computes them with."""
+"""Tensors in safetensors files (never pickle), with a note and a checksum; where they lie in memory; and the threads that torch
+computes them with."""
 
 from __future__ import annotations
 
@@ -10,8 +11,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch._C._functorch import is_functorch_wrapped_tensor
 
 from costate.core.files import checksum, write_atomically
+from costate.core.text import parsed
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], note: Mapping[str, Any] | None = None) -> None:
@@ -32,11 +35,13 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     data = path.read_bytes()
     try:
         tensors = load(data)  # checks the whole file
-        header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")]).get("__metadata__", {})
-        note = header.get("note", "{}")
-        if header.get("sha256", found := _checksum(tensors, note)) != found:  # older files have none
+        header = parsed(data[8 : 8 + int.from_bytes(data[:8], "little")].decode()).get("__metadata__", {})
+        text = header.get("note", "{}")
+        if header.get("sha256", found := _checksum(tensors, text)) != found:  # older files have none
             raise ValueError("its content is not what was written")
-        return tensors, json.loads(note)
+        if not isinstance(note := parsed(text), dict):
+            raise ValueError("its note is not one that write_tensors makes")
+        return tensors, note
     except (SafetensorError, ValueError) as error:
         raise ValueError(f"{path} is damaged: {error}") from error
 
@@ -49,6 +54,21 @@ def _checksum(tensors: Mapping[str, Tensor], note: str) -> str:
         if tensor.numel():  # an empty one may have no strides to be seen as bytes
             parts.append(tensor.cpu().reshape(-1).view(torch.uint8).numpy().tobytes())
     return checksum(*parts)
+
+
+ALIGNED = 64
+"""Bytes: torch allocates at multiples of it, and reads vectors no longer than it."""
+
+
+def aligned(x: Tensor) -> Tensor:
+    """Return a tensor whose numbers lie densely from a multiple of 64 bytes on: itself, or a copy, through which gradients pass.
+
+    Torch's products of matrices add in another order, and so give other bits, where an operand begins at another address modulo 16:
+    a view such as x[1:] does. What has to give the same bits in every process is passed through here.
+    """
+    if is_functorch_wrapped_tensor(x) or torch.compiler.is_compiling():  # nobody can look at the address
+        return x
+    return x if x.is_contiguous() and x.data_ptr() % ALIGNED == 0 else x.clone(memory_format=torch.contiguous_format)
 
 
 @contextmanager

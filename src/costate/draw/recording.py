@@ -17,7 +17,8 @@ import torch
 
 from costate import __version__
 from costate.collision.mesh.triangles import Mesh
-from costate.core.arrays import Array
+from costate.core.arrays import Array, Color
+from costate.core.text import read_json
 from costate.draw.drawing import Drawing, Instance
 from costate.draw.marks import CONTACT
 from costate.draw.poses import Motion, motion_of
@@ -179,32 +180,95 @@ def load_recording(folder: str | Path) -> Recording:
             f"{folder} is no recording: " + (f"it has no {NOTE}" if folder.is_dir() else "there is no such folder")
         )
     try:
-        note = json.loads((folder / NOTE).read_text())
-        told = note.get("format")
+        note = read_json(folder / NOTE)
+        told = note.get("format") if isinstance(note, dict) else None
         if told != FORMAT:
             raise ValueError(
-                f"{folder} was written by costate {note.get('costate', '(unknown)')} in format {told}; this is costate "
+                f"{folder} was written by costate {note.get('costate') if told else '(unknown)'} in format {told}; this is costate "
                 f"{__version__}, which reads format {FORMAT}: open it with that version, or record it again"
             )
         return _recording(note, load_file(str(folder / NUMBERS)))
-    except (KeyError, TypeError, json.JSONDecodeError, SafetensorError, OSError) as error:
-        raise ValueError(f"{folder} is damaged: {type(error).__name__}: {error}") from error
+    except (KeyError, TypeError, AttributeError, OverflowError, SafetensorError, OSError, ValueError) as error:
+        if str(folder) in str(error):
+            raise
+        raise ValueError(f"{folder} is damaged: {type(error).__name__}: {str(error)[:300]}") from error
 
 
 def _recording(note: dict[str, Any], data: dict[str, Any]) -> Recording:
-    keys = ("vertices", "normals", "faces")
-    meshes = {m: Mesh(*(data[f"mesh {k} {key}"] for key in keys)) for k, m in enumerate(note["meshes"])}
-    instances = tuple(
-        replace(Instance(**i), pose=np.array(i["pose"]), scale=np.array(i["scale"]), color=tuple(i["color"]))
-        for i in note["instances"]
+    """Return what the two files hold. Shapes, and numbers of corners and links, are checked: compiled code draws them."""
+    links, chosen = tuple(map(str, note["links"])), tuple(map(int, note["chosen"]))
+    poses = _numbers(data, "links", None, len(chosen), len(links), 3, 4)
+    frames = len(poses)
+    meshes = {}
+    for k, name in enumerate(note["meshes"]):
+        corners = _numbers(data, f"mesh {k} vertices", None, 3)
+        faces = _places(data, f"mesh {k} faces", len(corners))
+        meshes[name] = Mesh(corners, _numbers(data, f"mesh {k} normals", len(corners), 3), faces)
+    surfaces = []
+    for k, s in enumerate(note.get("surfaces", [])):
+        points = _numbers(data, f"surface {k} points", frames, None, 3)
+        faces = _places(data, f"surface {k} faces", points.shape[1])
+        surfaces.append(Surface(str(s["name"]), faces, points, _color(s["color"])))
+    instances = tuple(_instance(i, meshes, len(links)) for i in note["instances"])
+    if not isinstance(ground := note["ground"], int | float | None):
+        raise ValueError(f"the ground is {ground!r}")
+    motion = Motion(
+        Drawing(links, meshes, instances, ground),
+        poses,
+        _numbers(data, "times", frames),
+        _numbers(data, "offsets", len(chosen), 3),
+        chosen,
+        surfaces=tuple(surfaces),
     )
-    drawing = Drawing(tuple(note["links"]), meshes, instances, note["ground"])
-    surfaces = tuple(
-        Surface(s["name"], data[f"surface {k} faces"], data[f"surface {k} points"], tuple(s["color"]))
-        for k, s in enumerate(note.get("surfaces", []))
-    )
-    where = data["links"], data["times"], data["offsets"]
-    motion = Motion(drawing, *where, tuple(note["chosen"]), surfaces=surfaces)
-    curves = {title: Curves(tuple(names), data[f"curves {title}"]) for title, names in note["curves"].items()}
-    arrows = {title: np.split(data[f"arrows {title}"], data[f"start {title}"][1:-1]) for title in note["arrows"]}
+    curves = {
+        t: Curves(tuple(names), _numbers(data, f"curves {t}", None, len(names))) for t, names in note["curves"].items()
+    }
+    arrows = {}
+    for title in note["arrows"]:
+        rows = _numbers(data, f"arrows {title}", None, 9)
+        starts = _places(data, f"start {title}", len(rows) + 1, 1)
+        if len(starts) != frames + 1 or (np.diff(starts) < 0).any():
+            raise ValueError(f"start {title} has {len(starts)} numbers, or falls; expected {frames + 1}")
+        arrows[title] = np.split(rows, starts[1:-1])
+    if strange := [t for t in note["trails"] if t not in links]:
+        raise ValueError(f"a trail of {strange[0]!r}, which is no link")
     return Recording(motion, curves, arrows, curves.pop("gradient", None), tuple(note["trails"]))
+
+
+def _instance(note: dict[str, Any], meshes: dict[str, Mesh], links: int) -> Instance:
+    found = Instance(**note)
+    pose, scale = np.array(found.pose, float), np.array(found.scale, float)
+    known = found.mesh in meshes and type(found.link) is int and 0 <= found.link < links
+    if not known or pose.shape != (3, 4) or scale.shape != (3,) or not np.isfinite([*pose.flat, *scale]).all():
+        raise ValueError(
+            f"an instance of {found.mesh!r} on link {found.link!r}, with a pose of shape {pose.shape}, a scale of {scale.shape}"
+        )
+    return replace(found, name=str(found.name), pose=pose, scale=scale, color=_color(found.color))
+
+
+def _color(given: Any) -> Color:
+    color = np.array(given, float)
+    if color.shape != (4,) or not np.isfinite(color).all():
+        raise ValueError(f"a colour is {given!r}; expected four numbers")
+    return tuple(color.tolist())
+
+
+def _numbers(data: dict[str, Any], name: str, *sizes: int | None) -> Array:
+    """Return an array of numbers with these sizes; None: any."""
+    value = data[name]
+    if (
+        value.dtype.kind not in "fiu"
+        or value.ndim != len(sizes)
+        or any(wanted not in (None, n) for n, wanted in zip(value.shape, sizes, strict=True))
+    ):
+        expected = ", ".join("any" if n is None else str(n) for n in sizes)
+        raise ValueError(f"{name} are {value.dtype} of shape {value.shape}; expected numbers ({expected})")
+    return value
+
+
+def _places(data: dict[str, Any], name: str, count: int, axes: int = 2) -> Array:
+    """Return an array of whole numbers from 0 to below a count: triangles (m, 3), or a row of them."""
+    value = _numbers(data, name, *([None, 3] if axes == 2 else [None]))
+    if value.dtype.kind not in "iu" or (value.size and not 0 <= value.min() <= value.max() < count):
+        raise ValueError(f"{name} are not all whole numbers from 0 to {count - 1}")
+    return value

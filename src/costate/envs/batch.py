@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
@@ -45,6 +45,8 @@ class Batch:
         self.world: World | None = None
         """World that takes the steps; None: that of the task."""
         self.generator = torch.Generator()
+        self.lanes: list[torch.Generator] | None = None
+        """Generator of each episode and those that follow it; None: `generator` draws all at once, which is quicker."""
         self.seed(seed)
         self.episodes: Any = None
         self.states: list[Tensor] = []
@@ -56,19 +58,36 @@ class Batch:
         self._common: int | None = 0
         """Steps that all episodes have done; None: they differ."""
 
-    def seed(self, seed: int | None) -> None:
-        """Begin the random numbers anew."""
-        self.generator.seed() if seed is None else self.generator.manual_seed(seed)
+    def seed(self, seed: int | Sequence[int | None] | None) -> None:
+        """Begin the random numbers anew: with one seed for all, any (None), or one for each episode, of which None goes on."""
+        if not isinstance(seed, Sequence):
+            self.lanes = None
+            self.generator.seed() if seed is None else self.generator.manual_seed(seed)
+            return
+        if len(seed) != self.batch:
+            raise ValueError(f"{len(seed)} seeds for {self.batch} episodes; expected one for each")
+        if self.lanes is None:
+            self.lanes = [torch.Generator() for _ in seed]
+            for lane in self.lanes:
+                lane.seed()
+        for lane, each in zip(self.lanes, seed, strict=True):
+            if each is not None:
+                lane.manual_seed(each)
+
+    def _drawn(self, which: Sequence[int]) -> Any:
+        """Return new episodes in the places of these numbers."""
+        if self.lanes is None:
+            return self.task.draw(len(which), self.generator)
+        return joined([self.task.draw(1, self.lanes[k]) for k in which])
 
     def reset(self, mask: Tensor | None = None) -> Tensor:
         """Begin new episodes, all or those in a mask, bool (B,); return all observations (B, n)."""
         if mask is None or self.episodes is None or bool(mask.all()):
-            self.episodes = self.task.draw(self.batch, self.generator)
+            self.episodes = self._drawn(range(self.batch))
             self.states, self.actions = [self.episodes.state], []
             self.times, self._common = torch.zeros_like(self.times), 0
         elif bool(mask.any()):
-            drawn = self.task.draw(int(mask.sum()), self.generator)
-            self.episodes = merged(self.episodes, drawn, mask)
+            self.episodes = merged(self.episodes, self._drawn(mask.nonzero()[:, 0].tolist()), mask)
             self.states[-1] = torch.where(mask[:, None], self.episodes.state, self.states[-1])
             self.times = self.times * ~mask
             self._compare()
@@ -132,12 +151,17 @@ class Batch:
             reward = self.rewards(self.trajectory(time=1))
         else:
             reward = self._by_time(lambda idx, t, e: self._earned(idx, t))
-        early = self._by_time(lambda idx, t, e: self._ended(idx, t, e)) & moved
+        # An episode whose state or action is not finite has no future: it ends, with a reward and an observation of zero.
+        lost = ~(self.states[-1].isfinite().all(-1) & self.actions[-1].isfinite().all(-1)) & moved
+        early = (self._by_time(lambda idx, t, e: self._ended(idx, t, e)) & moved) | lost
         late = (self.times >= self.length) & moved & ~early
         never = torch.zeros_like(late)
         # A task that knows how many steps there are ends with the last one: what would happen later does not count.
         ends, cut = (early, late) if self.task.stationary else (early | late, never)
-        return Outcome(self.observe(), reward * moved, ends, cut)
+        seen = self.observe()
+        if bool(lost.any()):
+            seen, reward = seen.masked_fill(lost[:, None], 0.0), reward.masked_fill(lost, 0.0)
+        return Outcome(seen, reward * moved, ends, cut)
 
     def _earned(self, idx: Any, t: int) -> Tensor:
         if t == 0:
@@ -190,6 +214,12 @@ def chosen(episodes: Episodes, idx: Tensor) -> Any:
     """Return some of the episodes."""
     changed = {name: value.index_select(axis, idx) for name, value, axis in _tensors(episodes)}
     return replace(episodes, **changed)
+
+
+def joined(parts: Sequence[Episodes]) -> Any:
+    """Return episodes one behind the other."""
+    rows = zip(*(_tensors(part) for part in parts), strict=True)
+    return replace(parts[0], **{row[0][0]: torch.cat([value for _, value, _ in row], row[0][2]) for row in rows})
 
 
 def merged(old: Episodes, new: Episodes, mask: Tensor) -> Any:

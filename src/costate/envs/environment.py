@@ -76,7 +76,7 @@ class Environment(gymnasium.Env[np.ndarray, np.ndarray]):
             given = torch.as_tensor(np.asarray(action, np.float32))[None]
             observation, reward, terminated, truncated = self._batch.step(given)
             ended, cut = bool(terminated), bool(truncated)
-            info = results(self._batch, terminated | truncated) if ended or cut else {}
+            info = results(self._batch, terminated | truncated)[1] if ended or cut else {}
         if self.render_mode == "human":
             self._picture.show(self._batch.states[-1][0])
         return array(observation)[0], float(reward), ended, cut, {k: v[0].item() for k, v in info.items()}
@@ -95,9 +95,11 @@ def array(tensor: torch.Tensor) -> np.ndarray:
     return tensor.detach().to(torch.float32).numpy().copy()
 
 
-def results(batch: Batch, over: torch.Tensor) -> dict[str, np.ndarray]:
-    """Return what is known of episodes that are over, (b,) each; nothing of those that ended early."""
-    if batch.task.stationary or not bool((batch.times[over] == batch.length).all()):
-        return {}
-    success, error = batch.results(over)
-    return {"is_success": success.numpy(), "error": error.double().numpy()}
+def results(batch: Batch, over: torch.Tensor) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Return which episodes that are over can be judged, bool (B,): those that had all their steps; and what is known of each of
+    them, (b,)."""
+    whole = over & (batch.times == batch.length)
+    if batch.task.stationary or not bool(whole.any()):
+        return whole.numpy(), {}
+    success, error = batch.results(whole)
+    return whole.numpy(), {"is_success": success.numpy(), "error": error.double().numpy()}

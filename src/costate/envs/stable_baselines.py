@@ -53,12 +53,13 @@ class StableBaselinesEnvironment(VecEnv):
         self._steps += 1
         infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
         if bool(over.any()):
-            told = results(self.batch, over)
-            for row, k in enumerate(over.nonzero()[:, 0].tolist()):
+            whole, told = results(self.batch, over)
+            for k in over.nonzero()[:, 0].tolist():
                 episode = {"r": float(self._total[k]), "l": int(self._steps[k])}
                 infos[k]["terminal_observation"] = observation[k].copy()
                 infos[k]["TimeLimit.truncated"] = bool(outcome.truncated[k])
-                if told:
+                if told and whole[k]:
+                    row = int(whole[:k].sum())
                     infos[k]["is_success"] = bool(told["is_success"][row])
                     episode["error"] = float(told["error"][row])
                 infos[k]["episode"] = episode

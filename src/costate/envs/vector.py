@@ -57,11 +57,16 @@ class VectorEnvironment(gymnasium.vector.VectorEnv[np.ndarray, np.ndarray, np.nd
 
     @torch.no_grad()
     def reset(self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None):
-        """Begin episodes: all, or those in `options["reset_mask"]`, bool (num_envs,). A list of seeds is one seed together."""
-        if seed is not None:
-            several = [seed] if isinstance(seed, int | np.integer) else [int(s or 0) for s in seed]
-            self.batch.seed(several[0] if len(several) == 1 else hash(tuple(several)) % 2**63)
+        """Begin episodes: all, or those in `options["reset_mask"]`, bool (num_envs,).
+
+        seed: Environment k gets seed + k, or the k-th of a list, as in gymnasium's SyncVectorEnv: its episodes are those of a
+            single environment with that seed, now and when it begins anew. Without a seed all are drawn together, which is quicker.
+        """
         mask = self._mask((options or {}).get("reset_mask"))
+        if seed is not None:
+            each = [seed + k for k in range(self.num_envs)] if isinstance(seed, int | np.integer) else list(seed)
+            kept = np.ones(self.num_envs, bool) if mask is None else mask.numpy()
+            self.batch.seed([int(s) if s is not None and kept[k] else None for k, s in enumerate(each)])
         observation = self.batch.reset(mask)
         self._over = torch.zeros_like(self._over) if mask is None else self._over & ~mask
         return array(observation), {}
@@ -94,10 +99,11 @@ class VectorEnvironment(gymnasium.vector.VectorEnv[np.ndarray, np.ndarray, np.nd
     def _told(self, over: torch.Tensor) -> dict[str, Any]:
         """Return the infos of episodes that are over: an array for each name, and a mask that says whom it is about."""
         infos: dict[str, Any] = {}
-        for name, values in results(self.batch, over).items():
+        whole, found = results(self.batch, over)
+        for name, values in found.items():
             infos[name] = np.zeros(self.num_envs, values.dtype)
-            infos[name][over.numpy()] = values
-            infos[f"_{name}"] = over.numpy().copy()
+            infos[name][whole] = values
+            infos[f"_{name}"] = whole.copy()
         return infos
 
     def _last(self, observation: np.ndarray, over: torch.Tensor, infos: dict[str, Any]) -> dict[str, Any]:

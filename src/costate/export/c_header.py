@@ -166,6 +166,8 @@ def _in_comment(text: str) -> str:
 
 def _number(value: float) -> str:
     """Return the shortest decimal that is read back as this very number, in double and, for what is a float32, in float."""
+    if not np.isfinite(value):
+        return "NAN" if np.isnan(value) else "INFINITY" if value > 0 else "-INFINITY"
     return repr(float(value))
 
 

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import csv
 import re
+from array import array
+from collections import Counter
+from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 
 from costate.core.arrays import Array
 from costate.core.extras import needs
+from costate.core.limits import excess
+from costate.core.npz import read_npz
+from costate.core.text import finite, lines_of, shown
 
 TIME_NAMES = ("t", "time", "timestamp", "time_s", "stamp")
 PREFIXES: dict[str, tuple[str, ...]] = {
@@ -48,66 +55,97 @@ def named_columns(header: str) -> list[str]:
 
 def _read_csv(path: Path, names: str | None) -> tuple[dict[str, Array], list[str]]:
     """Read a header and numbers. A cell that is no number is NaN here, and reported with its row and column by the checks."""
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        rows = [[c.strip() for c in row] for row in csv.reader(file)]
-    if not rows:
+    rows = _cells(path)
+    place, head = next(rows, (0, []))
+    if not place:
         raise LogError(f"{path}: is empty; expected a header line and rows of numbers")
-    first = 1
     if names is not None:
-        header, first = named_columns(names), 0
-        if len(header) > len(rows[0]):
-            raise LogError(f"{path}: header= names {len(header)} columns, but line 1 has {len(rows[0])}")
-        header += [f"column {k + 1}" for k in range(len(header), len(rows[0]))]
+        header = named_columns(names)
+        if len(header) > len(head):
+            raise LogError(f"{path}: header= names {len(header)} columns, but line 1 has {len(head)}")
+        header += [f"column {k + 1}" for k in range(len(header), len(head))]
+        rows = chain([(place, head)], rows)
     else:
-        header = rows[0]
+        header = head
         if len(header) > 1 and all(np.isfinite(_number(c)) for c in header):
             raise LogError(
                 f"{path}: line 1 holds numbers, not names; give names with header= (--header 't q1-6 v1-6 tau1-6')"
             )
     if len(set(header)) != len(header):
-        twice = next(c for c in header if header.count(c) > 1)
-        raise LogError(f"{path}: column '{twice}' appears twice; rename one")
-    return _numbers(path, header, rows, first)
+        twice = next(name for name, count in Counter(header).items() if count > 1)
+        raise LogError(f"{path}: column {shown(twice)} appears twice; rename one")
+    return _numbers(path, header, rows)
 
 
-def _numbers(path: Path, header: list[str], rows: list[list[str]], first: int) -> tuple[dict[str, Array], list[str]]:
-    notes = []
-    if len(rows) > first + 1 and 0 < len(rows[-1]) < len(header):
-        notes.append(f"rows: the last line of the file, {len(rows)}, was cut off: left out")
-        rows = rows[:-1]
-    for line, row in enumerate(rows[first:], first + 1):
-        if len(row) != len(header):
-            raise LogError(f"{path}: line {line} has {len(row)} cells, the header has {len(header)}")
-    if len(rows) == first:
+def _cells(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Yield the number of each line of a CSV file, and its cells. A line is a row: a quote must end where it begins."""
+    for place, line in lines_of(path):
+        try:
+            yield place, [cell.strip() for row in csv.reader([line], strict=True) for cell in row]
+        except csv.Error as error:
+            raise LogError(f"{path}, line {place}: {shown(line)} cannot be read as CSV: {error}") from None
+
+
+def _numbers(
+    path: Path, header: list[str], rows: Iterator[tuple[int, list[str]]]
+) -> tuple[dict[str, Array], list[str]]:
+    """Read the rows, one at a time: texts take ten times the memory of numbers."""
+    packed, notes, short = array("d"), [], None
+    for place, row in rows:
+        if short is not None:
+            raise LogError(f"{path}: line {short[0]} has {short[1]} cells, the header has {len(header)}")
+        if len(row) == len(header):
+            packed.extend(map(_number, row))
+        else:
+            short = place, len(row)
+    if short is not None:  # the last line
+        if not packed or not 0 < short[1] < len(header):
+            raise LogError(f"{path}: line {short[0]} has {short[1]} cells, the header has {len(header)}")
+        notes.append(f"rows: the last line of the file, {short[0]}, was cut off: left out")
+    if not packed:
         raise LogError(f"{path}: has a header but no rows")
-    table = np.array([[_number(cell) for cell in row] for row in rows[first:]])
+    table = np.array(packed).reshape(-1, len(header))
     return {name: table[:, k] for k, name in enumerate(header)}, notes
 
 
 def _number(cell: str) -> float:
     try:
-        return float(cell)
+        return finite(cell)
     except ValueError:
         return float("nan")
 
 
 def _read_npz(path: Path) -> dict[str, Array]:
-    with np.load(path, allow_pickle=False) as file:
-        return {name: np.asarray(file[name], float) for name in file.files}
+    try:
+        return read_npz(path)
+    except ValueError as error:
+        raise LogError(str(error)) from None
 
 
 def _read_parquet(path: Path) -> dict[str, Array]:
+    """Read the columns of numbers, if what the file's own note of their sizes says is within the limit."""
     try:
+        import pyarrow
         import pyarrow.parquet as parquet  # pyright: ignore[reportMissingImports]
     except ImportError:
         raise ImportError(needs(f"{path}: reading Parquet", "pyarrow", "data") + ", or convert to CSV") from None
-    table = parquet.read_table(path)
-    kinds = {field.name: str(field.type) for field in table.schema}
-    numbers = {name for name, kind in kinds.items() if kind.startswith(("int", "uint", "float", "double", "half"))}
-    for name in kinds.keys() - numbers:
-        if _is_known(name):
-            raise LogError(f"{path}: column '{name}' holds {kinds[name]}; expected numbers: convert it, or rename it")
-    return {name: np.asarray(table[name].to_numpy(), float) for name in kinds if name in numbers}
+    try:
+        with parquet.ParquetFile(path, page_checksum_verification=True) as file:
+            kinds = {field.name: str(field.type) for field in file.schema_arrow}
+            numbers = [n for n, kind in kinds.items() if kind.startswith(("int", "uint", "float", "double", "half"))]
+            for name in kinds.keys() - set(numbers):
+                if _is_known(name):
+                    raise LogError(f"column '{name}' holds {kinds[name]}; expected numbers: convert it, or rename it")
+            groups = [file.metadata.row_group(k) for k in range(file.metadata.num_row_groups)]
+            size = max(8 * file.metadata.num_rows * len(numbers), sum(g.total_byte_size for g in groups))
+            if over := excess("log_mb", size / 2**20):
+                raise LogError(over)
+            table = file.read(columns=numbers)
+            return {name: np.asarray(table[name].to_numpy(), float) for name in numbers}
+    except FileNotFoundError:
+        raise
+    except (pyarrow.ArrowException, OSError, ValueError, OverflowError) as error:
+        raise LogError(f"{path}: {error}") from None
 
 
 def _is_known(name: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any
@@ -100,6 +101,11 @@ def as_numbers(given: Mapping[str, Any], maker: Typed) -> list[torch.Tensor]:
     for name, value in zip(given, found, strict=True):
         if not isinstance(value, torch.Tensor):
             raise TypeError(f"{name} is {_given(value)}; expected a torch tensor, or an array or list of numbers")
+    if isinstance(state := given.get("state"), torch.Tensor) and not state.is_floating_point():
+        kind = found[list(given).index("state")].dtype
+        warnings.warn(
+            f"the state is of {state.dtype} and computed in {kind}: give it as such a number type", stacklevel=3
+        )
     return found
 
 

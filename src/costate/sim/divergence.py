@@ -17,8 +17,8 @@ class SimulationError(RuntimeError):
     """A state that is not finite, or that diverges."""
 
 
-def check_states(model: Model, states: Tensor, first_step: int) -> None:
-    """Raise if any entry of states (T, ..., nx) is not finite or too large, naming the first step, sample and body."""
+def check_states(model: Model, states: Tensor, first_step: int, every: int = 1) -> None:
+    """Raise if any entry of states (T, ..., nx), so many steps apart, is not finite or too large: name step, sample and body."""
     if _peek() is not None or not states.numel():  # values cannot be looked at inside of transforms
         return
     values = states.detach()
@@ -32,7 +32,7 @@ def check_states(model: Model, states: Tensor, first_step: int) -> None:
     value = float(values[(step, *sample, element)])
     what = "is not finite" if value != value or abs(value) == float("inf") else f"diverges ({value:.3g})"
     raise SimulationError(
-        f"the state {what} after step {step + first_step}, sample {tuple(sample)}, {owner_of(model, element)}: "
+        f"the state {what} after step {every * step + first_step}, sample {tuple(sample)}, {owner_of(model, element)}: "
         "reduce dt, raise substeps, or soften gains and contact; World(check=False) turns this check off"
     )
 

@@ -58,7 +58,9 @@ def stretches(x: Tensor, every: int) -> Tensor:
     return parts.movedim((0, 1), (-3, -2)).flatten(-2)
 
 
-def check_checkpoint(every: int, steps: int) -> None:
-    """Raise an error unless so many steps are a whole number of stretches."""
-    if every < 1 or steps % every:
-        raise ValueError(f"checkpoint={every} must be at least 1 and divide the number of steps, {steps}")
+def check_checkpoint(every: int) -> None:
+    """Raise an error unless states can be kept after so many steps."""
+    if not isinstance(every, int) or every < 1:
+        raise ValueError(
+            f"checkpoint is {every!r}; expected the number of steps between states that are kept, 1 or more"
+        )

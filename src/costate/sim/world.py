@@ -309,8 +309,8 @@ class World(Augmented):
 
         Args:
             wrenches: Link or body -> (T, ..., 6), one per step.
-            checkpoint: Keep and return every k-th state only, (T / k + 1, ..., nx); T must be a multiple of k. The backward pass
-                then runs every stretch of k steps twice.
+            checkpoint: Keep and return every k-th state only, and the last one: those after 0, k, 2 k, ..., T steps. The backward
+                pass then runs every stretch of k steps twice.
         """
         if callable(controls):
             if steps is None:
@@ -337,13 +337,13 @@ class World(Augmented):
         return self._open_loop(state, controls, params, wrenches, checkpoint)
 
     def _closed_loop(self, state, policy: Policy, steps: int, params, wrenches, every: int) -> Tensor:
-        check_checkpoint(every, steps)
+        check_checkpoint(every)
         (state,) = as_numbers({"state": state}, self)
         states = [state]
         for t in range(steps):
             now = {link: w[t] for link, w in (wrenches or {}).items()}
             state = self._numbered_step(state, policy(state, t), params, now, t + 1)
-            if (t + 1) % every == 0:
+            if (t + 1) % every == 0 or t + 1 == steps:
                 states.append(state)
         return torch.stack(torch.broadcast_tensors(*promoted(states)))
 
@@ -353,20 +353,29 @@ class World(Augmented):
             check_states(self.setup.scene.model, after[None], first_step=number)
         return after
 
-    def _open_loop(self, state, controls, params, wrenches, every: int) -> Tensor:
+    def _open_loop(self, state, controls, params, wrenches, every: int, done: int = 0) -> Tensor:
+        """Return states under given controls. done: steps before these, for errors."""
         steps = controls.shape[0]
-        check_checkpoint(every, steps)
-        setup = self._inputs.setup_for(wrenches)
-        kernel = self._kernel(("rollout", every), setup, lambda s: rollout_kernel(s, every)).sized(steps // every)
+        check_checkpoint(every)
+        setup, every = self._inputs.setup_for(wrenches), min(every, max(steps, 1))
         state, controls, *pushes = as_numbers({"state": state, "controls": controls, **_named(wrenches)}, self)
         for link, w in zip(setup.wrenches, pushes, strict=True):
             if w.dim() < 2 or w.shape[0] != steps or w.shape[-1] != 6:
                 raise ValueError(f"wrenches of '{link}' have shape {tuple(w.shape)}; expected ({steps}, ..., 6)")
+        if rest := steps % every:  # whole stretches first, then a shorter one
+            now, then = (
+                {n: w[part] for n, w in zip(wrenches or (), pushes, strict=True)}
+                for part in (slice(-rest), slice(-rest, None))
+            )
+            first = self._open_loop(state, controls[:-rest], params, now, every)
+            last = self._open_loop(first[-1], controls[-rest:], params, then, rest, steps - rest)
+            return torch.cat([first, last[1:]])
+        kernel = self._kernel(("rollout", every), setup, lambda s: rollout_kernel(s, every)).sized(steps // every)
         rows = [stretches(x, every) for x in (controls, *pushes)]
         values = self._inputs.values(state, params, self.coordinates)
         states = kernel.apply([state, rows[0], *values, *rows[1:]])[0].movedim(-2, 0)
         if self.check:
-            check_states(self.setup.scene.model, states, first_step=0)
+            check_states(self.setup.scene.model, states, first_step=done, every=every)
         return states
 
     def linearize(

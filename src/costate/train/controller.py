@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,8 @@ import numpy as np
 from costate.train.network import Network
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from costate.train.run import Run
 
 POLICY, NOTE = "policy.safetensors", "policy.json"
@@ -58,8 +61,8 @@ class Controller:
 
 def load_policy(run: str | Path) -> Controller:
     """Return the controller in a run folder (or any folder with its policy.safetensors and policy.json)."""
-    from costate.core.files import read_json
     from costate.core.tensors import read_tensors
+    from costate.core.text import read_json
 
     folder = Path(run)
     for name in (POLICY, NOTE):
@@ -71,17 +74,22 @@ def load_policy(run: str | Path) -> Controller:
     try:
         tensors, _ = read_tensors(folder / POLICY)
         note = read_json(folder / NOTE)
-        if "graph" not in note and "layers" not in note:
-            raise ValueError(
-                f"it has no network; `costate train --resume {folder}` writes it anew if it is an older one"
-            )
-        features = None
-        if "observation.matrix" in tensors:
-            matrix, offset = tensors["observation.matrix"], tensors["observation.offset"]
-            features = matrix.double().numpy(), offset.double().numpy()
-        return Controller(Network.read(tensors, note), note, features)
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        if not isinstance(note, dict) or not isinstance(note.get("graph"), dict):
+            raise ValueError("it has no network")
+        network = Network.read(tensors, note)
+        return Controller(network, note, _features(tensors, len(network.inputs)))
+    except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
         raise ValueError(f"{folder / POLICY} or {NOTE} is damaged: {error}") from error
+
+
+def _features(tensors: Mapping[str, Tensor], inputs: int) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return the matrix (nx, inputs) and offset (inputs,) of an observation that is linear in the state, None if it is not."""
+    if "observation.matrix" not in tensors:
+        return None
+    matrix, offset = (tensors[f"observation.{part}"].double().numpy() for part in ("matrix", "offset"))
+    if matrix.ndim != 2 or matrix.shape[1] != inputs or offset.shape != (inputs,):
+        raise ValueError(f"observations of the shapes {matrix.shape} and {offset.shape}; expected (nx, {inputs})")
+    return matrix, offset
 
 
 def save_policy(run: Run) -> bool:

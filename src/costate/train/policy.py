@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from costate.core.tensors import aligned
 from costate.train.episode import Controller
 
 
@@ -33,11 +34,31 @@ def acting(policy: nn.Module, training: bool = False) -> Controller:
     the observation and returns the action and the next ones. Or it has `begin()`, which returns a function that remembers (but
     cannot be exported). A policy that is faster with its weights prepared once has `unrolled()`, which training uses. Any other
     policy acts itself.
+
+    Here observations enter, and gradients come back: both are `aligned`, so that bits do not depend on where a task has put them.
     """
+    act = _acting(policy, training)
+
+    def act_aligned(observation: Tensor) -> Tensor:
+        action = act(aligned(observation))
+        if action.requires_grad:
+            action.register_hook(aligned)
+        return action
+
+    return act_aligned
+
+
+def _acting(policy: Any, training: bool) -> Controller:
     for name in ("unrolled", "begin") if training else ("begin",):
         if hasattr(policy, name):
             return getattr(policy, name)()
     return remembering(policy) if hasattr(policy, "memory") else policy
+
+
+def align_weights(policy: nn.Module) -> None:
+    """Move weights that are views of something else to places of their own, see `aligned`."""
+    for p in policy.parameters():
+        p.data = aligned(p.data)
 
 
 def remembering(policy: Any) -> Controller:

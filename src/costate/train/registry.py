@@ -11,6 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from costate.core.text import shown
 from costate.train.names import TASKS
 from costate.train.trainable import Trainable
 
@@ -20,16 +21,22 @@ def find_task(name: str | Path, beside: str | None = None) -> type[Trainable]:
 
     beside: another folder in which the file may import modules.
     """
-    if str(name) in TASKS:
-        return loaded(TASKS[str(name)].target)
     file, _, wanted = str(name).partition(".py:")
     if wanted or str(name).endswith(".py"):
         return _in_file(Path(f"{file}.py") if wanted else Path(name), wanted, beside)
-    near = get_close_matches(str(name), TASKS, n=1)
-    hint = (
-        f"did you mean {near[0]!r}?" if near else f"the tasks are {', '.join(TASKS)}, or a file of your own: my_task.py"
-    )
-    raise ValueError(f"unknown task {str(name)!r}; {hint}")
+    return registered_task(str(name), ", or a file of your own: my_task.py")
+
+
+def registered_task(name: str, other: str = "") -> type[Trainable]:
+    """Return the class of a built-in task by its name alone: names in files of unknown origin lead nowhere else.
+
+    other: what else could have been named, for the error.
+    """
+    if name in TASKS:
+        return loaded(TASKS[name].target)
+    near = get_close_matches(name, TASKS, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"the tasks are {', '.join(TASKS)}{other}"
+    raise ValueError(f"unknown task {shown(name)}; {hint}")
 
 
 def loaded(target: Any) -> Any:

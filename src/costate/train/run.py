@@ -6,14 +6,13 @@ metrics.jsonl           one row per interval
 checkpoint.safetensors  weights, Adam's moments, iteration: one file, so that its parts belong together
 policy.safetensors/.json  the finished controller, see `costate.train.controller`
 evaluation.json         see `costate.train.evaluate`
-task.py                 the file of a task that is not a built-in one; opening the folder runs it
+task.py                 the file of a task that is not a built-in one: a program, which is run if `trust=True` says so
 tensorboard/            the metrics again
 """
 
 from __future__ import annotations
 
 import errno
-import json
 import os
 import platform
 import secrets
@@ -28,10 +27,11 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from costate.core.files import from_json, read_json, write_json
+from costate.core.files import from_json, write_json
 from costate.core.tensors import read_tensors, threads, write_tensors
+from costate.core.text import parsed, read_json, read_text, shown
 from costate.train.plan import Schedule
-from costate.train.registry import find_task, source_of
+from costate.train.registry import find_task, registered_task, source_of
 from costate.train.streams import generator
 from costate.train.trainable import Trainable
 
@@ -70,8 +70,12 @@ class Checkpoint:
 class Run:
     """A run folder. Use `Run.open` or `Run.create`."""
 
-    def __init__(self, path: Path, options: Any, kind: type[Trainable], make_task: Callable[[], Trainable]):
+    def __init__(
+        self, path: Path, options: Any, kind: type[Trainable], make_task: Callable[[], Trainable], trust: bool = False
+    ):
         self.path, self.options, self.kind, self._make_task = path, options, kind, make_task
+        self.trust = trust
+        """True if the program task.py in the folder may be run: workers are told."""
 
     @classmethod
     def create(
@@ -107,7 +111,11 @@ class Run:
                 ) from error
         weights = first.state_dict()
         run = cls(
-            path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}"), options, type(made), lambda: made
+            path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}"),
+            options,
+            type(made),
+            lambda: made,
+            trust=source_of(type(made)) is not None,
         )
         try:
             run.path.mkdir(parents=True)
@@ -124,22 +132,24 @@ class Run:
         return run
 
     @classmethod
-    def open(cls, path: str | Path, task: type[Trainable] | None = None) -> Run:
-        """Open an existing folder. task: the class of its task, if that was never in a file."""
+    def open(cls, path: str | Path, task: type[Trainable] | None = None, *, trust: bool = False) -> Run:
+        """Open an existing folder. Nothing in it is run, unless `trust` says so.
+
+        Args:
+            path: The folder.
+            task: Class of its task, if that is none of the built-in ones and its file is not to be trusted, or was never there.
+            trust: True runs the program task.py, which a task of one's own leaves in its folder, with all that it imports, also
+                from the folder that run.json names. Only for folders of people whose programs you would run.
+        """
         path = Path(path)
-        if not path.is_dir():
-            raise ValueError(f"{path} is not a folder; expected the folder of a run, which `costate train TASK` writes")
-        if not (path / "run.json").is_file():
-            raise ValueError(
-                f"{path} is not a run folder: it has no run.json; a run folder is what `costate train` writes"
-            )
+        check_folder(path)
         note = read_json(path / "run.json")
         if not isinstance(note, dict) or note.get("format") != FORMAT:
             raise ValueError(f"{path}/run.json is not one of this version of costate (format {FORMAT})")
         for name in ("options.json", "checkpoint.safetensors"):
             if not (path / name).is_file():
                 raise ValueError(f"{path} is damaged: it has no {name}")
-        kind = task or _task_of(path, note)
+        kind = task or _task_of(path, note, trust)
         given, place = read_json(path / "options.json"), path / "options.json"
         if not isinstance(given, dict):
             raise ValueError(f"{place} is damaged: it has no options")
@@ -148,7 +158,7 @@ class Run:
             training = kind.training_by(given.pop("algorithm", None))
         except ValueError as error:
             raise ValueError(f"{place} is damaged: {error}") from error
-        return cls(path, from_json(type(training), given, place), kind, lambda: _made(kind, own))
+        return cls(path, from_json(type(training), given, place), kind, lambda: _made(kind, own), trust)
 
     @cached_property
     def task(self) -> Any:
@@ -203,24 +213,14 @@ class Run:
 
     def checkpoint(self) -> Checkpoint:
         """Return the latest checkpoint."""
-        tensors, note = read_tensors(self.path / "checkpoint.safetensors")
-        parts: dict[str, dict[str, Tensor]] = {}
-        more = {full[5:]: tensors.pop(full) for full in list(tensors) if full.startswith("more/")}
-        for full, tensor in tensors.items():
-            key, _, name = full.partition("/")
-            parts.setdefault(name, {})[key] = tensor
-        try:
-            policy = {name: part.pop("policy") for name, part in parts.items()}
-            return Checkpoint(policy=policy, moments={n: p for n, p in parts.items() if p}, more=more, **note)
-        except (KeyError, TypeError) as error:
-            raise ValueError(f"{self.path}/checkpoint.safetensors is not a checkpoint: {error}") from error
+        return read_checkpoint(self.path)
 
     def metrics(self) -> list[dict[str, Any]]:
         """Return one row per interval, see `costate.train.trainer`. A row that is just being written is left out."""
         path = self.path / "metrics.jsonl"
         try:
-            lines = path.read_text().splitlines(keepends=True) if path.exists() else []
-            rows = [json.loads(line) for line in lines if line.endswith("\n")]
+            lines = read_text(path).splitlines(keepends=True) if path.exists() else []
+            rows = [parsed(line) for line in lines if line.endswith("\n")]
         except ValueError as error:
             raise ValueError(f"{path} is damaged: {error}") from error
         if not all(isinstance(row, dict) for row in rows):
@@ -236,6 +236,30 @@ class Run:
     def evaluation(self) -> dict[str, Any] | None:
         """Result of `costate evaluate`: the metrics of the task, and how they were found."""
         return self.found("evaluation")
+
+
+def check_folder(path: Path) -> None:
+    """Raise if a path is not a run folder."""
+    if not path.is_dir():
+        raise ValueError(f"{path} is not a folder; expected the folder of a run, which `costate train TASK` writes")
+    if not (path / "run.json").is_file():
+        raise ValueError(f"{path} is not a run folder: it has no run.json; a run folder is what `costate train` writes")
+
+
+def read_checkpoint(path: Path) -> Checkpoint:
+    """Return the latest checkpoint in a run folder, whatever its task is."""
+    file = path / "checkpoint.safetensors"
+    tensors, note = read_tensors(file)
+    parts: dict[str, dict[str, Tensor]] = {}
+    more = {full[5:]: tensors.pop(full) for full in list(tensors) if full.startswith("more/")}
+    for full, tensor in tensors.items():
+        key, _, name = full.partition("/")
+        parts.setdefault(name, {})[key] = tensor
+    try:
+        policy = {name: part.pop("policy") for name, part in parts.items()}
+        return Checkpoint(policy=policy, moments={n: p for n, p in parts.items() if p}, more=more, **note)
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"{file} is not a checkpoint: {error}") from error
 
 
 def _put(made: Path, path: Path) -> None:
@@ -266,15 +290,32 @@ def _told(task: type[Trainable], path: Path) -> dict[str, Any]:
     return {"task": task.name, "class": task.__name__, "folder": str(source.resolve().parent)}
 
 
-def _task_of(path: Path, note: dict[str, Any]) -> type[Trainable]:
+def _task_of(path: Path, note: dict[str, Any], trust: bool) -> type[Trainable]:
+    """Return the class of a run's task. Its name comes from a file, so it is looked up in the register and nowhere else."""
     if (path / FILE).is_file():
-        return find_task(f"{path / FILE}:{note.get('class', '')}".removesuffix(":"), note.get("folder"))
+        return own_task(path / FILE, note, trust)
     try:
-        return find_task(note.get("task", ""))
+        return registered_task(str(note.get("task", "")))
     except ValueError as error:
         raise ValueError(
             f"{path}: {error}; open it with Run.open(path, task=...) if its class is in no file"
         ) from error
+
+
+def own_task(file: Path, note: dict[str, Any], trust: bool) -> type[Trainable]:
+    """Return the class in the file of a task of one's own, which is a program: it is run only if it is trusted.
+
+    note: Content of run.json: the class, and the folder from which the file could import others.
+    """
+    if not trust:
+        raise ValueError(
+            f"{file} is a program: this run is of a task of somebody's own, and to open it would run that file. Read it, then "
+            "trust it with --trust (in Python: Run.open(path, trust=True))"
+        )
+    kind, beside = note.get("class"), note.get("folder")
+    if not (isinstance(kind, str) and kind.isidentifier() and isinstance(beside, str | None)):
+        raise ValueError(f"{file.parent}/run.json is damaged: its class is {shown(str(kind))}, its folder {beside!r}")
+    return find_task(f"{file}:{kind}", beside)
 
 
 def _origin(options: Schedule) -> dict[str, Any]:

@@ -35,8 +35,8 @@ def test_a_crs_file_is_in_millimetres_and_a_row_says_how_its_end_is_reached(tmp_
     [
         ("0,0,0,0,1\n", "line 1 is '0,0,0,0,1'; expected the header t,x,y,z,on"),
         ("", "it is empty; expected the header"),
-        ("t,x,y,z,on\n0,0,0,0,1\n1,0,0,1\n", "line 3: '1,0,0,1'; expected five numbers"),
-        ("t,x,y,z,on\n0,0,0,0,1\n1,0,a,0,1\n", "line 3: .*expected five numbers"),
+        ("t,x,y,z,on\n0,0,0,0,1\n1,0,0,1\n", "line 3: '1,0,0,1'; expected five finite numbers"),
+        ("t,x,y,z,on\n0,0,0,0,1\n1,0,a,0,1\n", "line 3: .*expected five finite numbers"),
         ("t,x,y,z,on\n0,0,0,0,1\n1,0,0,0,0.5\n", "line 3: the laser is '0.5'; expected 1 for on or 0 for off"),
         ("t,x,y,z,on\n1,0,0,0,1\n0,0,0,0,1\n", "path.csv: times goes from 1 to 0 at row 1"),
     ],

@@ -62,6 +62,31 @@ def test_steps_that_are_too_long() -> None:
         (lambda: MpmModel(cube(16), [], 1e-3), "at least one body"),
         (lambda: MpmModel(cube(16, 3), block("sand").bodies, 1e-3), "'body' has 2 dimensions, the grid has 3"),
         (lambda: MpmModel(cube(16), [*block("sand").bodies] * 2, 1e-3), "name of its own"),
+        *(
+            (call, f"{name} of 'body' is {value:g}; expected {said}")
+            for name, value, said in (
+                ("nu", 0.6, "above -1 and below 0.5"),
+                ("nu", -1.5, "above -1 and below 0.5"),
+                ("nu", np.nan, "above -1 and below 0.5"),
+                ("density", -1.0, r"above 0 \[kg/m\^3\]"),
+                ("density", 0.0, r"above 0 \[kg/m\^3\]"),
+                ("E", -1000.0, r"above 0 \[Pa\]"),
+                ("E", np.inf, r"above 0 \[Pa\]"),
+            )
+            for call in (
+                lambda name=name, value=value: block("neo_hookean", parameters={name: value}),
+                lambda name=name, value=value: block("neo_hookean").run(2, parameters={name: value}),
+            )
+        ),
+        (
+            lambda: block("neo_hookean").run(2, parameters={"E": torch.tensor([1e3, -2.0])}),
+            "E of 'body' is -2; expected above 0",
+        ),
+        (
+            lambda: block("liquid").run(2, parameters={"viscosity": -1.0}),
+            "viscosity of 'body' is -1; expected at least 0",
+        ),
+        (lambda: block("sand", parameters={"angle": 95.0}), r"is 95; expected at least 0 and below 90 \[degrees\]"),
         (lambda: check_contact("rough"), "expected 'sticky', 'slip', 'open', or a coefficient of friction"),
         (lambda: segment_steps(100, 1, 10**6, 0, "1 MB"), "takes .* MB at least: allow more"),
     ],

@@ -13,12 +13,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tests.train.network.modules import HIDDEN, INPUTS, KINDS, OUTPUTS, WHOLE, module
-from torch import nn
+from tests.train.network.modules import INPUTS, KINDS, OUTPUTS, WHOLE, module
 
 from costate.export import write_c_header, write_onnx
 from costate.train.network import Network, Scaling
-from costate.train.network.chains import chain
 
 COMPILER = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 NAMES = tuple((f"number {k}", "1") for k in range(INPUTS))
@@ -112,21 +110,3 @@ def test_not_a_number_stays_visible(tmp_path: Path) -> None:
     x = np.full((1, INPUTS), np.nan)
     for kind in ("relu", "hardtanh", "leaky_relu", "softmax"):
         assert np.isnan(plain(kind)(x)).all(), kind
-
-
-def test_files_of_earlier_versions_are_read() -> None:
-    """A chain of layers by kind and number, in the weights of a module of torch."""
-    torch.manual_seed(0)
-    layers = [
-        nn.Linear(INPUTS, HIDDEN),
-        nn.LayerNorm(HIDDEN, eps=1e-3),
-        nn.ELU(0.5),
-        nn.Linear(HIDDEN, 2),
-        nn.Softsign(),
-    ]
-    notes = [("linear", "0", 0.0), ("norm", "1", 1e-3), ("elu", "", 0.5), ("linear", "3", 0.0), ("softsign", "", 0.0)]
-    whole = nn.Sequential(*layers).double()
-    arrays = {name: t.numpy() for name, t in whole.state_dict().items()}
-    graph = chain([{"kind": k, "name": n, "number": v} for k, n, v in notes], arrays, INPUTS)
-    x = torch.randn(8, INPUTS, dtype=torch.float64)
-    np.testing.assert_allclose(graph(x.numpy())[0], whole(x).detach().numpy(), rtol=0, atol=1e-13)

@@ -55,10 +55,10 @@ def test_runs_are_as_one_process_trains_them(kind: Any, tmp_path: Path) -> None:
     entries = create(tmp_path / "sweep", kind, settings(kind.options, kind.training, {"lr": ["1e-2", "1e-3"]}), [3, 4])
     with Pool(GIVEN, 2, ThreadWorker) as pool:
         left = sweep(entries, pool)
-    assert [e.run.path.name for e in left] == [e.run.path.name for e in opened(tmp_path / "sweep")]
+    assert [e.run.path.name for e in left] == [e.run.path.name for e in opened(tmp_path / "sweep", trust=True)]
     alone = Run.create(tmp_path / "alone", kind, replace(kind.training, learning_rate=1e-3, seed=4))
     train(alone)
-    run = opened(tmp_path / "sweep")[3].run
+    run = opened(tmp_path / "sweep", trust=True)[3].run
     assert run.finished and (run.path / "policy.safetensors").is_file()
     for name, tensor in alone.checkpoint().policy.items():
         assert torch.equal(tensor, run.checkpoint().policy[name])
@@ -76,7 +76,7 @@ def test_a_diverged_run_ends_nothing_else(kind: Any, tmp_path: Path) -> None:
     assert told.count(("learning_rate=1e-3", 2)) == 1 and ("learning_rate=1e-2", 1) in told
     assert "not finite" in broken.found("diverged")["diverged"]
     assert score(entries[0].run, "loss") < score(broken, "loss") == float("inf")
-    again = sweep(opened(tmp_path / "sweep"), InProcess(GIVEN))  # resumed: nothing is left to do
+    again = sweep(opened(tmp_path / "sweep", trust=True), InProcess(GIVEN))  # resumed: nothing is left to do
     assert [e.setting for e in again] == ["learning_rate=1e-2"]
 
 

@@ -88,13 +88,10 @@ def read_motions(file: Path, nx: int, nu: int) -> Motions:
     import numpy as np
     import torch
 
+    from costate.core.npz import read_npz
     from costate.optimise.discovery import Motions
 
-    try:
-        with np.load(file) as data:
-            found = {k: np.asarray(data[k], float) for k in data.files if k in ("states", "controls")}
-    except (OSError, ValueError) as error:
-        raise ValueError(f"{file} cannot be read as an NPZ file: {error}") from error
+    found = read_npz(file)
     if "states" not in found:
         raise ValueError(f"{file} has no 'states' (T + 1, B, {nx}): positions and velocities over time")
     states = torch.as_tensor(found["states"])

@@ -9,12 +9,12 @@ from typing import Annotated, Any
 
 import tyro
 
-from costate.cli.runs.folder import open_run
+from costate.cli.runs.folder import Trust, open_run
 from costate.scale.choose import Cluster
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Cluster):
+class Options(Cluster, Trust):
     run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """Folder that `costate train` wrote. `costate evaluate RUN --help` shows the variants and disturbances of its task."""
     episodes: int = 10_000
@@ -32,7 +32,7 @@ def chosen(arguments: Sequence[str]) -> Options | None:
     named = [a for a in arguments if not a.startswith("-") and (Path(a) / "run.json").is_file()]
     if not named:
         return None
-    task = open_run(Path(named[0])).kind
+    task = open_run(Path(named[0]), "--trust" in arguments).kind
     made: list[Any] = [variant_flag(k, f"{v.about} Written to evaluation_{k}.json.") for k, v in task.variants.items()]
     if task.disturbances is not None:
         made.append(("disturbances", type(task.disturbances), field(default=task.disturbances)))
@@ -41,7 +41,7 @@ def chosen(arguments: Sequence[str]) -> Options | None:
 
 
 def run(options: Options) -> None:
-    folder = open_run(options.run)
+    folder = open_run(options.run, options.trust)
     import torch
     from rich.progress import Progress
 

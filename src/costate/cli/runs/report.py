@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
+from costate.cli.runs.folder import Trust, open_run
+
 if TYPE_CHECKING:
     from costate.report import Report
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(Trust):
     source: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN|RECORDING")]
     """Folder that `costate train` wrote, or that of a recording."""
     out: Path | None = None
@@ -36,9 +38,8 @@ def run(options: Options) -> None:
 
 def _of_run(options: Options) -> Report:
     from costate.report.run_report import run_report
-    from costate.train.run import Run
 
-    return run_report(Run.open(options.source), options.episodes, options.title)
+    return run_report(open_run(options.source, options.trust), options.episodes, options.title)
 
 
 def _of_recording(options: Options) -> Report:

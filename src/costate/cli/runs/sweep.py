@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
+from costate.cli.runs.folder import Trust
 from costate.cli.runs.train import asked, free
 from costate.cli.runs.train import chosen as chosen_for
 from costate.scale.choose import Cluster
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Cluster):
+class Options(Cluster, Trust):
     what: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="TASK")] = ""
     """Task to learn: its name, or a file with a task of your own. `costate sweep TASK --help` shows the options of its training,
     which hold for all runs."""
@@ -50,15 +51,15 @@ def run(options: Options) -> None:
     from costate.cli.runs.sweep_page import sweep_page
     from costate.train.shards.sweep import opened
 
-    entries = opened(options.resume) if options.resume else _created(options)
+    entries = opened(options.resume, options.trust) if options.resume else _created(options)
     folder = entries[0].run.path.parent
     print(f"sweep {folder}: {len(entries)} runs", flush=True)
     try:
         _train(entries, options)
     except KeyboardInterrupt:
-        print(f"\nstopped; go on with: costate sweep --resume {folder}")
+        print(f"\nstopped; go on with: costate sweep --resume {folder}{' --trust' * entries[0].run.trust}")
         raise
-    print(sweep_page(folder, options.by).save(folder / "report.html"))
+    print(sweep_page(entries, options.by).save(folder / "report.html"))
 
 
 def _train(entries: Sequence[Entry], options: Options) -> None:

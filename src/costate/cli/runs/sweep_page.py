@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from costate.report.report import Report
 from costate.report.training import duration
-from costate.train.shards.sweep import HIGHER, Entry, opened, score
+from costate.train.shards.sweep import HIGHER, Entry, score
 
 CURVES = 8
 """Largest number of curves in a plot: as many as there are colours."""
 
 
-def sweep_page(folder: Path, by: str = "loss") -> Report:
-    """Return a page about the trainings in the folder of a sweep. by: metric that says which is better."""
-    entries = sorted(opened(folder), key=lambda e: (not e.run.finished, score(e.run, by), e.run.path.name))
+def sweep_page(given: Sequence[Entry], by: str = "loss") -> Report:
+    """Return a page about the trainings of a sweep. by: metric that says which is better."""
+    entries = sorted(given, key=lambda e: (not e.run.finished, score(e.run, by), e.run.path.name))
     groups = {s: [e for e in entries if e.setting == s] for s in dict.fromkeys(e.setting for e in entries)}
     ended = sum(e.run.finished for e in entries)
     seconds = sum(_last(e).get("processor_seconds", 0.0) for e in entries)
     task = entries[0].run.task
-    report = Report(f"Sweep of {task.name}", f"{task.summary}; {len(entries)} runs in {folder.name}")
+    report = Report(
+        f"Sweep of {task.name}", f"{task.summary}; {len(entries)} runs in {entries[0].run.path.parent.name}"
+    )
     report.facts(
         {
             "runs": len(entries),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, make_dataclass, replace
 from difflib import get_close_matches
@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
+from costate.cli.runs.folder import Trust
 from costate.scale.choose import Cluster
 from costate.train.names import ALGORITHMS, TASKS
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from costate.scale.executor import Executor
     from costate.train.run import Run
     from costate.train.trainable import Trainable, Variant
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Cluster):
+class Options(Cluster, Trust):
     what: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="TASK")] = "list"
     """Task to learn: its name, or a file with a task of your own (my_task.py); "list" shows all names. `costate train TASK --help`
     shows the options of that task."""
@@ -132,7 +135,7 @@ def run(options: Options) -> None:
         _summary(folder)
         folder.task.after_training(folder, lambda stage: _watch(stage, False))
     except KeyboardInterrupt:
-        print(f"\nstopped; go on with: costate train {folder.task.name} --resume {folder.path}")
+        print(f"\nstopped; go on with: costate train --resume {folder.path}{' --trust' * folder.trust}")
         raise
 
 
@@ -155,7 +158,7 @@ def _created(options: Options, kind: Any) -> Run:
 
     task, training = asked(options, kind)
     learnt = kind(task)
-    policy = None if options.start is None else Run.open(options.start).checkpoint().policy
+    policy = None if options.start is None else _weights(options.start)
     if options.out is not None:
         return Run.create(options.out, learnt, training, policy)
     while True:
@@ -167,6 +170,14 @@ def _created(options: Options, kind: Any) -> Run:
                 raise  # else another training, started at the same moment, has taken it
 
 
+def _weights(start: Path) -> Mapping[str, Tensor]:
+    """Return the weights of a run, whose task is not needed for it."""
+    from costate.train.run import check_folder, read_checkpoint
+
+    check_folder(start)
+    return read_checkpoint(start).policy
+
+
 def _opened(options: Options, kind: type[Trainable] | None) -> Run:
     from costate.train.run import Run
 
@@ -174,7 +185,7 @@ def _opened(options: Options, kind: type[Trainable] | None) -> Run:
     if options.out is not None or options.start is not None:
         name = "out" if options.out is not None else "start"
         raise ValueError(f"--{name} and --resume exclude each other: a training goes on in its own folder")
-    folder = Run.open(options.resume)
+    folder = Run.open(options.resume, trust=options.trust)
     if kind is not None:
         if folder.task.name != kind.name:
             raise ValueError(f"{options.resume} is a training of '{folder.task.name}', not of '{kind.name}'")
@@ -241,5 +252,5 @@ def _summary(folder: Run) -> None:
     measures = ", ".join(f"{name} {text}" for name, text in said(last, folder.task.measured).items())
     print(
         f"trained for {last['seconds']:.1f} s, {last['control_steps']:,} control steps: {measures}{success}\n"
-        f"judge it with: costate evaluate {folder.path}"
+        f"judge it with: costate evaluate {folder.path}{' --trust' * folder.trust}"
     )

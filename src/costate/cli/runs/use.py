@@ -8,12 +8,12 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
-from costate.cli.runs.folder import open_run
+from costate.cli.runs.folder import Trust, open_run
 from costate.scale.choose import Cluster
 
 
 @dataclass(frozen=True)
-class RunOptions:
+class RunOptions(Trust):
     run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """Folder that `costate train` wrote."""
 
@@ -31,7 +31,7 @@ class ExportOptions(RunOptions):
 
 
 @dataclass(frozen=True)
-class PlayOptions:
+class PlayOptions(Trust):
     run: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="[TASK] RUN")]
     """Folder that `costate train` wrote; the name of its task may stand before it."""
     port: int = 8080
@@ -63,7 +63,7 @@ class TransferOptions(RunOptions):
 def export(options: ExportOptions) -> None:
     if not (options.onnx or options.header):
         raise ValueError("nothing to export: leave out --no-onnx or --no-header")
-    found = open_run(options.run)
+    found = open_run(options.run, options.trust)
     from costate.export import onnx_difference, write_c_header, write_onnx
 
     network, out = found.task.exported(found.policy), options.out or options.run
@@ -82,7 +82,7 @@ def export(options: ExportOptions) -> None:
 def play(options: PlayOptions) -> None:
     if not 1 <= len(options.run) <= 2:
         raise ValueError(f"name one run folder, not {len(options.run)}")
-    folder = open_run(options.run[-1])
+    folder = open_run(options.run[-1], options.trust)
     from costate.train.registry import loaded
     from costate.viewer.play import open_play
 
@@ -93,7 +93,7 @@ def play(options: PlayOptions) -> None:
 
 
 def robustness(options: RobustnessOptions) -> None:
-    folder = open_run(options.run)
+    folder = open_run(options.run, options.trust)
     from costate.train.robustness import robustness
 
     width = max(map(len, (*folder.task.cases(), *folder.task.worlds())), default=0)
@@ -110,7 +110,7 @@ def robustness(options: RobustnessOptions) -> None:
 
 
 def transfer(options: TransferOptions) -> None:
-    folder = open_run(options.run)
+    folder = open_run(options.run, options.trust)
     from costate.train.registry import loaded
 
     _offered(folder, folder.task.transfer, "no other engine to try a policy in")

@@ -15,7 +15,6 @@ from costate.collision.shapes import rays
 from costate.collision.shapes.convex import SNAP, Convex, Flats
 from costate.collision.shapes.solid import Points as Balls
 from costate.collision.shapes.solid import length
-from costate.core.extras import needs
 
 Points = NDArray[np.float64]
 
@@ -193,10 +192,8 @@ def hull_edges(corners: Points, loops: list[NDArray[np.int64]], normals: Points)
 
 
 def _convex_hull(points: Points):
-    try:
-        from scipy.spatial import ConvexHull, QhullError
-    except ImportError as error:
-        raise ImportError(needs("a convex hull", "scipy", "mesh")) from error
+    from scipy.spatial import ConvexHull, QhullError
+
     try:
         return ConvexHull(points)
     except (QhullError, ValueError) as error:

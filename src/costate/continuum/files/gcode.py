@@ -20,6 +20,7 @@ no time. Everything else is an error, unless it is named in `ignore`.
 from __future__ import annotations
 
 import re
+from array import array
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,9 +31,11 @@ from numpy.typing import NDArray
 from costate.continuum.checks import positive
 from costate.continuum.toolpath import ToolPath
 from costate.core.files import write_text
+from costate.core.text import finite, lines_of, shown
 
-_WORD = re.compile(r"([A-Z])\s*([+-]?(?:\d+\.?\d*|\.\d+))")
-_COMMENT = re.compile(r"\([^)]*\)|;.*")
+_WORD = re.compile(r"([A-Z])\s*([+-]?(?:\d+\.?\d*|\.\d+))", re.ASCII)
+_COMMENT = re.compile(r"\([^)]*(\)?)|;.*")
+"""A comment; one without its end is matched, too, and refused: else each parenthesis would be a search to the end of the line."""
 _AXES = "XYZ"
 _MODAL = {"G0", "G1"}
 Words = dict[str, float]
@@ -49,16 +52,14 @@ def read_gcode(path: str | Path, rapid: float = 0.05, ignore: Collection[str] = 
     positive(rapid=rapid)
     machine = _Machine(rapid)
     skipped = {_name(*_first_word(code)) for code in ignore}
-    for number, line in enumerate(Path(path).read_text(encoding="utf-8-sig").splitlines(), 1):
+    for place, line in lines_of(Path(path)):
         try:
             if _line(machine, line, skipped):
                 break
         except ValueError as error:
-            raise ValueError(f"{path}, line {number}: {error}") from None
+            raise ValueError(f"{path}, line {place}: {error}") from None
     try:
-        return ToolPath(
-            np.array(machine.times), np.array(machine.positions).reshape(-1, 3), np.array(machine.on, dtype=bool)
-        )
+        return ToolPath(np.array(machine.times), np.array(machine.positions).reshape(-1, 3), np.array(machine.on) > 0)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
 
@@ -107,9 +108,10 @@ class _Machine:
     motion: str | None = None
     position: NDArray[np.float64] = field(default_factory=lambda: np.zeros(3))
     offset: NDArray[np.float64] = field(default_factory=lambda: np.zeros(3))
-    times: list[float] = field(default_factory=list)
-    positions: list[NDArray[np.float64]] = field(default_factory=list)
-    on: list[bool] = field(default_factory=list)
+    # Rows of the path so far, packed: a file may have millions of lines.
+    times: array[float] = field(default_factory=lambda: array("d"))
+    positions: array[float] = field(default_factory=lambda: array("d"))
+    on: bytearray = field(default_factory=bytearray)
 
     @property
     def lit(self) -> bool:
@@ -117,8 +119,10 @@ class _Machine:
 
     def row(self, duration: float, on: bool) -> None:
         """Add a row at the present position."""
-        self.times.append((self.times[-1] if self.times else 0.0) + duration)
-        self.positions.append(self.position.copy())
+        if not (time := (self.times[-1] if self.times else 0.0) + duration) < np.inf:
+            raise ValueError(f"a move or dwell of {duration:g} s, at {time:g} s; expected a finite time")
+        self.times.append(time)
+        self.positions.extend(self.position)
         self.on.append(on)
 
     def move(self, code: str, words: Words) -> None:
@@ -241,18 +245,25 @@ def _line(machine: _Machine, line: str, skipped: set[str]) -> bool:
 
 def _parse(line: str) -> tuple[list[str], Words]:
     """Return the codes of a line (G1, M3) and its other words."""
-    text = _COMMENT.sub(" ", line).split("*")[0].strip().upper()
+    text = _COMMENT.sub(_blank, line).split("*")[0].strip()
     if text in ("", "%"):
         return [], {}
+    text = text.upper() if text.isascii() else text  # others may become letters of ASCII
     if (rest := _WORD.sub("", text).strip()) != "":
-        raise ValueError(f"{rest!r} is not understood; expected words such as G1 X10.5 F600")
+        raise ValueError(f"{shown(rest)} is not understood; expected words such as G1 X10.5 F600")
     codes, words = [], {}
     for letter, value in _WORD.findall(text):
         if letter in "GM":
             codes.append(_name(letter, value))
         else:
-            words[letter] = float(value)
+            words[letter] = finite(value)
     return codes, words
+
+
+def _blank(comment: re.Match[str]) -> str:
+    if comment[0][0] == "(" and not comment[1]:
+        raise ValueError(f"the comment {shown(comment[0])} has no end; expected )")
+    return " "
 
 
 def _first_word(code: str) -> tuple[str, str]:
@@ -264,4 +275,4 @@ def _first_word(code: str) -> tuple[str, str]:
 
 def _name(letter: str, value: str) -> str:
     """Return the name of a code without leading zeros: G01 is G1, G91.1 stays."""
-    return f"{letter}{float(value):g}"
+    return f"{letter}{finite(value):g}"

@@ -21,6 +21,7 @@ from costate.continuum.checks import first
 from costate.continuum.hexahedron import check_shapes
 from costate.continuum.mesh import EVER, HexMesh
 from costate.core.files import write_text
+from costate.core.text import finite, lines_of, shown
 
 _FORMATS: dict[str, dict[str, tuple[int, ...]]] = {
     "": {"node": (8, 16, 16, 16), "solid": (8,) * 10, "head": (10,) * 8, "pair": (20, 20)},
@@ -28,6 +29,11 @@ _FORMATS: dict[str, dict[str, tuple[int, ...]]] = {
     "%": {"node": (10, 16, 16, 16), "solid": (10,) * 10, "head": (10,) * 8, "pair": (20, 20)},
 }
 """Format -> card -> widths of its fields."""
+
+FARTHEST = 1e30
+"""Largest coordinate, in units of the file: volumes are cubes of it."""
+MOST = 2**53
+"""Largest number of a node, an element or a curve: above it not every whole number is a float."""
 
 
 @dataclass
@@ -47,10 +53,12 @@ class _Deck:
         """Return the numbers of a card; a blank field is 0."""
         for fields in _splits(text, widths):
             try:
-                return [float(f) if f else 0.0 for f in fields]
+                if not fields:  # all there is stands behind the last column
+                    continue
+                return [finite(f) if f else 0.0 for f in fields]
             except ValueError:
                 continue
-        self.fail(line, f"{text.rstrip()!r}; expected {what}")
+        self.fail(line, f"{shown(text.rstrip())}; expected {what}, finite numbers")
 
 
 def read_lsdyna(path: str | Path, unit: float = 1e-3, curve: int | None = None) -> HexMesh:
@@ -119,12 +127,12 @@ def _read(path: Path) -> _Deck:
 def _blocks(path: Path) -> Iterator[tuple[int, str, str, list[tuple[int, str]]]]:
     """Yield for each keyword its line, its name, its format, and the lines of its cards; comments and blank lines are left out."""
     long, block = "", None
-    for number, line in enumerate(path.read_text(encoding="utf-8-sig", errors="replace").splitlines(), 1):
+    for place, line in lines_of(path, errors="replace"):  # comments may be in any encoding
         if line.startswith("$") or not line.strip():
             continue
         if not line.startswith("*"):
             if block:
-                block[3].append((number, line))
+                block[3].append((place, line))
             continue
         if block:
             yield block
@@ -133,7 +141,7 @@ def _blocks(path: Path) -> Iterator[tuple[int, str, str, list[tuple[int, str]]]]
             long = "+"
         mark = name[-1] if name[-1] in "+%-" else option.strip()[-1:]
         form = {"+": "+", "%": "%", "-": ""}.get(mark, long)
-        block = (number, name.rstrip("+%-"), form, [])
+        block = (place, name.rstrip("+%-"), form, [])
         if name == "*END":
             return
     if block:
@@ -165,6 +173,8 @@ def _nodes(deck: _Deck, cards: list[tuple[int, str]], widths: Sequence[int]) -> 
         number = _whole(deck, line, row[:1], text)[0]
         if number in deck.nodes:
             deck.fail(line, f"node {number} is defined a second time; give each node once")
+        if max(map(abs, row)) > FARTHEST:
+            deck.fail(line, f"node {number} is at {row[1:4]}; expected coordinates up to {FARTHEST:g}")
         deck.nodes[number] = (*row[1:4], 0.0, 0.0, 0.0)[:3]
 
 
@@ -191,14 +201,21 @@ def _curve(deck: _Deck, start: int, cards: list[tuple[int, str]], widths: dict[s
         deck.fail(start, "*DEFINE_CURVE without cards; expected its number, then rows (time, element)")
     head = deck.numbers(*cards[0], widths["head"], "the number of a curve")
     number, _, scale_a, scale_o, shift_a, shift_o = (head + [0.0] * 6)[:6]
-    if number != int(number) or number < 1:
-        deck.fail(cards[0][0], f"{cards[0][1].rstrip()!r}; expected the number of the curve first, a whole one above 0")
+    if not 1 <= number <= MOST or number != int(number):
+        deck.fail(
+            cards[0][0], f"{shown(cards[0][1].rstrip())}; expected the number of the curve first, a whole one above 0"
+        )
     rows = []
     for line, text in cards[1:]:
         pair = deck.numbers(line, text, widths["pair"], "two numbers, such as time and element")
         if len(pair) != 2:
-            deck.fail(line, f"{text.rstrip()!r}; expected two numbers, such as time and element")
-        rows.append((line, (scale_a or 1.0) * (pair[0] + shift_a), (scale_o or 1.0) * (pair[1] + shift_o)))
+            deck.fail(line, f"{shown(text.rstrip())}; expected two numbers, such as time and element")
+        time, element = (scale_a or 1.0) * (pair[0] + shift_a), (scale_o or 1.0) * (pair[1] + shift_o)
+        if not max(abs(time), abs(element)) < np.inf:
+            deck.fail(
+                line, f"{shown(text.rstrip())}, scaled and shifted, is ({time}, {element}); expected finite numbers"
+            )
+        rows.append((line, time, element))
     deck.curves[int(number)] = rows
 
 
@@ -236,6 +253,6 @@ def _birth_curve(deck: _Deck) -> int:
 
 
 def _whole(deck: _Deck, line: int, row: list[float], text: str) -> list[int]:
-    if any(value != int(value) for value in row):
-        deck.fail(line, f"{text.rstrip()!r}; expected whole numbers for nodes, elements and parts")
+    if any(abs(value) > MOST or value != int(value) for value in row):
+        deck.fail(line, f"{shown(text.rstrip())}; expected whole numbers for nodes, elements and parts")
     return [int(value) for value in row]

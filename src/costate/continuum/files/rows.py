@@ -10,6 +10,7 @@ the segment that ends at a row with on = 1.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ import numpy as np
 
 from costate.continuum.toolpath import ToolPath
 from costate.core.files import write_text
+from costate.core.text import finite, lines_of, shown
 
 _COLUMNS = ("t", "x", "y", "z", "on")
 
@@ -59,32 +61,34 @@ def write_crs(path: str | Path, toolpath: ToolPath) -> None:
 
 
 def _read(path: Path, form: _Form) -> ToolPath:
-    lines = [(k, line.strip()) for k, line in enumerate(path.read_text(encoding="utf-8-sig").splitlines(), 1)]
-    lines = [(k, line) for k, line in lines if line and not line.startswith("#")]
+    lines = ((k, text.strip()) for k, text in lines_of(path) if text.strip() and not text.lstrip().startswith("#"))
     if form.header:
-        if not lines or tuple(name.strip() for name in lines[0][1].split(",")) != _COLUMNS:
-            found = f"line {lines[0][0]} is {lines[0][1]!r}" if lines else "it is empty"
+        place, head = next(lines, (0, ""))
+        if tuple(name.strip() for name in head.split(",")) != _COLUMNS:
+            found = f"line {place} is {shown(head)}" if head else "it is empty"
             raise ValueError(
                 f"{path}: {found}; expected the header {','.join(_COLUMNS)}, then rows in seconds and metres"
             )
-        lines = lines[1:]
-    rows = np.array([_row(path, k, line, form) for k, line in lines]).reshape(-1, 5)
+    packed = array("d")
+    for place, line in lines:
+        packed.extend(_row(path, place, line, form))
+    rows = np.array(packed).reshape(-1, 5)
     try:
         return ToolPath(rows[:, 0], form.unit * rows[:, 1:4], rows[:, 4] == 1)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
 
 
-def _row(path: Path, number: int, line: str, form: _Form) -> list[float]:
+def _row(path: Path, place: int, line: str, form: _Form) -> list[float]:
     fields = line.split(form.separator)
     try:
-        row = [float(field) for field in fields]
+        row = [finite(field.strip()) for field in fields]
     except ValueError:
         row = []
     if len(row) != 5:
-        raise ValueError(f"{path}, line {number}: {line!r}; expected five numbers: {', '.join(_COLUMNS)}")
+        raise ValueError(f"{path}, line {place}: {shown(line)}; expected five finite numbers: {', '.join(_COLUMNS)}")
     if row[4] not in (0, 1):
-        raise ValueError(f"{path}, line {number}: the laser is {fields[4]!r}; expected 1 for on or 0 for off")
+        raise ValueError(f"{path}, line {place}: the laser is {fields[4]!r}; expected 1 for on or 0 for off")
     return row
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from costate.continuum.checks import positive, rows_of_numbers
-from costate.continuum.mpm.laws import LAWS, Law
+from costate.continuum.mpm.laws import LAWS, Law, Range
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +41,8 @@ class SoftBody:
         unknown = [n for n in (*self.parameters, *self.varying) if n not in known]
         if unknown:
             raise ValueError(f"'{self.name}' has no parameter '{unknown[0]}'; there are {', '.join(known)}")
+        for parameter, value in self.values().items():
+            self.check_value(parameter, value, value)
         muscles = np.full(len(points), -1) if self.muscles is None else np.asarray(self.muscles, int)
         if muscles.shape != (len(points),) or muscles.min() < -1:
             raise ValueError(
@@ -81,3 +83,9 @@ class SoftBody:
     def rest(self) -> list[float]:
         """Numbers that the law keeps, of an undeformed particle."""
         return self.law.rest(self.dim)
+
+    def check_value(self, parameter: str, least: float, greatest: float) -> None:
+        """Raise if values of a parameter, from the least to the greatest, are none that the material can have."""
+        allowed = self.law.ranges.get(parameter, Range(-np.inf))
+        if fault := allowed.fault(least, greatest):
+            raise ValueError(f"{parameter} of '{self.name}' {fault}")

@@ -12,7 +12,7 @@ the Kirchhoff stress [Pa], both as symbols. An elastic law is only a stress: `el
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import casadi as ca
@@ -66,6 +66,39 @@ def identity(dim: int) -> list[float]:
     return list(np.eye(dim).ravel())
 
 
+@dataclass(frozen=True)
+class Range:
+    """Values that a parameter may have."""
+
+    low: float
+    high: float = np.inf
+    """Value that it must be below."""
+    zero: bool = False
+    """True if `low` itself will do."""
+    unit: str = "1"
+
+    def fault(self, least: float, greatest: float) -> str:
+        """Return what is wrong with values between two; nothing if all are within."""
+        if (self.low < least or (self.zero and self.low == least)) and greatest < self.high:
+            return ""
+        wrong = least if not self.low < least else greatest
+        below = f" and below {self.high:g}" if self.high < np.inf else ""
+        return f"is {wrong:g}; expected {'at least' if self.zero else 'above'} {self.low:g}{below} [{self.unit}]"
+
+
+RANGES = {
+    "density": Range(0.0, unit="kg/m^3"),
+    "E": Range(0.0, unit="Pa"),
+    "nu": Range(-1.0, 0.5),
+    "yield": Range(0.0, zero=True, unit="Pa"),
+    "angle": Range(0.0, 90.0, zero=True, unit="degrees"),
+    "bulk": Range(0.0, unit="Pa"),
+    "gamma": Range(0.0),
+    "viscosity": Range(0.0, zero=True, unit="Pa s"),
+}
+"""Parameter -> its range: beyond, a material gives energy away, or is infinitely stiff."""
+
+
 @dataclass(frozen=True, eq=False)
 class Law:
     """A row of the table of materials."""
@@ -79,6 +112,8 @@ class Law:
     """Function (numbers, dimensions, parameters) -> energy [J/m^3], where there is one."""
     stiffness: Callable[[dict[str, float]], float] = field(default=lambda p: _modulus(p))
     """Modulus of waves of pressure [Pa], from which the length of a step follows."""
+    ranges: Mapping[str, Range] = field(default_factory=lambda: RANGES)
+    """Parameter -> values that it may have; any finite one, if there is no row."""
 
 
 def lame(p: Numbers) -> tuple[ca.SX, ca.SX]:

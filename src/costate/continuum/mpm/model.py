@@ -237,7 +237,10 @@ class MpmModel:
                     )
             if not in_transform():
                 greatest = {k: float(t.detach().max()) for k, t in values.items()}
-                self._check_step(body, greatest | {"density": float(values["density"].detach().min())})
+                least = {k: float(t.detach().min()) for k, t in values.items()}
+                for name in values:
+                    body.check_value(name, least[name], greatest[name])
+                self._check_step(body, greatest | {"density": least["density"]})
             found.append(values)
         unknown = [name for name in given if name not in used]
         if unknown:

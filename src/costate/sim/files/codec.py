@@ -112,6 +112,8 @@ class Codec:
         """Return the value of what `encode` wrote. Raises CodecError where it is something else."""
         if isinstance(value, list):
             return tuple(self.decode(v, f"{where}[{k}]") for k, v in enumerate(value))
+        if isinstance(value, float) and not math.isfinite(value):  # which `encode` writes in words
+            raise CodecError(f"{where} is {value}; expected a finite number")
         if not isinstance(value, dict):
             return value
         if KIND not in value:

@@ -48,11 +48,7 @@ def load_world(
             the place of what it says.
     """
     if is_saved(source):
-        found, dtype, networks = read_world(Path(source))
-        world = _made(found, options)
-        if networks is not None:
-            world.load_networks(networks)
-        return world if dtype is None else world.to(dtype)
+        return _of_file(Path(source), options)
     robot = load_robot(source, floating_base, package_dirs=package_dirs, inertia=inertia)
     if robot.model.physics is None:
         return _made(_of_robot(robot, robot.model.floating_base if ground is None else ground), options)
@@ -61,6 +57,18 @@ def load_world(
             f"{source} is MJCF, which has its own ground: add one with scenery=[cs.Static(...)] if it has none"
         )
     return _made(_of_mjcf(robot, options), options)
+
+
+def _of_file(path: Path, options: Mapping[str, Any]) -> World:
+    """Return a world that was saved. Values of the right types may still be no world: then the error names the file, too."""
+    found, dtype, networks = read_world(path)
+    try:
+        world = _made(found, options)
+        if networks is not None:
+            world.load_networks(networks)
+    except (ValueError, TypeError, KeyError, AttributeError, ArithmeticError) as error:
+        raise error if str(path) in str(error) else ValueError(f"{path}: {error}") from error
+    return world if dtype is None else world.to(dtype)
 
 
 def _of_robot(robot: Robot, ground: bool) -> dict[str, Any]:

@@ -22,10 +22,12 @@ import torch
 
 import costate
 from costate.collision.mesh.unpacked import check_mesh_file
-from costate.core.files import checksum, read_json, write_atomically, write_text
+from costate.core.files import checksum, write_atomically, write_text
 from costate.core.tensors import read_tensors, write_tensors
+from costate.core.text import read_json
 from costate.model import Model, Shape
 from costate.robot import Robot
+from costate.sim.files.check import check_model
 from costate.sim.files.classes import CLASSES, NAMES
 from costate.sim.files.codec import Codec, CodecError
 from costate.sim.files.layout import laid_out
@@ -171,6 +173,7 @@ def read_world(path: Path) -> tuple[dict[str, Any], torch.dtype | None, Path | N
         for name, model in found["robots"].items():
             if not isinstance(model, Model):
                 raise CodecError(f"{file}: robots['{name}'] is no Model")
+            check_model(model, f"{file}: robots['{name}']")
     except RecursionError:
         raise CodecError(f"{file} is damaged: it is nested too deeply") from None
     robots = {name: Robot(model) for name, model in found["robots"].items()}

@@ -56,7 +56,9 @@ class Builder:
                 kept.append(step)
                 needed.update(step.inputs)
         constants = {name: c for name, c in self.constants.items() if name in needed}
-        return Graph(tuple((v.name, prod(v.shape)) for v in inputs), tuple(kept[::-1]), names, constants)
+        made = Graph(tuple((v.name, prod(v.shape)) for v in inputs), tuple(kept[::-1]), names, constants)
+        made.check()  # what is written can be read
+        return made
 
     def step(self, kind: str, inputs: Sequence[str], shape: Sequence[int], **options: Any) -> Value:
         """Add a step."""

@@ -59,7 +59,8 @@ def in_numpy(formula: Formula) -> Callable[..., Any]:
         place = LETTERS.index(formula)
         return lambda *given: given[place]
     if not _is_operation(formula):
-        return lambda *given: formula
+        number = float(formula)
+        return lambda *given: number
     function = OPERATIONS[formula[0]][0]
     count = len(formula) - 1
     if list(formula[1:]) == list(LETTERS[:count]):
@@ -73,7 +74,7 @@ def in_c(formula: Formula, arguments: Mapping[str, str]) -> str:
     if isinstance(formula, str):
         return arguments[formula]
     if not _is_operation(formula):
-        return f"(COSTATE_REAL){formula!r}"
+        return f"(COSTATE_REAL){float(formula)!r}"
     return OPERATIONS[formula[0]][2].format(*(in_c(part, arguments) for part in formula[1:]))
 
 

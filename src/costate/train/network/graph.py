@@ -73,29 +73,28 @@ class Graph:
 
     @classmethod
     def read(cls, constants: Mapping[str, Floats], note: Mapping[str, Any]) -> Graph:
-        """Return the graph that `note` and its constants describe."""
+        """Return the graph that `note` and its constants describe, checked."""
         steps = tuple(
-            Step(s["kind"], tuple(s["inputs"]), s["out"], tuple(s["shape"]), s["options"]) for s in note["steps"]
+            Step(_text(s["kind"]), _texts(s["inputs"]), _text(s["out"]), tuple(s["shape"]), dict(s["options"]))
+            for s in note["steps"]
         )
-        graph = cls(tuple((n, int(k)) for n, k in note["inputs"]), steps, tuple(note["outputs"]), constants)
+        inputs = tuple((_text(name), size) for name, size in note["inputs"])
+        graph = cls(inputs, steps, _texts(note["outputs"]), constants)
         graph.check()
         return graph
 
     def check(self) -> None:
-        """Raise an error if a step is of no known kind, or takes what is not there."""
-        from costate.train.network.primitives import PRIMITIVES
+        """Raise an error unless the graph is one that our layers make: see `rules`."""
+        from costate.train.network.rules import check_graph
 
-        known = {name for name, _ in self.inputs} | set(self.constants)
-        for s in self.steps:
-            _present(s.inputs, known, f"step {s.out!r}")
-            if s.kind not in PRIMITIVES:
-                raise ValueError(f"step {s.out!r} is of kind {s.kind!r}, which is not known")
-            known.add(s.out)
-        _present(self.outputs, known, "the output")
-        if not self.outputs:
-            raise ValueError("it has no outputs")
+        check_graph(self)
 
 
-def _present(names: Sequence[str], known: set[str], where: str) -> None:
-    if lacking := [name for name in names if name not in known]:
-        raise ValueError(f"{where} takes {', '.join(lacking)}, which is not there")
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{str(value)[:60]!r} is no name")
+    return value
+
+
+def _texts(values: Sequence[Any]) -> tuple[str, ...]:
+    return tuple(map(_text, values))

@@ -14,7 +14,6 @@ import numpy as np
 import torch
 from torch import nn
 
-from costate.train.network.chains import chain
 from costate.train.network.graph import Graph
 
 Floats = np.ndarray
@@ -113,15 +112,31 @@ class Network:
     def read(cls, tensors: Mapping[str, torch.Tensor], note: Mapping[str, Any]) -> Network:
         """Return the network that `tensors` and `note` describe."""
         arrays = {name: t.double().numpy() for name, t in tensors.items()}
-        inputs, outputs = (tuple((name, unit) for name, unit in note[side]) for side in ("inputs", "outputs"))
-        if "graph" in note:
-            own = {name.removeprefix("network."): a for name, a in arrays.items() if name.startswith("network.")}
-            graph = Graph.read(own, note["graph"])
-        else:
-            graph = chain(note["layers"], arrays, len(inputs))  # as versions before this one wrote it
-        offset, scale = (arrays[f"action.{part}"] for part in ("offset", "scale"))
-        memory = arrays.get("memory", np.zeros(0))
-        return cls(graph, inputs, outputs, offset, scale, about=note.get("about", ""), memory=memory)
+        own = {name.removeprefix("network."): a for name, a in arrays.items() if name.startswith("network.")}
+        found = cls(
+            Graph.read(own, note["graph"]),
+            _named(note["inputs"]),
+            _named(note["outputs"]),
+            arrays["action.offset"],
+            arrays["action.scale"],
+            about=str(note.get("about", "")),
+            memory=arrays.get("memory", np.zeros(0)),
+        )
+        found.check()
+        return found
+
+    def check(self) -> None:
+        """Raise an error if the sizes of the parts do not fit each other."""
+        graph, n, m = self.graph, len(self.inputs), len(self.outputs)
+        found = {
+            "inputs": ([size for _, size in graph.inputs], [n, *self.parts]),
+            "outputs": ([graph.shapes[name] for name in graph.outputs], [(m,), *((size,) for size in self.parts)]),
+            "offset and scale": ([self.offset.shape, self.scale.shape], [(m,), (m,)]),
+            "memory": (self.memory.shape, (sum(self.parts),)),
+        }
+        for name, (given, expected) in found.items():
+            if given != expected:
+                raise ValueError(f"{name} of the sizes {given}; expected {expected}")
 
     def samples(self, count: int, seed: int = 0) -> Floats:
         """Return random inputs (count, inputs) around those the policy was made for, float32 numbers."""
@@ -140,6 +155,14 @@ def _check_sizes(module: nn.Module, graph: Graph, outputs: int, memory: list[int
             f"{type(module).__name__} gives {' and '.join(map(str, found))} numbers; expected {wanted}. Wrap a module that gives "
             "more than the action in one that gives the action; one with memory has a method `memory()`"
         )
+
+
+def _named(pairs: Any) -> Names:
+    """Return names with their units, which are texts."""
+    named = tuple((name, unit) for name, unit in pairs)
+    if not all(isinstance(text, str) for pair in named for text in pair):
+        raise ValueError("a name or unit of an input or output is no text")
+    return named
 
 
 def _short(value: Floats) -> Floats:

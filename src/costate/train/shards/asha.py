@@ -40,8 +40,8 @@ TRIES = 3
 class Folders:
     """The run folders of a sweep: an actor of the machine that has them."""
 
-    def __init__(self, folder: str, by: str):
-        self.entries = {e.run.path.name: e for e in opened(Path(folder))}
+    def __init__(self, folder: str, by: str, trust: bool):
+        self.entries = {e.run.path.name: e for e in opened(Path(folder), trust)}
         self.by, self.done = by, Counter[str]()  # parts by name of the run
 
     def part(self, name: str) -> bytes:
@@ -112,7 +112,10 @@ def asha(
     os.environ |= SETTINGS
     here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
     actor: Any = ray.remote(Folders)
-    folders = actor.options(num_cpus=0, scheduling_strategy=here).remote(str(entries[0].run.path.parent.resolve()), by)
+    first = entries[0].run
+    folders = actor.options(num_cpus=0, scheduling_strategy=here).remote(
+        str(first.path.parent.resolve()), by, first.trust
+    )
     names = [e.run.path.name for e in entries]
     with tempfile.TemporaryDirectory(prefix="costate-") as storage:
         tuner = tune.Tuner(

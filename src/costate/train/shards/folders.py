@@ -14,7 +14,7 @@ DESCRIPTION = ("options.json", "run.json", "checkpoint.safetensors", FILE)
 
 def described(work: str, run: Run, **note: Any) -> Message:
     """Return the message of which workers make their work: its class as "module:class", and a run."""
-    return Message({"work": work, **note}, files_in(run.path, DESCRIPTION))
+    return Message({"work": work, "trust": run.trust, **note}, files_in(run.path, DESCRIPTION))
 
 
 class Copy:
@@ -23,4 +23,4 @@ class Copy:
     def __init__(self, given: Message):
         folder = folder_of(self)
         write_files(folder, given.tensors)
-        self.run = Run.open(folder)
+        self.run = Run.open(folder, trust=given.note["trust"])

@@ -13,7 +13,7 @@ from costate.scale.executor import Work
 from costate.scale.message import Message
 from costate.train.episode import Trajectory, rollout
 from costate.train.plan import Iteration
-from costate.train.policy import acting
+from costate.train.policy import acting, align_weights
 from costate.train.shards.folders import Copy
 from costate.train.streams import generator
 
@@ -67,6 +67,7 @@ class Gradients(Work):
 
     def _hold(self, task: Any, options: Any, policy: nn.Module) -> None:
         torch.set_num_threads(options.threads)
+        align_weights(policy)
         self.task, self.options, self.policy = task, options, policy
 
     def begin(self, shared: Message) -> None:

@@ -13,12 +13,12 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from costate.core.files import checksum, folder_of, read_json, write_json
+from costate.core.files import checksum, folder_of, write_json
+from costate.core.text import read_json, shown
 from costate.scale.executor import Executor, Work
 from costate.scale.message import Message, files_in, write_files
 from costate.sim.divergence import SimulationError
-from costate.train.registry import find_task
-from costate.train.run import FILE, Run
+from costate.train.run import FILE, Run, own_task
 from costate.train.shards.folders import DESCRIPTION
 
 WORK = "costate.train.shards.sweep:Trainings"
@@ -59,19 +59,19 @@ class Trainings(Work):
         write_files(folder, shard.tensors)
         note = {}
         try:
-            train(Run.open(folder, self._task(folder)), until=shard.note["until"])
+            train(Run.open(folder, self._task(folder, shard.note["trust"])), until=shard.note["until"])
         except (DivergedError, SimulationError) as error:
             note["diverged"] = str(error)
         return Message(note, files_in(folder, GIVEN_BACK))
 
-    def _task(self, folder: Path) -> Any:
+    def _task(self, folder: Path, trust: bool) -> Any:
         """Return the class of a user's own task, the same for all runs with the same file: its world is then built once."""
         if not (folder / FILE).is_file():
             return None
         place, note = self.folder / checksum((folder / FILE).read_bytes()), read_json(folder / "run.json")
         if not place.exists():
             write_files(place, files_in(folder, (FILE,)))
-        return find_task(f"{place / FILE}:{note['class']}", note.get("folder"))
+        return own_task(place / FILE, note, trust)
 
 
 def settings(task: Any, training: Any, asked: Mapping[str, Sequence[str]]) -> dict[str, tuple[Any, Any]]:
@@ -126,12 +126,23 @@ def create(folder: Path, kind: Any, options: Mapping[str, tuple[Any, Any]], seed
     return found
 
 
-def opened(folder: Path) -> list[Entry]:
-    """Return the trainings of a sweep."""
-    if not (folder / "sweep.json").is_file():
+def opened(folder: Path, trust: bool = False) -> list[Entry]:
+    """Return the trainings of a sweep. trust: as in `Run.open`."""
+    file = folder / "sweep.json"
+    if not file.is_file():
         raise ValueError(f"{folder} is not the folder of a sweep: it has no sweep.json")
-    rows = read_json(folder / "sweep.json")["runs"]
-    return [Entry(row["setting"], row["seed"], Run.open(folder / row["run"])) for row in rows]
+    note, found = read_json(file), []
+    for row in note.get("runs", ()) if isinstance(note, dict) else ():
+        match row:
+            case {"setting": str(setting), "seed": int(seed), "run": str(name)} if Path(name).name == name:
+                found.append(Entry(setting, seed, Run.open(folder / name, trust=trust)))
+            case _:
+                raise ValueError(
+                    f"{file} is damaged: {shown(str(row))} is no run: its setting, seed and folder in {folder}"
+                )
+    if not found:
+        raise ValueError(f"{file} is damaged: it names no runs")
+    return found
 
 
 def score(run: Run, by: str, share: float = 1.0) -> float:
@@ -168,7 +179,9 @@ def sweep(
 
 def given(entry: Entry, goal: int) -> Message:
     """Return the part of a training up to an iteration, for `Trainings`."""
-    return Message({"name": entry.run.path.name, "until": goal}, files_in(entry.run.path, GIVEN_BACK))
+    return Message(
+        {"name": entry.run.path.name, "until": goal, "trust": entry.run.trust}, files_in(entry.run.path, GIVEN_BACK)
+    )
 
 
 def taken(entry: Entry, found: Message) -> None:

@@ -35,7 +35,7 @@ class PGS(ContactModel):
     friction: float = 0.8
     """Coefficient where shapes do not say their own; of two shapes the larger one counts."""
     restitution: float = 0.0
-    """Restitution of all contacts; 1 is elastic."""
+    """Restitution of all contacts between shapes; 1 is elastic. Limits of joints do not bounce."""
     restitution_speed: float = 0.05
     """Speed below which shapes that meet do not bounce, and their time of impact is not looked for [m/s or rad/s]."""
     impacts: int | None = None
@@ -55,7 +55,7 @@ class PGS(ContactModel):
     cfm: float = 1e-8
     """Regularisation, relative to each row's own inverse mass."""
     joint_limits: bool = True
-    """True to enforce position limits of joints: one row per limited joint."""
+    """True to enforce position limits of joints: one row per limited joint, which stops it without a bounce."""
     joint_friction: bool = True
     """True if Coulomb friction of joints is a bound (one row per joint that has some); else it is smooth."""
     warm_start: bool = False
