@@ -56,7 +56,8 @@ class Primal:
 
 @dataclass(frozen=True)
 class Derived:
-    """The kernel of another one's gradients ("vjp"), tangents ("jvp") or Jacobian ("jacobian").
+    """The kernel of another one's gradients ("vjp"), tangents ("jvp") or Jacobian ("jacobian": of the first output in `of`, with the
+    values of the others).
 
     "vjp_given" is a "vjp" that takes what its parent calls `given` as further inputs, from a forward pass that has them.
     A loop of dynamic length cannot keep its states to itself: "states" is a kernel that returns those of its parent, and
@@ -84,8 +85,9 @@ class Derived:
             outputs = [Spec(f"{s.name}_dot", s.shape) for s in p.outputs]
             return Signature(f"{p.name}.jvp", (*p.inputs, *dots), tuple(outputs))
         if self.kind == "jacobian":
-            (x,), (y,) = [p.inputs[k] for k in self.wrt], [p.outputs[k] for k in self.of]
-            return Signature(f"{p.name}.jacobian", p.inputs, (Spec("jacobian", (y.size, x.size)),))
+            x, y = p.inputs[self.wrt[0]], p.outputs[self.of[0]]
+            outputs = [Spec("jacobian", (y.size, x.size)), *(p.outputs[k] for k in self.of[1:])]
+            return Signature(f"{p.name}.jacobian", p.inputs, tuple(outputs))
         if self.kind == "states":
             return Signature(f"{p.name}.states", p.inputs, self._remembering[1])
         given = self._remembering[1] if self.kind == "vjp_states" else [p.outputs[k] for k in self._given]
@@ -103,7 +105,7 @@ class Derived:
         if self.kind == "jvp":
             return jvp(self.parent.build(), self.wrt)
         if self.kind == "jacobian":
-            return jacobian(self.parent.build(), self.of[0], self.wrt[0])
+            return jacobian(self.parent.build(), self.of[0], self.wrt[0], self.of[1:])
         if self.kind == "states":
             program, states = self._remembering
             return prune(replace(program, outputs=program.outputs[len(program.outputs) - len(states) :]))

@@ -6,39 +6,29 @@ import casadi as ca
 from casadi import SX
 
 from costate.kernel import Kernel, ProgramBuilder
-from costate.physics.integrate import difference, integrate
+from costate.physics.integrate import difference, velocity_map
 from costate.sim.setup import Setup
 from costate.sim.step import step_inputs, step_program
 
 
-def _deviation(setup: Setup) -> Kernel:
-    """Build (state, control, ..., next, delta (2 nv + na + nu)) -> change of the next state (2 nv + na).
-
-    next: the state after the step; delta: changes of position, velocity, activations and control.
-    """
+def linearize(setup: Setup) -> Kernel:
+    """Build (state, control, ..., delta (2 nv + na + nu)) -> the Jacobian of the change of the next state (2 nv + na) by a change
+    delta of position, velocity, activations and control, and the next state (nx,). The values of delta are not looked at."""
     model, nq, nv, ndx = setup.scene.model, setup.nq, setup.nv, setup.ndx
 
-    def perturbed(x: SX, u: SX, d: SX) -> tuple[SX, SX]:
-        return ca.vertcat(integrate(model, x[:nq], d[:nv]), x[nq:] + d[nv:ndx]), u + d[ndx:]
+    # Both maps between states and changes are given by their derivatives where the change is zero.
+    def moved(x: SX, u: SX, d: SX, x_: SX, u_: SX, dx: SX, du: SX, dd: SX) -> tuple[SX, SX]:
+        return dx + ca.vertcat(velocity_map(model, x[:nq]) @ dd[:nv], dd[nv:ndx]), du + dd[ndx:]
 
-    def deviation(x: SX, y: SX) -> SX:
-        return ca.vertcat(difference(model, x[:nq], y[:nq]), y[nq:] - x[nq:])
+    def changed(y: SX, change: SX, dy: SX) -> SX:
+        q = SX.sym("q", nq)
+        along = ca.jtimes(difference(model, q, y[:nq]), y[:nq], dy[:nq])
+        return ca.vertcat(ca.substitute(along, q, y[:nq]), dy[nq:])
 
     b = ProgramBuilder("world.linearize")
     x, u, *shared = step_inputs(b, setup)
-    nominal, delta = b.inputs(next=setup.nx, delta=ndx + setup.nu)
-    (after,) = b.call(step_program(setup), *b.trace(perturbed, x, u, delta), *shared)
-    b.output("change", b.trace(deviation, nominal, after))
-    return b.kernel()
-
-
-def linearize(setup: Setup) -> Kernel:
-    """Build (state, control, ..., next, delta = 0) -> the Jacobian of that change, (2 nv + na, 2 nv + na + nu)."""
-    kernel = _deviation(setup)
-    last = len(kernel.signature.inputs) - 1
-    return kernel.derivative("jacobian", (last,), (0,))
-
-
-def linearize_one(setup: Setup) -> Kernel:
-    """Build the same for one sample at a time."""
-    return linearize(setup).narrow
+    (delta,) = b.inputs(delta=ndx + setup.nu)
+    (after,) = b.call(step_program(setup), *b.custom(lambda x, u, d: (x, u), x, u, delta, tangent=moved), *shared)
+    b.output("change", b.custom(lambda y: SX.zeros(ndx), after, tangent=changed)[0])
+    b.output("next", after)
+    return b.kernel().derivative("jacobian", (len(shared) + 2,), (0, 1))

@@ -50,7 +50,7 @@ from costate.sim.forces.drives import Actuators, drives, shares, with_rotors
 from costate.sim.forces.equality import resolve
 from costate.sim.forces.tendons import resolve_tendons
 from costate.sim.inputs import Inputs, Params, Wrenches
-from costate.sim.linearize import linearize, linearize_one
+from costate.sim.linearize import linearize
 from costate.sim.looking import contact_kernel, described, energy_kernel, gap_kernel, pose_kernel, summary
 from costate.sim.rollout import check_checkpoint, rollout_kernel, step_kernel, stretches
 from costate.sim.scene.parts import Body, Static
@@ -373,13 +373,11 @@ class World(Augmented):
         self, state: Tensor, control: Tensor | None = None, params: Params = None, wrenches: Wrenches = None
     ) -> tuple[Tensor, Tensor]:
         """Return A (..., ndx, ndx) and B (..., ndx, nu) of the step in the tangent space: d x' = A d x + B d u."""
-        after = self.step(state, control, params, wrenches)
-        kind = "linearize one" if after.numel() == self.nx else "linearize"
-        kernel = self._kernel(
-            kind, self._inputs.setup_for(wrenches), linearize_one if kind.endswith("one") else linearize
-        )
-        zero = torch.zeros(self.ndx + self.nu, dtype=after.dtype)
-        (J,) = kernel.apply([*self._arguments(state, control, params, wrenches), after, zero])
+        kernel = self._kernel("linearize", self._inputs.setup_for(wrenches), linearize)
+        given = self._arguments(state, control, params, wrenches)
+        J, after = kernel.apply([*given, torch.zeros(self.ndx + self.nu, dtype=given[0].dtype)])
+        if self.check:
+            check_states(self.setup.scene.model, after[None], first_step=1)
         return J[..., : self.ndx], J[..., self.ndx :]
 
     # --- looking --------------------------------------------------------------------------------------------------
