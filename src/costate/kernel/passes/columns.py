@@ -11,8 +11,11 @@ being code of its own.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
 from itertools import pairwise
+from operator import or_
 
 import casadi as ca
 
@@ -20,8 +23,10 @@ from costate.kernel.ir.program import Builder, Program, Stage, Var
 from costate.kernel.ir.straight import Straight
 from costate.kernel.passes.optimize import optimize
 
-OWN_CODE = 2
+OWN_CODE = 1
 """Columns that could be computed for what it costs that a group has code of its own."""
+NOTHING = ca.SX(1, 1)
+"""A term of a sum that is not there."""
 
 
 def grouped(linear: Program) -> tuple[Program, ...]:
@@ -60,16 +65,36 @@ def _group(linear: Program, head: Stage, first: ca.Function, second: Straight, g
     return b.finish(*(values[v] for v in linear.outputs))
 
 
+@dataclass(frozen=True)
+class _Value:
+    """An instruction of a function, and what it makes."""
+
+    op: int
+    reads: tuple[int, ...]
+    """Values it is made of."""
+    moved: int
+    """Columns whose tangents move it, as bits."""
+    leaf: tuple[int, int] | float = 0.0
+    """Argument and element of an input; the number that a constant is."""
+
+    def expression(self, x: Sequence[ca.SX], known: Mapping[int, ca.SX]) -> ca.SX:
+        """Return it as an expression of the arguments and of the values it is made of."""
+        if isinstance(self.leaf, tuple):
+            return x[self.leaf[0]][self.leaf[1]]
+        if not self.reads:
+            return ca.SX(self.leaf)
+        args = [known[i] for i in self.reads]
+        return ca.SX.unary(self.op, *args) if len(args) == 1 else ca.SX.binary(self.op, *args)
+
+
 class _Walk:
-    """The instructions of a function, and for each the columns that move it, as bits of a number."""
+    """The instructions of a function."""
 
     def __init__(self, fn: ca.Function, wrt: int):
         self.fn, self.wrt = fn, wrt
-        self.steps: list[tuple[int, list[int], int]] = []
-        """For every value: operation, values it reads (of an input: argument and element), columns."""
+        self.values: list[_Value] = []
         self.results: list[tuple[int, int, int]] = []
         """Output, element, value."""
-        self.constants: dict[int, ca.SX] = {}
         work: dict[int, int] = {}
         for k in range(fn.n_instructions()):
             op, ins, outs = fn.instruction_id(k), fn.instruction_input(k), fn.instruction_output(k)
@@ -77,62 +102,68 @@ class _Walk:
                 self.results.append((outs[0], outs[1], work[ins[0]]))
                 continue
             if op == ca.OP_INPUT:
-                reads, moved = list(ins), 1 << ins[1] if ins[0] == wrt else 0
+                made = _Value(op, (), 1 << ins[1] if ins[0] == wrt else 0, (ins[0], ins[1]))
+            elif op == ca.OP_CONST:
+                made = _Value(op, (), 0, fn.instruction_constant(k))
             else:
-                reads = [work[i] for i in ins]
-                moved = 0
-                for i in reads:
-                    moved |= self.steps[i][2]
-            if op == ca.OP_CONST:
-                self.constants[len(self.steps)] = ca.SX(fn.instruction_constant(k))
-            work[outs[0]] = len(self.steps)
-            self.steps.append((op, reads, moved))
+                made = self._made(op, *(work[i] for i in ins))
+            work[outs[0]] = len(self.values)
+            self.values.append(made)
+
+    def _made(self, op: int, *reads: int) -> _Value:
+        return _Value(op, reads, reduce(or_, (self.values[i].moved for i in reads)))
 
     @property
     def masks(self) -> Counter[int]:
         """Set of columns -> number of operations that exactly these move."""
-        return Counter(moved for op, _, moved in self.steps if op != ca.OP_INPUT)
+        return Counter(v.moved for v in self.values if v.reads)
 
     def cut(self, groups: Sequence[range]) -> tuple[ca.Function, Straight]:
         """Cut into what is different for the groups, (inputs) -> between, and what all of them need, (between, inputs but for the
-        tangent) -> outputs."""
-        bits = [((1 << len(g)) - 1) << g.start for g in groups]
-        common = [all(moved & own for own in bits) for _, _, moved in self.steps]
-        between = {
-            i: None
-            for (op, reads, _), late in zip(self.steps, common, strict=True)
-            if late and op != ca.OP_INPUT
-            for i in reads
-            if not common[i] and self.steps[i][2]
-        }
-        between |= {v: None for _, _, v in self.results if not common[v] and self.steps[v][2]}
-        x = [ca.SX.sym(f"x{k}", self.fn.numel_in(k)) for k in range(self.fn.n_in())]
-        early = self._values(x, {}, [not late for late in common])
-        z = ca.SX.sym("z", len(between))
-        place = {v: z[k] for k, v in enumerate(between)}
-        late = self._values(x, place, [late or not moved for late, (_, _, moved) in zip(common, self.steps, strict=True)])
-        outputs = [ca.SX(n, 1) for n in (self.fn.numel_out(k) for k in range(self.fn.n_out()))]
-        for out, element, v in self.results:
-            outputs[out][element] = late[v]
-        others = [s for k, s in enumerate(x) if k != self.wrt]
-        first = ca.Function("first", x, [ca.vertcat(ca.SX(0, 1), *(early[v] for v in between))])
-        return first, Straight.of("common", [z, *others], outputs)
+        tangent) -> outputs.
 
-    def _values(self, x: Sequence[ca.SX], known: dict[int, ca.SX], chosen: Sequence[bool]) -> dict[int, ca.SX]:
-        """Evaluate the chosen instructions, besides values that are known."""
-        found = dict(known)
-        for v, ((op, reads, _), wanted) in enumerate(zip(self.steps, chosen, strict=True)):
-            if not wanted or v in found:
-                continue
-            if op == ca.OP_INPUT:
-                found[v] = x[reads[0]][reads[1]]
-            elif op == ca.OP_CONST:
-                found[v] = self.constants[v]
-            elif len(reads) == 1:
-                found[v] = ca.SX.unary(op, found[reads[0]])
+        What the second piece adds to values of the first one is added up there: one number goes from one piece to the other, not
+        all terms of a sum.
+        """
+        bits = [((1 << len(g)) - 1) << g.start for g in groups]
+        readers = Counter(i for v in self.values for i in v.reads)
+        x = [ca.SX.sym(f"x{k}", self.fn.numel_in(k)) for k in range(self.fn.n_in())]
+        between: list[tuple[ca.SX, ca.SX]] = []
+        first: dict[int, ca.SX] = {}
+        second: dict[int, ca.SX] = {}
+        sums: dict[int, tuple[ca.SX, ca.SX]] = {}
+        """Values that are not yet brought to the second piece: what they are there, and what the first one adds to it."""
+
+        def later(i: int) -> ca.SX:
+            """Return a value as the second piece has it."""
+            if i not in second:
+                known, added = sums.pop(i, None) or (NOTHING, first[i])
+                if added.nnz() and self.values[i].moved:
+                    between.append((ca.SX.sym(f"z{len(between)}"), added))
+                    added = between[-1][0]
+                second[i] = known + added
+            return second[i]
+
+        def terms(i: int) -> tuple[ca.SX, ca.SX]:
+            """Return a term of a sum: what the second piece has of it, and what the first one has."""
+            if i in first and self.values[i].moved:
+                return NOTHING, first[i]
+            return sums.pop(i) if i in sums and readers[i] == 1 else (later(i), NOTHING)
+
+        for k, v in enumerate(self.values):
+            if not all(v.moved & own for own in bits):
+                first[k] = v.expression(x, first)
+            elif v.op in (ca.OP_ADD, ca.OP_SUB):
+                (a, b), (c, d) = map(terms, v.reads)
+                sums[k] = ca.SX.binary(v.op, a, c), ca.SX.binary(v.op, b, d)
             else:
-                found[v] = ca.SX.binary(op, found[reads[0]], found[reads[1]])
-        return found
+                second[k] = v.expression(x, {i: later(i) for i in v.reads})
+        outputs = [ca.SX(self.fn.numel_out(k), 1) for k in range(self.fn.n_out())]
+        for out, element, v in self.results:
+            outputs[out][element] = later(v)
+        z, added = (ca.vertcat(ca.SX(0, 1), *part) for part in zip(*between, strict=True))
+        others = [s for k, s in enumerate(x) if k != self.wrt]
+        return ca.Function("first", x, [added]), Straight.of("common", [z, *others], outputs)
 
 
 def _cheapest(masks: Counter[int], columns: int) -> list[range]:
@@ -149,7 +180,7 @@ def _cheapest(masks: Counter[int], columns: int) -> list[range]:
         own = 0
         for stop in range(start + 1, columns + 1):
             own += first[stop - 1]
-            cost = best[start] + own * (stop - start + OWN_CODE)
+            cost = best[start] + own * (stop - start) + (own + masks[every]) * OWN_CODE
             if cost < best[stop]:
                 best[stop], cut[stop] = cost, start
     edges = [columns]
