@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import casadi as ca
 import numpy as np
 
 from costate.core.fork import cached_property
 from costate.kernel.ir.derive import jvp, vjp
 from costate.kernel.ir.program import DYNAMIC, Builder, Program, Var, digest, ops_of
 from costate.kernel.ir.prune import prune
+from costate.kernel.ir.straight import Straight
 from costate.kernel.ops.custom import Custom
 from costate.kernel.ops.scan import Scan
 from costate.kernel.passes.jacobian import jacobian
@@ -57,7 +59,7 @@ class Primal:
 @dataclass(frozen=True)
 class Derived:
     """The kernel of another one's gradients ("vjp"), tangents ("jvp") or Jacobian ("jacobian": of the first output in `of`, with the
-    values of the others).
+    values of the others; "jacobian_at_zero": where the input in `wrt` is zero, which then is not an input).
 
     "vjp_given" is a "vjp" that takes what its parent calls `given` as further inputs, from a forward pass that has them.
     A loop of dynamic length cannot keep its states to itself: "states" is a kernel that returns those of its parent, and
@@ -84,10 +86,11 @@ class Derived:
             dots = [Spec(f"{p.inputs[k].name}_dot", p.inputs[k].shape) for k in self.wrt]
             outputs = [Spec(f"{s.name}_dot", s.shape) for s in p.outputs]
             return Signature(f"{p.name}.jvp", (*p.inputs, *dots), tuple(outputs))
-        if self.kind == "jacobian":
+        if self.kind in ("jacobian", "jacobian_at_zero"):
             x, y = p.inputs[self.wrt[0]], p.outputs[self.of[0]]
+            inputs = [s for s in p.inputs if s is not x or self.kind == "jacobian"]
             outputs = [Spec("jacobian", (y.size, x.size)), *(p.outputs[k] for k in self.of[1:])]
-            return Signature(f"{p.name}.jacobian", p.inputs, tuple(outputs))
+            return Signature(f"{p.name}.jacobian", tuple(inputs), tuple(outputs))
         if self.kind == "states":
             return Signature(f"{p.name}.states", p.inputs, self._remembering[1])
         given = self._remembering[1] if self.kind == "vjp_states" else [p.outputs[k] for k in self._given]
@@ -106,6 +109,9 @@ class Derived:
             return jvp(self.parent.build(), self.wrt)
         if self.kind == "jacobian":
             return jacobian(self.parent.build(), self.of[0], self.wrt[0], self.of[1:])
+        if self.kind == "jacobian_at_zero":
+            program = jacobian(self.parent.build(), self.of[0], self.wrt[0], self.of[1:])
+            return with_zero(program, self.wrt[0])
         if self.kind == "states":
             program, states = self._remembering
             return prune(replace(program, outputs=program.outputs[len(program.outputs) - len(states) :]))
@@ -123,6 +129,14 @@ class Derived:
     def _remembering(self) -> tuple[Program, tuple[Spec, ...]]:
         """The parent's program with the states of its dynamic loops as further outputs, and what these are."""
         return with_states(self.parent.build())
+
+
+def with_zero(program: Program, k: int) -> Program:
+    """Return a program with zeros in place of input k."""
+    b = Builder()
+    zero = b.stage(Straight.of("zero", [], [ca.SX.zeros(program.in_sizes[k])]))
+    ins = [zero[0] if i == k else b.input(n) for i, n in enumerate(program.in_sizes)]
+    return b.finish(*b.inline(program, *ins))
 
 
 def with_states(program: Program) -> tuple[Program, tuple[Spec, ...]]:

@@ -12,23 +12,24 @@ from costate.sim.step import step_inputs, step_program
 
 
 def linearize(setup: Setup) -> Kernel:
-    """Build (state, control, ..., delta (2 nv + na + nu)) -> the Jacobian of the change of the next state (2 nv + na) by a change
-    delta of position, velocity, activations and control, and the next state (nx,). The values of delta are not looked at."""
+    """Build (state, control, ...) -> the Jacobian of the change of the next state (2 nv + na) by a change of position, velocity,
+    activations and control (2 nv + na + nu), and the next state (nx,)."""
     model, nq, nv, ndx = setup.scene.model, setup.nq, setup.nv, setup.ndx
 
-    # Both maps between states and changes are given by their derivatives where the change is zero.
-    def moved(x: SX, u: SX, d: SX, x_: SX, u_: SX, dx: SX, du: SX, dd: SX) -> tuple[SX, SX]:
-        return dx + ca.vertcat(velocity_map(model, x[:nq]) @ dd[:nv], dd[nv:ndx]), du + dd[ndx:]
+    def changed(x: SX, u: SX, d: SX) -> tuple[SX, SX]:
+        """Return state and control after a small change."""
+        return x + ca.vertcat(velocity_map(model, x[:nq]) @ d[:nv], d[nv:ndx]), u + d[ndx:]
 
-    def changed(y: SX, change: SX, dy: SX) -> SX:
+    def tangent(y: SX, change: SX, dy: SX) -> SX:
+        """Return the change that a state's own numbers dy are."""
         q = SX.sym("q", nq)
         along = ca.jtimes(difference(model, q, y[:nq]), y[:nq], dy[:nq])
         return ca.vertcat(ca.substitute(along, q, y[:nq]), dy[nq:])
 
     b = ProgramBuilder("world.linearize")
     x, u, *shared = step_inputs(b, setup)
-    (delta,) = b.inputs(delta=ndx + setup.nu)
-    (after,) = b.call(step_program(setup), *b.custom(lambda x, u, d: (x, u), x, u, delta, tangent=moved), *shared)
-    b.output("change", b.custom(lambda y: SX.zeros(ndx), after, tangent=changed)[0])
+    delta = b.input("delta", ndx + setup.nu)
+    (after,) = b.call(step_program(setup), *b.trace(changed, x, u, delta), *shared)
+    b.output("change", b.custom(lambda y: SX.zeros(ndx), after, tangent=tangent)[0])
     b.output("next", after)
-    return b.kernel().derivative("jacobian", (len(shared) + 2,), (0, 1))
+    return b.kernel().derivative("jacobian_at_zero", (len(shared) + 2,), (0, 1))

@@ -47,15 +47,11 @@ class Columns(Op):
         """Number of columns of every group."""
         return [g.in_sizes[0] for g in self.groups]
 
-    @property
-    def repeats(self) -> int:
-        return max(self.widths)
-
     def describe(self) -> tuple[Any, ...]:
         return tuple(g.key for g in self.groups)
 
     def bodies(self) -> list[Program]:
-        return list(self.groups)
+        return [g for g, n in zip(self.groups, self.widths, strict=True) for _ in range(n)]
 
     def writes_rows(self, k: int, row_size: int) -> bool:
         return row_size == self.columns
