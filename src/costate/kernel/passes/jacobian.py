@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import casadi as ca
 
-from costate.kernel.ir.program import Builder, Program, block_of
+from costate.kernel.ir.program import Builder, Program, Var, block_of
 from costate.kernel.ir.straight import Straight
 from costate.kernel.ops.columns import Columns
+from costate.kernel.ops.cond import Cond
 from costate.kernel.passes.columns import grouped
 from costate.kernel.passes.linearize import linearized
 from costate.kernel.passes.optimize import optimize
@@ -29,10 +30,51 @@ def jacobian(program: Program, of: int, wrt: int, values: Sequence[int] = ()) ->
     found = b.inline(split.forward, *ins)
     n = 1 + len(values)
     linear = Program(split.linear.inputs, split.linear.stages, split.linear.outputs[:1])
-    columns = Columns(grouped(linear))
     shared = [*(ins[k] for k in split.needs), *found[n:]]
-    made = b.inline(columns.as_scans(), *shared) if block_of(program) else b.stage(columns, *shared)
+    made = b.inline(_matrix(linear, whole=bool(block_of(program))), *shared)
     return b.finish(*made, *found[1:n])
+
+
+def _matrix(linear: Program, whole: bool) -> Program:
+    """Return the program (shared) -> matrix of a linear program (tangent, shared) -> outputs. whole: lanes are not samples."""
+    columns = Columns(grouped(linear))
+    if whole:
+        return columns.as_scans()
+    b = Builder()
+    shared = [b.input(n) for n in columns.in_sizes]
+    conditions, usual = _usual(linear)
+    if not conditions:
+        return b.finish(*b.stage(columns, *shared))
+    # Branches hide zeros of the tangents. Where a sample takes the second program of all of them, they are not in the way.
+    flags = [ca.SX.sym(f"c{k}") for k in range(len(conditions))]
+    some = Straight.of("some", flags, [sum((ca.fabs(c) for c in flags), ca.SX(0))])
+    taken = b.stage(some, *(shared[k - 1] for k in conditions))[0]
+    return b.finish(*b.stage(Cond(_alone(columns), _alone(Columns(grouped(usual)))), taken, *shared))
+
+
+def _alone(op: Columns) -> Program:
+    b = Builder()
+    return b.finish(*b.stage(op, *(b.input(n) for n in op.in_sizes)))
+
+
+def _usual(linear: Program) -> tuple[list[int], Program]:
+    """Return the inputs of a program that are conditions of its branches, and it with the second programs in place of these."""
+    b = Builder()
+    values: dict[Var, Var] = {v: b.input(v.size) for v in linear.inputs}
+    conditions = []
+    for s in linear.stages:
+        ins = [values[v] for v in s.inputs]
+        if isinstance(s.op, Cond) and s.inputs[0] in linear.inputs:
+            conditions.append(linear.inputs.index(s.inputs[0]))
+            found = b.inline(s.op.otherwise, *ins[1:])
+        else:
+            found = b.stage(s.op, *ins)
+        values.update(zip(s.outputs, found, strict=True))
+    usual = b.finish(*(values[v] for v in linear.outputs))
+    if not conditions:
+        return [], linear
+    inner, usual = _usual(usual)  # branches inside of branches
+    return list(dict.fromkeys(conditions + inner)), usual
 
 
 def _straight_jacobian(program: Program, wrt: int) -> Program:
