@@ -58,8 +58,10 @@ class Primal:
 
 @dataclass(frozen=True)
 class Derived:
-    """The kernel of another one's gradients ("vjp"), tangents ("jvp") or Jacobian ("jacobian": of the first output in `of`, with the
-    values of the others; "jacobian_at_zero": where the input in `wrt` is zero, which then is not an input).
+    """The kernel of another one's gradients ("vjp"), tangents ("jvp") or Jacobian ("jacobian").
+
+    A Jacobian is that of the first output in `of`, and comes with the values of the others; "jacobian_at_zero" is the one where the
+    input in `wrt` is zero, which then is not an input of the kernel.
 
     "vjp_given" is a "vjp" that takes what its parent calls `given` as further inputs, from a forward pass that has them.
     A loop of dynamic length cannot keep its states to itself: "states" is a kernel that returns those of its parent, and

@@ -19,7 +19,7 @@ class SimulationError(RuntimeError):
 
 def check_state(model: Model, state: Tensor, step: int) -> None:
     """Raise if any entry of a state (..., nx) after a step is not finite or too large; of a single one, in a microsecond or two."""
-    if state.dim() == 1 and _peek() is None and all([-LARGEST < x < LARGEST for x in state.tolist()]):
+    if state.dim() == 1 and _peek() is None and all(-LARGEST < x < LARGEST for x in state.tolist()):
         return
     check_states(model, state[None], step)
 

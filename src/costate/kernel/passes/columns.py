@@ -25,6 +25,8 @@ from costate.kernel.passes.optimize import optimize
 
 OWN_CODE = 1
 """Columns that could be computed for what it costs that a group has code of its own."""
+CALLS = 100
+"""Operations that could be done while a group is called."""
 NOTHING = ca.SX(1, 1)
 """A term of a sum that is not there."""
 
@@ -180,7 +182,7 @@ def _cheapest(masks: Counter[int], columns: int) -> list[range]:
         own = 0
         for stop in range(start + 1, columns + 1):
             own += first[stop - 1]
-            cost = best[start] + own * (stop - start) + (own + masks[every]) * OWN_CODE
+            cost = best[start] + own * (stop - start) + (own + masks[every] + CALLS) * OWN_CODE
             if cost < best[stop]:
                 best[stop], cut[stop] = cost, start
     edges = [columns]
