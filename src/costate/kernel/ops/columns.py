@@ -81,7 +81,9 @@ class Columns(Op):
 
     def vjp(self, b, ins, outs, kept, seeds, wrt) -> list[Var | None]:
         to = [k for k, w in enumerate(wrt) if w]
-        found = b.inline(vjp(self.as_scans(), to, [0]), *ins, *seeds)
+        (seed,) = seeds
+        assert seed is not None
+        found = b.inline(vjp(self.as_scans(), to, [0]), *ins, seed)
         grads: list[Var | None] = [None] * len(ins)
         for k, g in zip(to, found, strict=True):
             grads[k] = g
