@@ -19,7 +19,7 @@ LONG_ROW = 256
 
 
 class Text(Protocol):
-    """What numbers temporaries of generated code."""
+    """A writer of generated code, which numbers its temporaries."""
 
     def new(self, text: str) -> str: ...
     def line(self, text: str) -> None: ...

@@ -24,7 +24,7 @@ class Columns(Op):
     """Inputs: what all columns share. Output: the matrix (rows, columns), row by row."""
 
     groups: tuple[Program, ...]
-    """For every group of columns in order: (its part of a tangent (columns of the group,), what all share) -> column (rows,)."""
+    """Programs of the groups in order: (part of a tangent (columns of the group,), what all share) -> column (rows,)."""
 
     @property
     def in_sizes(self) -> tuple[int, ...]:  # type: ignore[override]
