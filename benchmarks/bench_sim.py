@@ -16,7 +16,7 @@ import gc
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -266,42 +266,44 @@ def ten_table(chosen: Options) -> list[Table]:
 def linearize_table(chosen: Options) -> list[Table]:
     """A and B against MuJoCo's finite differences."""
     rows = []
-    for name, world, batch in _linearized(chosen):
-        x, u = world.initial_state(batch, torch.float64), torch.zeros(batch, world.nu, dtype=torch.float64)
-        theirs = MujocoWorld(world, MujocoOptions("PGS", 50, cone="pyramidal", limits=False, implicit_damping=True))
-        n = 2 * theirs.model.nv
-        A, B = np.zeros((n, n)), np.zeros((n, theirs.model.nu))
-        theirs.data.qpos[:], theirs.data.qvel[:] = theirs.to_theirs(x[0].numpy())
+    for name, world, theirs in _linearized(chosen):
+        for batch in (1, 64):
+            x, u = world.initial_state(batch, torch.float64), torch.zeros(batch, world.nu, dtype=torch.float64)
+            if batch == 1:
+                x, u = x[0], u[0]
+            n = 2 * theirs.model.nv
+            A, B = np.zeros((n, n)), np.zeros((n, theirs.model.nu))
+            theirs.data.qpos[:], theirs.data.qvel[:] = theirs.to_theirs(x.reshape(-1, world.nx)[0].numpy())
 
-        def differences(theirs=theirs, A=A, B=B) -> None:
-            mujoco.mjd_transitionFD(theirs.model, theirs.data, 1e-6, True, A, B, None, None)
+            def differences(theirs=theirs, A=A, B=B) -> None:
+                mujoco.mjd_transitionFD(theirs.model, theirs.data, 1e-6, True, A, B, None, None)
 
-        best = interleaved(
-            {"ours": lambda w=world, x=x, u=u: w.linearize(x, u), "theirs": differences}, 3 if chosen.smoke else 9
-        )
-        ours = [m[0].numpy() for m in world.linearize(x, u)]
-        apart = max(np.abs(ours[0] - A).max() / np.abs(A).max(), np.abs(ours[1] - B).max() / np.abs(B).max())
-        smooth = not world.setup.contact.acts
-        rows.append(
-            (name, batch, 1e6 * best["ours"] / batch, 1e6 * best["theirs"], apart if smooth else "soft contact")
-        )
+            runs = {"ours": lambda w=world, x=x, u=u: w.linearize(x, u), "theirs": differences}
+            best = interleaved(runs, 3 if chosen.smoke else 9)
+            ours = [m.reshape(-1, *m.shape[-2:])[0].numpy() for m in world.linearize(x, u)]
+            apart = max(np.abs(a - b).max() / np.abs(b).max() for a, b in zip(ours, (A, B), strict=True))
+            smooth = not world.setup.contact.acts
+            rows.append(
+                (name, batch, 1e6 * best["ours"] / batch, 1e6 * best["theirs"], apart if smooth else "with contact")
+            )
     note = (
         "A (2nv, 2nv) and B (2nv, nu) of one step, microseconds per sample: exact by `world.linearize`, and by "
-        "`mjd_transitionFD` with central differences. With contact the two are derivatives of different models: hard here, soft "
-        "there."
+        "`mjd_transitionFD` with central differences, whose solver is PGS beside `PGS` and Newton's method else. With contact the "
+        "two are derivatives of different models where ours is hard, and MuJoCo's is soft always."
     )
     columns = ("world", "batch", "world.linearize", "mjd_transitionFD", "largest relative difference")
     return [Table("A and B", columns, tuple(rows), note)]
 
 
-def _linearized(chosen: Options):
+def _linearized(chosen: Options) -> Iterator[tuple[str, World, MujocoWorld]]:
+    sweeps = MujocoOptions("PGS", 50, cone="pyramidal", limits=False, implicit_damping=True)
+    newton = replace(sweeps, solver="Newton", iterations=100, tolerance=1e-8)
     arm = World(robots=[cs.load_robot("iiwa7")], contact=None, dt=0.002, integrator="implicit")
-    yield "iiwa7, no contact", arm, 1
-    yield "iiwa7, no contact", arm, 64
+    yield "iiwa7, no contact", arm, MujocoWorld(arm, newton)
     if not chosen.smoke:
-        quadruped = laikagos()
-        yield "Laikago, 4 feet", quadruped, 1
-        yield "Laikago, 4 feet", quadruped, 64
+        for name, contact, theirs in (("Newton", cs.Newton(joint_limits=False), newton), ("PGS", None, sweeps)):
+            quadruped = laikagos(contact=contact)
+            yield f"Laikago, 4 feet, {name}", quadruped, MujocoWorld(quadruped, theirs)
 
 
 # --- growth -----------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import numpy as np
 
 import costate as cs
 from costate.model import Model, Shape, Transform, load_model
-from costate.sim import PGS, Body, Static, World
+from costate.sim import PGS, Body, ContactModel, Static, World
 
 DT = 0.002
 GROUND = Static("ground", Shape("plane", np.zeros(0)))
@@ -28,8 +28,14 @@ def standing(friction: float = 0.0) -> Model:
     return replace(model, joints=tuple(joints))
 
 
-def laikagos(count: int = 1, limits: bool = False, friction: float = 0.0, check: bool = True) -> World:
-    """Laikagos in a row, four foot spheres each, 50 sweeps."""
+def laikagos(
+    count: int = 1,
+    limits: bool = False,
+    friction: float = 0.0,
+    check: bool = True,
+    contact: ContactModel | None = None,
+) -> World:
+    """Laikagos in a row, four foot spheres each. contact: None for 50 sweeps."""
     robot = cs.Robot(standing(friction))
     names = [f"laikago{k}" for k in range(count)]
     poses = {n: Transform(np.eye(3), np.array([0.0, k, 0.0])) for k, n in enumerate(names)}
@@ -37,7 +43,7 @@ def laikagos(count: int = 1, limits: bool = False, friction: float = 0.0, check:
         robots=dict.fromkeys(names, robot),
         poses=poses,
         scenery=[GROUND],
-        contact=PGS(sweeps=50, joint_limits=limits, joint_friction=friction > 0),
+        contact=contact or PGS(sweeps=50, joint_limits=limits, joint_friction=friction > 0),
         dt=DT,
         integrator="implicit",
         collide=lambda a, b: "ground" in (a, b) and ("toe" in a or "toe" in b),

@@ -88,10 +88,8 @@ class JaxWorld:
         self, state: Any, control: Any = None, params: Given = None, wrenches: Given = None
     ) -> tuple[Any, Any]:
         """Return A (..., ndx, ndx) and B (..., ndx, nu) of the step in the tangent space: d x' = A d x + B d u."""
-        after, ndx = self.step(state, control, params, wrenches), self.world.ndx
-        kernel = self._kernel("linearize", linearize, wrenches)
-        given = [*self._arguments(state, control, params, wrenches), after, np.zeros(ndx + self.world.nu, np.float32)]
-        (J,) = self._call(kernel, given)
+        kernel, ndx = self._kernel("linearize", linearize, wrenches), self.world.ndx
+        J, _ = self._call(kernel, self._arguments(state, control, params, wrenches), checked=True)
         return J[..., :ndx], J[..., ndx:]
 
     def contacts(self, state: Any, control: Any = None, params: Given = None, wrenches: Given = None) -> JaxContacts:

@@ -193,7 +193,7 @@ class Kernel:
         return lambda **inputs: k(**inputs).jacobian
 
     def derivative(self, kind: str, wrt: tuple[int, ...], of: tuple[int, ...]) -> Kernel:
-        """Return the derivative kernel of a kind ("vjp", "jvp", "jacobian"), made once."""
+        """Return the derivative kernel of a kind (`recipe.Derived` has them), made once."""
         if self._base is not None:
             return self._base.derivative(kind, wrt, of).sized(self.length)
         with self._lock:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import casadi as ca
 import numpy as np
 
 from costate.core.fork import cached_property
 from costate.kernel.ir.derive import jvp, vjp
 from costate.kernel.ir.program import DYNAMIC, Builder, Program, Var, digest, ops_of
 from costate.kernel.ir.prune import prune
+from costate.kernel.ir.straight import Straight
 from costate.kernel.ops.custom import Custom
 from costate.kernel.ops.scan import Scan
 from costate.kernel.passes.jacobian import jacobian
@@ -58,6 +60,9 @@ class Primal:
 class Derived:
     """The kernel of another one's gradients ("vjp"), tangents ("jvp") or Jacobian ("jacobian").
 
+    A Jacobian is that of the first output in `of`, and comes with the values of the others; "jacobian_at_zero" is the one where the
+    input in `wrt` is zero, which then is not an input of the kernel.
+
     "vjp_given" is a "vjp" that takes what its parent calls `given` as further inputs, from a forward pass that has them.
     A loop of dynamic length cannot keep its states to itself: "states" is a kernel that returns those of its parent, and
     "vjp_states" a "vjp" that takes them as further inputs.
@@ -83,9 +88,11 @@ class Derived:
             dots = [Spec(f"{p.inputs[k].name}_dot", p.inputs[k].shape) for k in self.wrt]
             outputs = [Spec(f"{s.name}_dot", s.shape) for s in p.outputs]
             return Signature(f"{p.name}.jvp", (*p.inputs, *dots), tuple(outputs))
-        if self.kind == "jacobian":
-            (x,), (y,) = [p.inputs[k] for k in self.wrt], [p.outputs[k] for k in self.of]
-            return Signature(f"{p.name}.jacobian", p.inputs, (Spec("jacobian", (y.size, x.size)),))
+        if self.kind in ("jacobian", "jacobian_at_zero"):
+            x, y = p.inputs[self.wrt[0]], p.outputs[self.of[0]]
+            inputs = [s for s in p.inputs if s is not x or self.kind == "jacobian"]
+            outputs = [Spec("jacobian", (y.size, x.size)), *(p.outputs[k] for k in self.of[1:])]
+            return Signature(f"{p.name}.jacobian", tuple(inputs), tuple(outputs))
         if self.kind == "states":
             return Signature(f"{p.name}.states", p.inputs, self._remembering[1])
         given = self._remembering[1] if self.kind == "vjp_states" else [p.outputs[k] for k in self._given]
@@ -103,7 +110,10 @@ class Derived:
         if self.kind == "jvp":
             return jvp(self.parent.build(), self.wrt)
         if self.kind == "jacobian":
-            return jacobian(self.parent.build(), self.of[0], self.wrt[0])
+            return jacobian(self.parent.build(), self.of[0], self.wrt[0], self.of[1:])
+        if self.kind == "jacobian_at_zero":
+            program = jacobian(self.parent.build(), self.of[0], self.wrt[0], self.of[1:])
+            return with_zero(program, self.wrt[0])
         if self.kind == "states":
             program, states = self._remembering
             return prune(replace(program, outputs=program.outputs[len(program.outputs) - len(states) :]))
@@ -121,6 +131,14 @@ class Derived:
     def _remembering(self) -> tuple[Program, tuple[Spec, ...]]:
         """The parent's program with the states of its dynamic loops as further outputs, and what these are."""
         return with_states(self.parent.build())
+
+
+def with_zero(program: Program, k: int) -> Program:
+    """Return a program with zeros in place of input k."""
+    b = Builder()
+    zero = b.stage(Straight.of("zero", [], [ca.SX.zeros(program.in_sizes[k])]))
+    ins = [zero[0] if i == k else b.input(n) for i, n in enumerate(program.in_sizes)]
+    return b.finish(*b.inline(program, *ins))
 
 
 def with_states(program: Program) -> tuple[Program, tuple[Spec, ...]]:

@@ -17,6 +17,13 @@ class SimulationError(RuntimeError):
     """A state that is not finite, or that diverges."""
 
 
+def check_state(model: Model, state: Tensor, step: int) -> None:
+    """Raise if any entry of a state (..., nx) after a step is not finite or too large; of a single one, in a microsecond or two."""
+    if state.dim() == 1 and _peek() is None and all(-LARGEST < x < LARGEST for x in state.tolist()):
+        return
+    check_states(model, state[None], step)
+
+
 def check_states(model: Model, states: Tensor, first_step: int, every: int = 1) -> None:
     """Raise if any entry of states (T, ..., nx), so many steps apart, is not finite or too large: name step, sample and body."""
     if _peek() is not None or not states.numel():  # values cannot be looked at inside of transforms

@@ -76,8 +76,10 @@ class Inputs:
     def values(self, state: Tensor, params: Params, coordinates) -> list[Tensor]:
         """Return the values of all parameters, in the order of the setup: those given, those learnt, defaults. They are of the
         number type that state and values are promoted to. coordinates: where a robot's q and v are in a state."""
-        given = dict(params or {})
         learnt = self.learnt()
+        if not (params or learnt or self.setup.parameters):
+            return []
+        given = dict(params or {})
         names = (*self.setup.parameters, *(p for p in learnt if p not in self.setup.parameters))
         found = self._run_modules({n: e for n, e in learnt.items() if n not in given}, state, coordinates)
         found |= {w.parameter: w.network.vector() for w in self.setup.networks if w.parameter not in given}

@@ -6,39 +6,30 @@ import casadi as ca
 from casadi import SX
 
 from costate.kernel import Kernel, ProgramBuilder
-from costate.physics.integrate import difference, integrate
+from costate.physics.integrate import difference, velocity_map
 from costate.sim.setup import Setup
 from costate.sim.step import step_inputs, step_program
 
 
-def _deviation(setup: Setup) -> Kernel:
-    """Build (state, control, ..., next, delta (2 nv + na + nu)) -> change of the next state (2 nv + na).
-
-    next: the state after the step; delta: changes of position, velocity, activations and control.
-    """
+def linearize(setup: Setup) -> Kernel:
+    """Build (state, control, ...) -> the Jacobian of the change of the next state (2 nv + na) by a change of position, velocity,
+    activations and control (2 nv + na + nu), and the next state (nx,)."""
     model, nq, nv, ndx = setup.scene.model, setup.nq, setup.nv, setup.ndx
 
-    def perturbed(x: SX, u: SX, d: SX) -> tuple[SX, SX]:
-        return ca.vertcat(integrate(model, x[:nq], d[:nv]), x[nq:] + d[nv:ndx]), u + d[ndx:]
+    def changed(x: SX, u: SX, d: SX) -> tuple[SX, SX]:
+        """Return state and control after a small change."""
+        return x + ca.vertcat(velocity_map(model, x[:nq]) @ d[:nv], d[nv:ndx]), u + d[ndx:]
 
-    def deviation(x: SX, y: SX) -> SX:
-        return ca.vertcat(difference(model, x[:nq], y[:nq]), y[nq:] - x[nq:])
+    def tangent(y: SX, change: SX, dy: SX) -> SX:
+        """Return the change that a state's own numbers dy are."""
+        q = SX.sym("q", nq)
+        along = ca.jtimes(difference(model, q, y[:nq]), y[:nq], dy[:nq])
+        return ca.vertcat(ca.substitute(along, q, y[:nq]), dy[nq:])
 
     b = ProgramBuilder("world.linearize")
     x, u, *shared = step_inputs(b, setup)
-    nominal, delta = b.inputs(next=setup.nx, delta=ndx + setup.nu)
-    (after,) = b.call(step_program(setup), *b.trace(perturbed, x, u, delta), *shared)
-    b.output("change", b.trace(deviation, nominal, after))
-    return b.kernel()
-
-
-def linearize(setup: Setup) -> Kernel:
-    """Build (state, control, ..., next, delta = 0) -> the Jacobian of that change, (2 nv + na, 2 nv + na + nu)."""
-    kernel = _deviation(setup)
-    last = len(kernel.signature.inputs) - 1
-    return kernel.derivative("jacobian", (last,), (0,))
-
-
-def linearize_one(setup: Setup) -> Kernel:
-    """Build the same for one sample at a time."""
-    return linearize(setup).narrow
+    delta = b.input("delta", ndx + setup.nu)
+    (after,) = b.call(step_program(setup), *b.trace(changed, x, u, delta), *shared)
+    b.output("change", b.custom(lambda y: SX.zeros(ndx), after, tangent=tangent)[0])
+    b.output("next", after)
+    return b.kernel().derivative("jacobian_at_zero", (len(shared) + 2,), (0, 1))

@@ -43,14 +43,14 @@ from costate.sim.contact.builtin import DEFAULT, contact_model
 from costate.sim.contact.detect import Contact
 from costate.sim.contact.model import ContactModel
 from costate.sim.contacts import Contacts
-from costate.sim.divergence import SimulationError, check_states
+from costate.sim.divergence import SimulationError, check_state, check_states
 from costate.sim.files.keyframes import keyframe_control, keyframe_names, keyframe_state
 from costate.sim.files.parts import Parts, self_collisions
 from costate.sim.forces.drives import Actuators, drives, shares, with_rotors
 from costate.sim.forces.equality import resolve
 from costate.sim.forces.tendons import resolve_tendons
 from costate.sim.inputs import Inputs, Params, Wrenches
-from costate.sim.linearize import linearize, linearize_one
+from costate.sim.linearize import linearize
 from costate.sim.looking import contact_kernel, described, energy_kernel, gap_kernel, pose_kernel, summary
 from costate.sim.rollout import check_checkpoint, rollout_kernel, step_kernel, stretches
 from costate.sim.scene.parts import Body, Static
@@ -290,7 +290,7 @@ class World(Augmented):
         """
         (after,) = self._call("step", step_kernel, state, control, params, wrenches)
         if self.check:
-            check_states(self.setup.scene.model, after[None], first_step=1)
+            check_state(self.setup.scene.model, after, 1)
         return after
 
     def rollout(
@@ -350,7 +350,7 @@ class World(Augmented):
     def _numbered_step(self, state, control, params, wrenches, number: int) -> Tensor:
         (after,) = self._call("step", step_kernel, state, control, params, wrenches)
         if self.check:
-            check_states(self.setup.scene.model, after[None], first_step=number)
+            check_state(self.setup.scene.model, after, number)
         return after
 
     def _open_loop(self, state, controls, params, wrenches, every: int, done: int = 0) -> Tensor:
@@ -382,14 +382,11 @@ class World(Augmented):
         self, state: Tensor, control: Tensor | None = None, params: Params = None, wrenches: Wrenches = None
     ) -> tuple[Tensor, Tensor]:
         """Return A (..., ndx, ndx) and B (..., ndx, nu) of the step in the tangent space: d x' = A d x + B d u."""
-        after = self.step(state, control, params, wrenches)
-        kind = "linearize one" if after.numel() == self.nx else "linearize"
-        kernel = self._kernel(
-            kind, self._inputs.setup_for(wrenches), linearize_one if kind.endswith("one") else linearize
-        )
-        zero = torch.zeros(self.ndx + self.nu, dtype=after.dtype)
-        (J,) = kernel.apply([*self._arguments(state, control, params, wrenches), after, zero])
-        return J[..., : self.ndx], J[..., self.ndx :]
+        J, after = self._call("linearize", linearize, state, control, params, wrenches)
+        if self.check:
+            check_state(self.setup.scene.model, after, 1)
+        A, B = J.split_with_sizes((self.ndx, self.nu), -1)
+        return A, B
 
     # --- looking --------------------------------------------------------------------------------------------------
 

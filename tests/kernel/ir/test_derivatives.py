@@ -16,6 +16,8 @@ from torch import Tensor
 from torch.func import grad, hessian, jacfwd, jacrev, jvp, vjp, vmap
 
 from costate.kernel import Kernel, ProgramBuilder
+from costate.kernel.ir.straight import Straight
+from costate.kernel.ops.columns import Columns
 
 TOLERANCE = 1e-12
 """Both sides are exact derivatives in float64; a few hundred roundings apart."""
@@ -346,6 +348,69 @@ def test_kernel_jacobian_of_a_loop_with_a_short_result(reverse: bool) -> None:
     k = b.kernel()
     at = torch.linspace(0.3, 1.2, 7, dtype=torch.float64)
     assert_close(k.jacobian("end", "d")(d=at), jacrev(lambda d: k(d=d).end)(at))
+
+
+def jointed() -> Kernel:
+    """Two chains of three on a base of two, whose loads meet in a solve: columns of a chain leave the other one alone."""
+
+    def loads(d: ca.SX, p: ca.SX) -> ca.SX:
+        base = ca.sin(d[0]) * d[1]
+        chains = [ca.vertcat(*(ca.sin(ca.sum1(d[k : i + 1]) + base) * d[i] for i in range(k, k + 3))) for k in (2, 5)]
+        rubbed = [c + sum(ca.cos(j * c * p[0]) / j for j in range(1, 25)) for c in chains]
+        return ca.vertcat(base + ca.sum1(rubbed[0]) - ca.sum1(rubbed[1]), *rubbed)
+
+    b = ProgramBuilder("jointed")
+    d, p = b.inputs(d=8, p=1)
+    # y^3 + y = load, with the derivative of the solution.
+    y = b.implicit(
+        lambda x: 2 * ca.sinh(ca.asinh(1.5 * 3**0.5 * x) / 3) / 3**0.5, lambda y, x: y**3 + y - x, b.trace(loads, d, p)
+    )
+    b.output("y", b.trace(lambda y, d: ca.vertcat(y * y[0], ca.sum1(y) - d[1]), y, d))
+    return b.kernel()
+
+
+def branching() -> Kernel:
+    """A branch inside of a branch, taken by some samples, between straight-line code."""
+    b = ProgramBuilder("branching")
+    d, p = b.inputs(d=6, p=2)
+    y = b.trace(lambda d, p: ca.vertcat(d[:3] * d[3:], ca.sin(d[3:]) * p[0]), d, p)
+    then = ProgramBuilder("then")
+    a, q = then.inputs(6, 2)
+    r = then.trace(lambda a, q: a * ca.sumsqr(a) + q[1], a, q)
+    inner = then.cond(then.trace(lambda a: a[1] > 0, a), lambda r: ca.cos(r), lambda r: r * r, r)
+    (z,) = b.cond(b.trace(lambda y: y[0] > 0.3, y), then.program(*inner), lambda a, q: a + a[0] * q[0], y, p)
+    b.output("y", b.trace(lambda z, d: ca.vertcat(z * z[0], d[0]), z, d))
+    return b.kernel()
+
+
+@pytest.mark.parametrize("make", [jointed, branching])
+def test_kernel_jacobian_by_groups_of_columns(make: Callable[[], Kernel]) -> None:
+    """Against forward mode; a single sample, whose columns are side by side, has the bits of a batch; it can be differentiated."""
+    k = make()
+    n, m = (s.size for s in k.signature.inputs)
+    random = torch.Generator().manual_seed(0)
+    d, p = (torch.randn(9, size, dtype=torch.float64, generator=random) for size in (n, m))
+    jacobian = k.derivative("jacobian", (0,), (0,))
+    J = k.jacobian("y", "d")(d=d, p=p)
+    assert_close(J, torch.stack([jacfwd(lambda x, i=i: k(d=x, p=p[i]).y)(d[i]) for i in range(9)]))
+    programs.assert_as_interpreted(jacobian, [d, p])
+    for kind in (torch.float64, torch.float32):
+        every = k.jacobian("y", "d")(d=d.to(kind), p=p.to(kind))
+        alone = [k.jacobian("y", "d")(d=d[i].to(kind), p=p[i].to(kind)) for i in range(9)]
+        assert same_bits(torch.stack(alone), every)
+    given = d[:3].clone().requires_grad_(), p[:3].clone().requires_grad_()
+    assert torch.autograd.gradcheck(lambda d, p: k.jacobian("y", "d")(d=d, p=p), given)
+
+
+def test_groups_of_columns() -> None:
+    """No group has columns of both chains, or of a chain and the base, and that of a chain does without the code of the other."""
+    program = jointed().derivative("jacobian", (0,), (0,)).program
+    (columns,) = (s.op for s in program.stages if isinstance(s.op, Columns))
+    assert {2, 5} < set(np.cumsum(columns.widths))
+    firsts = [g.stages[0].op for g in columns.groups]
+    base, *chains = (op.fn.n_instructions() for op in firsts if isinstance(op, Straight))
+    assert len(chains) == len(firsts) - 1
+    assert max(chains) < 0.6 * base
 
 
 def test_derivatives_of_outputs_that_depend_on_nothing() -> None:

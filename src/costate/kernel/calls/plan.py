@@ -28,7 +28,7 @@ BYTES = {torch.float64: 8, torch.float32: 4}
 Event = tuple[torch.Size, int, int, int]
 """Shape without batch, its dimensions, elements, and elements per row."""
 _WORKSPACE_WORD = 2
-OWN_WORKSPACE = 2**16
+OWN_WORKSPACE = 2**18
 """Bytes of workspace up to which a plan brings its own, which saves asking for that of the thread."""
 
 

@@ -8,6 +8,7 @@ sample by sample within a group of GROUP samples, whatever the number of lanes.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 from costate.kernel.codegen.names import Names
 
@@ -15,6 +16,13 @@ GROUP = 64
 """Samples whose gradients of a shared input are summed in one go; a multiple of every number of lanes."""
 LONG_ROW = 256
 """Numbers of a row that are moved by straight-line code; a longer row is moved in pieces of this size."""
+
+
+class Text(Protocol):
+    """A writer of generated code, which numbers its temporaries."""
+
+    def new(self, text: str) -> str: ...
+    def line(self, text: str) -> None: ...
 
 
 class _Text:
@@ -50,7 +58,7 @@ def _transpose(t: _Text, n: Names, rows: Sequence[str]) -> list[str]:
     return rows
 
 
-def _shuffle(t: _Text, n: Names, a: str, b: str, order: Sequence[int]) -> str:
+def _shuffle(t: Text, n: Names, a: str, b: str, order: Sequence[int]) -> str:
     mask = f"<{len(order)} x i32> <{', '.join(f'i32 {j}' for j in order)}>"
     return t.new(f"shufflevector {n.vec} {a}, {n.vec} {b}, {mask}")
 
@@ -79,7 +87,7 @@ def _load_part(t: _Text, n: Names, pointer: str, first: int, count: int) -> str:
     )
 
 
-def _store_part(t: _Text, n: Names, value: str, pointer: str, first: int, count: int) -> None:
+def store_part(t: Text, n: Names, value: str, pointer: str, first: int, count: int) -> None:
     """Store the first `count` numbers of a vector, in pieces of powers of two: masked stores are slow on some CPUs."""
     done = 0
     while done < count:
@@ -120,7 +128,7 @@ def unpack_row(name: str, n: Names, size: int) -> str:
             inside = t.new(f"icmp slt i64 {lane}, %count")
             t.line(f"br i1 {inside}, label %write{first}_{lane}, label %skip{first}_{lane}")
             t.line(f"write{first}_{lane}:")
-            _store_part(t, n, value, rows[lane], first, count)
+            store_part(t, n, value, rows[lane], first, count)
             t.line(f"br label %skip{first}_{lane}")
             t.line(f"skip{first}_{lane}:")
     t.line("ret void")
@@ -131,7 +139,7 @@ def unpack_row(name: str, n: Names, size: int) -> str:
             inside = t.new(f"icmp slt i64 {lane}, %count")
             more = t.new(f"fadd {n.vec} {total}, {value}")
             total = t.new(f"select i1 {inside}, {n.vec} {more}, {n.vec} {total}")
-        _store_part(t, n, total, "%row", first, count)
+        store_part(t, n, total, "%row", first, count)
     t.line("ret void")
     return head + "\n" + "\n".join(_as_label(x) for x in t.lines) + "\n}\n"
 

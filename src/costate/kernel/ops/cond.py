@@ -44,6 +44,11 @@ class Cond(Op):
                 f"{no.in_sizes} -> {no.out_sizes}"
             )
 
+    def writes_rows(self, k: int, row_size: int) -> bool:
+        made = [next((s for s in p.stages if p.outputs[k] in s.outputs), None) for p in self.bodies()]
+        places = [(s, s.outputs.index(p.outputs[k])) for s, p in zip(made, self.bodies(), strict=True) if s]
+        return len(places) == 2 and all(s.op.writes_rows(i, row_size) for s, i in places)
+
     def evaluate(self, *inputs: Array) -> list[Array]:
         condition, *args = inputs
         yes, no = self.then.evaluate(*args), self.otherwise.evaluate(*args)

@@ -3,67 +3,78 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 
 import casadi as ca
 
-from costate.kernel.ir.program import Builder, Program, Var
+from costate.kernel.ir.program import Builder, Program, Var, block_of
 from costate.kernel.ir.straight import Straight
-from costate.kernel.ops.scan import Scan
+from costate.kernel.ops.columns import Columns
+from costate.kernel.ops.cond import Cond
+from costate.kernel.passes.columns import grouped
 from costate.kernel.passes.linearize import linearized
 from costate.kernel.passes.optimize import optimize
 
-MOST_GROUPS = 4
-"""Most groups of columns that are computed apart: each has code of its own."""
 
-
-def jacobian(program: Program, of: int, wrt: int) -> Program:
-    """Return the program of the Jacobian d outputs[of] / d inputs[wrt], row by row.
+def jacobian(program: Program, of: int, wrt: int, values: Sequence[int] = ()) -> Program:
+    """Return the program of the Jacobian d outputs[of] / d inputs[wrt], row by row, then of other outputs' values.
 
     Straight-line programs are differentiated as a whole, with their sparsity; others are linearised, and the linear rest is run
-    column by column, in a scan over the tangents.
+    column by column.
     """
-    program = optimize(Program(program.inputs, program.stages, (program.outputs[of],)))
-    ops = [s.op for s in program.stages]
-    if all(isinstance(op, Straight) for op in ops):
+    program = optimize(Program(program.inputs, program.stages, tuple(program.outputs[k] for k in (of, *values))))
+    if all(isinstance(s.op, Straight) for s in program.stages):
         return _straight_jacobian(program, wrt)
-    (rows,), columns = program.out_sizes, program.in_sizes[wrt]
-    split = linearized(program, [wrt], columns)
+    split = linearized(program, [wrt], program.in_sizes[wrt])
     b = Builder()
     ins = [b.input(n) for n in program.in_sizes]
-    _, *coefficients = b.inline(split.forward, *ins)
-    shared = [*(ins[k] for k in split.needs), *coefficients]
-    stacked = [_columns(b, split.linear, group, columns, shared) for group in _groups(split.linear, columns)]
-    j = [ca.SX.sym(f"j{k}", v.size) for k, v in enumerate(stacked)]
-    turned = ca.horzcat(*(ca.reshape(part, rows, part.numel() // rows) for part in j)).T
-    return b.finish(*b.stage(Straight.of("transpose", j, [ca.vec(turned)]), *stacked))
+    found = b.inline(split.forward, *ins)
+    n = 1 + len(values)
+    linear = Program(split.linear.inputs, split.linear.stages, split.linear.outputs[:1])
+    shared = [*(ins[k] for k in split.needs), *found[n:]]
+    made = b.inline(_matrix(linear, whole=bool(block_of(program))), *shared)
+    return b.finish(*made, *found[1:n])
 
 
-def _columns(b: Builder, linear: Program, group: range, columns: int, shared: Sequence[Var]) -> Var:
-    """Add a scan over some columns; what their tangents do not move drops out of its body."""
-    body, size = Builder(), len(group)
-    part = ca.SX.sym("part", size)
-    tangent = ca.vertcat(ca.SX(group.start, 1), part, ca.SX(columns - group.stop, 1))
-    seed, *given = (body.input(n) for n in (size, *linear.in_sizes[1:]))
-    outs = body.inline(linear, body.stage(Straight.of("tangent", [part], [tangent]), seed)[0], *given)
-    basis = b.stage(Straight.of("basis", [], [ca.vec(ca.SX(ca.DM.eye(size)))]))[0]
-    return b.stage(Scan(optimize(body.finish(*outs)), size, 0, 1, ()), basis, *shared)[0]
+def _matrix(linear: Program, whole: bool) -> Program:
+    """Return the program (shared) -> matrix of a linear program (tangent, shared) -> outputs. whole: lanes are not samples."""
+    columns = Columns(grouped(linear))
+    if whole:
+        return columns.as_scans()
+    b = Builder()
+    shared = [b.input(n) for n in columns.in_sizes]
+    conditions, usual = _usual(linear)
+    if not conditions:
+        return b.finish(*b.stage(columns, *shared))
+    # Branches hide zeros of the tangents. Where a sample takes the second program of all of them, they are not in the way.
+    flags = [ca.SX.sym(f"c{k}") for k in range(len(conditions))]
+    some = Straight.of("some", flags, [sum((ca.fabs(c) for c in flags), ca.SX(0))])
+    taken = b.stage(some, *(shared[k - 1] for k in conditions))[0]
+    return b.finish(*b.stage(Cond(_alone(columns), _alone(Columns(grouped(usual)))), taken, *shared))
 
 
-def _groups(linear: Program, columns: int) -> list[range]:
-    """Group columns next to each other that move the same variables."""
-    moved: list[set[tuple[int, int]]] = [set() for _ in range(columns)]
-    for n, s in enumerate(linear.stages):
-        for i in (i for i, v in enumerate(s.inputs) if v is linear.inputs[0]):
-            for o in range(len(s.outputs)):
-                starts = s.op.fn.jac_sparsity(o, i).colind() if isinstance(s.op, Straight) else range(columns + 1)
-                for c in range(columns):
-                    if starts[c + 1] > starts[c]:
-                        moved[c].add((n, o))
-    edges = [0, *(c for c in range(1, columns) if moved[c] != moved[c - 1]), columns]
-    if len(edges) - 1 > MOST_GROUPS:
-        return [range(columns)]
-    return [range(a, b) for a, b in pairwise(edges)]
+def _alone(op: Columns) -> Program:
+    b = Builder()
+    return b.finish(*b.stage(op, *(b.input(n) for n in op.in_sizes)))
+
+
+def _usual(linear: Program) -> tuple[list[int], Program]:
+    """Return the inputs of a program that are conditions of its branches, and it with the second programs in place of these."""
+    b = Builder()
+    values: dict[Var, Var] = {v: b.input(v.size) for v in linear.inputs}
+    conditions = []
+    for s in linear.stages:
+        ins = [values[v] for v in s.inputs]
+        if isinstance(s.op, Cond) and s.inputs[0] in linear.inputs:
+            conditions.append(linear.inputs.index(s.inputs[0]))
+            found = b.inline(s.op.otherwise, *ins[1:])
+        else:
+            found = b.stage(s.op, *ins)
+        values.update(zip(s.outputs, found, strict=True))
+    usual = b.finish(*(values[v] for v in linear.outputs))
+    if not conditions:
+        return [], linear
+    inner, usual = _usual(usual)  # branches inside of branches
+    return list(dict.fromkeys(conditions + inner)), usual
 
 
 def _straight_jacobian(program: Program, wrt: int) -> Program:
@@ -72,6 +83,7 @@ def _straight_jacobian(program: Program, wrt: int) -> Program:
     for s in program.stages:
         assert isinstance(s.op, Straight)
         values.update(zip(s.outputs, s.op.call([values[v] for v in s.inputs]), strict=True))
-    j = ca.jacobian(values[program.outputs[0]], x[wrt])
+    y, *others = (values[v] for v in program.outputs)
+    made = [ca.vec(ca.jacobian(y, x[wrt]).T), *others]
     b = Builder()
-    return b.finish(*b.stage(Straight.of("jacobian", x, [ca.vec(j.T)]), *(b.input(n) for n in program.in_sizes)))
+    return b.finish(*b.stage(Straight.of("jacobian", x, made), *(b.input(n) for n in program.in_sizes)))

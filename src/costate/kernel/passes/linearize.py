@@ -10,6 +10,7 @@ its coefficients are the same for all columns. So each stage is split in two:
 - A scan: the body is split first. The forward scan stacks the coefficients of its steps as a sequence, and the linear scan reads
   them. If it has few results and there are many columns, its matrix is found once, by its adjoint, and multiplied instead.
 - A stage with a tangent of its own: that program is linear already, and is split likewise.
+- A branch: both programs are split, and the linear part takes the same one.
 - All others are differentiated forward in the linear part, with the values they need.
 """
 
@@ -25,8 +26,10 @@ from costate.kernel.ir.program import Builder, Op, Program, Var
 from costate.kernel.ir.prune import prune
 from costate.kernel.ir.straight import Straight
 from costate.kernel.ir.vector_ops import zeros
+from costate.kernel.ops.cond import Cond
 from costate.kernel.ops.custom import Custom
 from costate.kernel.ops.scan import Scan
+from costate.kernel.passes.optimize import optimize
 
 MANY = 2
 """A scan becomes a matrix where there are this many times more columns than it has results."""
@@ -93,6 +96,8 @@ class _Split:
             return self._scan(op, ins, tans)
         if isinstance(op, Custom) and op.tangent is not None:
             return self._custom(op, op.tangent, ins, tans)
+        if isinstance(op, Cond) and any(tans[1:]):
+            return self._cond(op, ins, tans)
         # All others: forward mode, with what it needs of the values.
         _, found = op.jvp(self.linear, [self.of(v) for v in ins], tans)
         return self.forward.stage(op, *ins), found
@@ -126,6 +131,28 @@ class _Split:
         dots = [t or zeros(self.linear, v.size) for t, v in zip(tans, ins, strict=True)]
         left = [*(self.of(values[k]) for k in split.needs), *map(self.of, found)]
         return outs, list(self.linear.inline(split.linear, *dots, *left))
+
+    def _cond(self, op: Cond, ins: list[Var], tans: list[Var | None]) -> tuple[list[Var], list[Var | None]]:
+        """Split both branches: the forward one gives its own coefficients, and zeros for those of the other one."""
+        moving = [k for k, t in enumerate(tans[1:]) if t is not None]
+        splits = [linearized(p, moving, self.columns) for p in (op.then, op.otherwise)]
+        n, sizes = len(op.out_sizes), op.in_sizes[1:]
+        kept = [split.forward.out_sizes[n:] for split in splits]
+        forward, linear = [], []
+        for own, split in enumerate(splits):
+            b = Builder()
+            found = b.inline(split.forward, *(b.input(m) for m in sizes))
+            none = [zeros(b, m) for m in kept[1 - own]]
+            forward.append(optimize(b.finish(*found[:n], *(none + found[n:] if own else found[n:] + none))))
+            b = Builder()
+            dots = [b.input(sizes[k]) for k in moving]
+            values = [b.input(m) for m in sizes]
+            coefficients = [[b.input(m) for m in part] for part in kept]
+            needed = (values[k] for k in split.needs)
+            linear.append(optimize(b.finish(*b.inline(split.linear, *dots, *needed, *coefficients[own]))))
+        found = self.forward.stage(Cond(*forward), *ins)
+        given = [self.of(ins[0]), *(t for t in tans[1:] if t is not None), *map(self.of, (*ins[1:], *found[n:]))]
+        return found[:n], list(self.linear.stage(Cond(*linear), *given))
 
     def _scan(self, op: Scan, ins: list[Var], tans: list[Var | None]) -> tuple[list[Var], list[Var | None]]:
         c, s, n_out = op.n_carry, op.n_carry + op.n_sequences, len(op.body.outputs)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from costate.kernel.codegen.stages.columns import write_columns
 from costate.kernel.codegen.stages.cond import write_cond
 from costate.kernel.codegen.stages.dense import write_common, write_dense
 from costate.kernel.codegen.stages.fields.for_each import write_for_each
@@ -29,6 +30,7 @@ from costate.kernel.codegen.unit import Writer
 from costate.kernel.ir.program import Op
 from costate.kernel.ir.straight import Straight
 from costate.kernel.ir.vector_ops import Add, Join, Zeros
+from costate.kernel.ops.columns import Columns
 from costate.kernel.ops.cond import Cond
 from costate.kernel.ops.custom import Custom
 from costate.kernel.ops.dense import Common, Dense
@@ -49,6 +51,7 @@ WRITERS: Mapping[type[Op], Writer] = {
     Join: write_join,
     Finite: write_finite,
     Custom: write_custom,
+    Columns: write_columns,
     Cond: write_cond,
     Map: write_map,
     Common: write_common,

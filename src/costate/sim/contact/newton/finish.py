@@ -8,13 +8,15 @@ import casadi as ca
 import numpy as np
 from casadi import SX
 
+from costate.kernel import ProgramBuilder
+from costate.kernel.ir.program import Var
 from costate.model import Model
 from costate.physics.algebra.ltl import factor
 from costate.physics.algebra.lu import lu_solve
 from costate.physics.dynamics.crba import crba
 from costate.physics.dynamics.passive import armature
 from costate.physics.dynamics.rnea import rnea
-from costate.sim.contact.newton.problem import Problem
+from costate.sim.contact.newton.problem import Problem, nonzeros
 from costate.sim.forces.surroundings import drag_damping
 from costate.sim.forces.tendons import resistance
 from costate.sim.forces.torques import actuator_damping
@@ -33,22 +35,51 @@ def turning_force(s: Symbols, M: SX) -> SX:
     return M @ rate - armature(model, s.params) * rate
 
 
-def finish(s: Symbols, problem: Problem, options: Newton) -> ca.Function:
-    """Return the next state. At the solution M a is the sum of all forces; damping acts on the velocity after the step."""
+def finish(b: ProgramBuilder, s: Symbols, problem: Problem, options: Newton, args: list[Var], m: Var, a: Var) -> Var:
+    """Add the next state. At the solution M a is the sum of all forces; damping acts on the velocity after the step.
+
+    m: entries of the mass matrix; a: accelerations (nv,).
+    """
     setup = s.setup
-    m, a = SX.sym("m", problem.M.nnz()), SX.sym("a", setup.nv)
-    acceleration = a
+    symbols = {m: SX.sym("m", m.size), a: SX.sym("a", a.size)}
     damping, coriolis = _damping(s, options), _coriolis(s, options)
     if damping is not None or coriolis is not None:
-        M = problem.mass(m)
+        M = problem.mass(symbols[m])
         heavier = M if damping is None else M + setup.dt * damping
         if coriolis is None:
-            acceleration = factor(heavier).solve(M @ a)
+            lower = ca.tril(heavier)
+            a = solved(b, lower.sparsity(), *s.call(b, "damped", [nonzeros(lower), M @ symbols[a]], args, symbols))
         else:
-            acceleration = lu_solve(heavier + setup.dt * coriolis, M @ a)
+            slower = lu_solve(heavier + setup.dt * coriolis, M @ symbols[a])
+            (a,) = s.call(b, "damped", [slower], args, symbols)
+    acceleration = SX.sym("a", setup.nv)
     after = s.v + setup.dt * acceleration
     x = advance(setup.scene.model, s.q, after, after, setup.dt)
-    return ca.Function("finish", [*s.inputs, m, a], [x])
+    return s.call(b, "finish", [x], args, {a: acceleration})[0]
+
+
+def solved(b: ProgramBuilder, lower: ca.Sparsity, entries: Var, force: Var) -> Var:
+    """Add the solution x of A x = force (n,) for a symmetric matrix given by the entries of its lower triangle. Derivatives solve
+    with A once more, A dx = d force - dA x: they do not go through its factors."""
+
+    def matrix(given: SX) -> SX:
+        below = SX(lower, given)
+        return below + ca.tril(below, False).T
+
+    def solve(entries: SX, force: SX) -> SX:
+        return factor(SX(lower, entries)).solve(force)
+
+    def tangent(entries: SX, force: SX, x: SX, d_entries: SX, d_force: SX) -> SX:
+        return solve(entries, d_force - matrix(d_entries) @ x)
+
+    def adjoint(entries: SX, force: SX, x: SX, seed: SX) -> tuple[SX, SX]:
+        y = solve(entries, seed)
+        rows, columns = lower.get_triplet()
+        pairs = zip(rows, columns, strict=True)
+        grads = [-y[i] * x[j] - (y[j] * x[i] if i != j else 0) for i, j in pairs]
+        return ca.vertcat(*grads), y
+
+    return b.custom(solve, entries, force, tangent=tangent, adjoint=adjoint)[0]
 
 
 def _damping(s: Symbols, options: Newton) -> SX | None:

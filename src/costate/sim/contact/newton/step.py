@@ -54,7 +54,7 @@ def newton_substep(options: Newton, setup: Setup) -> Program:
         only_a = Program(solve.inputs, solve.stages, solve.outputs[:1])
         x = runge_kutta(b, setup, only_a, args)
     else:
-        (x,) = b.call(finish(s, problem, options), *args, numbers[0], a)
+        x = finish(b, s, problem, options, args, numbers[0], a)
     impulses = b.trace(lambda forces: setup.dt * forces, step.forces(b, numbers, a))
     return b.program(x, carry, impulses, step.residual(b, numbers, a))
 
