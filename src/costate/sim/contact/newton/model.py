@@ -75,6 +75,10 @@ class Newton(ContactModel):
     """True to solve contacts pair by pair, by one program for all pairs of a kind, instead of by rows of one system: for worlds
     with many pairs. Accelerations are the same, but for rounding. None: from 96 pairs on."""
 
+    event_times: bool = True
+    """True if derivatives know that the time at which a contact or limit begins or ends depends on the motion: they are those of
+    the motion. False: they are those of the step as it is computed, which only knows whether a contact acts. Values are the same."""
+
     integrators: ClassVar[tuple[str, ...]] = ("semi_implicit", "implicit", "rk4")
     parameters: ClassVar[tuple[str, ...]] = ("friction", *OF_SHAPE)
     own_parameters: ClassVar[tuple[str, ...]] = (*OF_SHAPE, *OF_JOINT)

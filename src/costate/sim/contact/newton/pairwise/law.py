@@ -74,7 +74,7 @@ class Law:
         friction, easy = tuple(self.friction(own)), own[self.dim - 1]
         given = gap - self.margin, speed, friction, easy, self._softness(own)
         target, weight = contact_law(self.options, self.dt, *given)
-        return ca.vertcat(*directions, weight, target)
+        return ca.vertcat(*directions, ca.if_else(given[0] < 0, weight, 0), target)
 
     def _split(self, rows: SX) -> tuple[SX, SX, SX]:
         """Return directions (dim, 6), weight and reference accelerations."""
