@@ -29,36 +29,10 @@ from costate.kernel import ProgramBuilder
 from costate.kernel.ir.derive import jvp, vjp
 from costate.kernel.ir.program import Program, Var
 from costate.physics.algebra.ltl import Factor, factor
+from costate.sim.contact.newton.crossing import bounded, crossing, phase
 from costate.sim.contact.newton.problem import Data, Problem
 from costate.sim.contact.newton.solve import Solver
 from costate.sim.setup import Symbols
-
-TINY = 1e-30
-"""Acceleration in place of none, where one is divided by [m/s^2]."""
-
-
-def crossing(depth: SX, rate: SX, after: SX, dt: float) -> tuple[SX, SX, SX]:
-    """Return how depths cross 0 in the step that ended, or else in this one: half the sign (1/2 begins, -1/2 ends, 0 neither),
-    whether it is the step that ended, and the speed. rate, after: rates of the depths before and after the step; all (n,)."""
-    begins, ends = ca.logic_and(depth < 0, depth > rate * dt), ca.logic_and(depth >= 0, depth < rate * dt)
-    past = ca.logic_or(begins, ends)
-    to = depth + dt * after
-    begins_now, ends_now = ca.logic_and(depth >= 0, to < 0), ca.logic_and(depth < 0, to >= 0)
-    sign = ca.if_else(past, begins - ends, begins_now - ends_now) / 2
-    return sign, past, ca.fabs(ca.if_else(past, rate, after))
-
-
-def phase(depth: SX, rate: SX, after: SX, sign: SX, past: SX, dt: float) -> SX:
-    """Return the part of a step since the crossing, at the step's start or at its end; 0 where there is none."""
-    way = ca.if_else(past, rate, after) * dt
-    at = ca.if_else(past, depth, depth + dt * after)
-    return ca.if_else(sign != 0, at / ca.if_else(sign != 0, way, 1), 0)
-
-
-def bounded(sign: SX, speed: SX, change: SX, dt: float) -> SX:
-    """Return signs, smaller where a force changes the row's speed by more than the speed within a step. change: acceleration of
-    the rows by the forces of all that begins or ends."""
-    return sign * speed / ca.fmax(ca.fmax(speed, dt * ca.fabs(change)), TINY)
 
 
 class Onsets(ABC):
@@ -116,8 +90,58 @@ class Onsets(ABC):
 
 
 @dataclass(frozen=True, eq=False)
+class Rows:
+    """The rows of a problem, n, and those of its m blocks that may begin or end."""
+
+    problem: Problem
+
+    def all(self, j: SX) -> SX:
+        """Return the Jacobian of all rows, (n, nv), from its entries."""
+        p = self.problem
+        return ca.vertcat(SX(0, p.nv), *(SX(pattern, j[g.nz]) for pattern, g in zip(p.J, p.groups, strict=True)))
+
+    def normals(self, J: SX) -> SX:
+        """Return the first rows of what may begin or end, (m, nv)."""
+        return ca.vertcat(SX(0, J.shape[1]), *(J[self.problem.first_rows[k], :] for k in self.problem.onsets))
+
+    def rates(self, J: SX, v: SX, a: SX, dt: float) -> tuple[SX, SX]:
+        """Return the rates of depths before and after a step, (m,) each."""
+        J = self.normals(J)
+        return ca.densify(J @ v), ca.densify(J @ (v + dt * a))
+
+    def spread(self, values: SX) -> SX:
+        """Return numbers of what may begin or end for every row, (n,); 0 for all others."""
+        p, rows = self.problem, SX.zeros(self.problem.n)
+        for i, k in enumerate(p.onsets):
+            rows[p.first_rows[k] : p.first_rows[k] + p.costs[k].dim] = values[i]
+        return rows
+
+    def weighted(self, D: SX, sign: SX, weight: SX) -> SX:
+        """Return the weights of all blocks, with these of what begins or ends."""
+        weights = ca.vertsplit(D) if D.numel() else []
+        for i, k in enumerate(self.problem.onsets):
+            weights[k] = ca.if_else(sign[i] != 0, weight[i], weights[k])
+        return ca.vertcat(SX(0, 1), *weights)
+
+    def at_zero(self, v: SX, first: SX, j: SX, D: SX, target: SX, sign: SX) -> tuple[SX, SX]:
+        """Return weights and targets, those of what begins or ends at depth 0. first: see Data."""
+        m = len(self.problem.onsets)
+        slowed = -self.spread(first[m:]) * (self.all(j) @ v)
+        return self.weighted(D, sign, first[:m]), ca.if_else(self.spread(sign) != 0, slowed, target)
+
+    def left(self, D: SX, sign: SX) -> SX:
+        """Return the weights without what begins or ends."""
+        return self.weighted(D, sign, SX.zeros(sign.numel()))
+
+    def forces(self, a0: SX, sign: SX, *flat: SX) -> SX:
+        """Return the forces of what begins or ends, (n,); 0 for all others. flat: with weights and targets at depth 0."""
+        p, d = self.problem, self.problem.data(*flat)
+        return ca.if_else(self.spread(sign) != 0, p.force(d, d.deviations(a0)), 0) if p.n else SX(0, 1)
+
+
+@dataclass(frozen=True, eq=False)
 class RowOnsets(Onsets):
-    """The term for contacts that are rows of one system, and limits. There are n rows, and m blocks that may begin or end.
+    """The term for contacts that are rows of one system, and limits.
 
     given: a; the step's inputs; the problem's numbers, depths and what holds at depth 0 (see Data).
     """
@@ -131,87 +155,45 @@ class RowOnsets(Onsets):
     def differentiated(self) -> int:  # type: ignore[override]
         return 1 + len(self.s.inputs)
 
-    @property
-    def dt(self) -> float:
-        return self.s.setup.dt
+    @cached_property
+    def rows(self) -> Rows:
+        return Rows(self.problem)
 
     def crossings(self, b: ProgramBuilder, given: Sequence[Var]) -> tuple[Var, Var, Var]:
         _, _, j, _, _, _, depth, _ = given[self.differentiated :]
-        v = self._velocity(b, given)
+        dt = self.s.setup.dt
 
         def found(a: SX, v: SX, j: SX, depth: SX) -> tuple[SX, SX, SX]:
-            J = self._normals(self._rows(j))
-            return crossing(depth, ca.densify(J @ v), ca.densify(J @ (v + self.dt * a)), self.dt)
+            return crossing(depth, *self.rows.rates(self.rows.all(j), v, a, dt), dt)
 
-        return b.trace(found, given[0], v, j, depth)  # type: ignore[return-value]
+        return b.trace(found, given[0], velocity(b, self.s, given), j, depth)  # type: ignore[return-value]
 
     def jump(self, sizes: Sequence[int]) -> Program:
         b, m = ProgramBuilder("jump"), len(self.problem.onsets)
         *given, sign, speed = b.inputs(*sizes, m, m)
         mass, f, j, D, target, mu, _, first = given[self.differentiated :]
-        D0, target0 = b.trace(self._at_zero, self._velocity(b, given), first, j, D, target, sign)
+        D0, target0 = b.trace(self.rows.at_zero, velocity(b, self.s, given), first, j, D, target, sign)
         a0 = self.solver.near(b, given[0], [mass, f, j, D0, target0, mu])
         return b.program(*b.trace(self._pushes, a0, sign, speed, D0, target0, mass, f, j, D, target, mu))
 
-    def term(self, sizes: Sequence[int], jump: Sequence[int]) -> Program:
-        b, s, m = ProgramBuilder("term"), self.s, len(self.problem.onsets)
-        *given, push, factors, sign, past = b.inputs(*sizes, *jump, m, m)
-        a, signs, pasts = SX.sym("a", s.setup.nv), SX.sym("sign", m), SX.sym("past", m)
-        J = self._normals(ca.vertcat(*self.data.J))
-        phi = phase(self.data.depth, J @ s.v, J @ (s.v + self.dt * a), signs, pasts, self.dt)
-        (phi,) = s.call(b, "phase", [phi], given[1 : self.differentiated], {given[0]: a, sign: signs, past: pasts})
-
-        def shift(j: SX, push: SX, factors: SX, phi: SX) -> SX:
-            return self._factor.filled(factors).solve(ca.densify(self._rows(j).T @ (push * self._per_row(phi))))
-
-        return b.program(b.trace(shift, given[self.differentiated + 2], push, factors, phi))
-
-    # --- rows and blocks ------------------------------------------------------------------------------------------
-
-    def _velocity(self, b: ProgramBuilder, given: Sequence[Var]) -> Var:
-        return b.slice(given[1], self.s.setup.nq, self.s.setup.nv)
-
-    def _rows(self, j: SX) -> SX:
-        """Return the Jacobian of all rows, (n, nv), from its entries."""
-        p = self.problem
-        return ca.vertcat(*(SX(pattern, j[g.nz]) for pattern, g in zip(p.J, p.groups, strict=True)))
-
-    def _normals(self, J: SX) -> SX:
-        """Return the first rows of what may begin or end, (m, nv)."""
-        return J[[self.problem.first_rows[k] for k in self.problem.onsets], :]
-
-    def _per_row(self, values: SX) -> SX:
-        """Return numbers of what may begin or end for every row, (n,); 0 for all others."""
-        p, rows = self.problem, SX.zeros(self.problem.n)
-        for i, k in enumerate(p.onsets):
-            rows[p.first_rows[k] : p.first_rows[k] + p.costs[k].dim] = values[i]
-        return rows
-
-    # --- the jump -------------------------------------------------------------------------------------------------
-
-    def _at_zero(self, v: SX, first: SX, j: SX, D: SX, target: SX, sign: SX) -> tuple[SX, SX]:
-        """Return weights and targets, those of what begins or ends at depth 0."""
-        weight, damping = ca.vertsplit(first, len(self.problem.onsets))
-        slowed = -self._per_row(damping) * (self._rows(j) @ v)
-        return self._with(D, sign, weight), ca.if_else(self._per_row(sign) != 0, slowed, target)
-
-    def _with(self, D: SX, sign: SX, weight: SX) -> SX:
-        """Return the weights of all blocks, with these of what begins or ends."""
-        weights = ca.vertsplit(D)
-        for i, k in enumerate(self.problem.onsets):
-            weights[k] = ca.if_else(sign[i] != 0, weight[i], weights[k])
-        return ca.vertcat(*weights)
-
     def _pushes(self, a0: SX, sign: SX, speed: SX, D0: SX, target0: SX, *flat: SX) -> tuple[SX, SX]:
         """Return the forces at a0 of what begins or ends times their bounded signs, (n,), and the factors of H_off."""
-        p, (m, f, j, D, target, mu) = self.problem, flat
-        on = p.data(m, f, j, D0, target0, mu)
-        force = ca.if_else(self._per_row(sign) != 0, p.force(on, on.deviations(a0)), 0)
-        off = p.data(m, f, j, self._with(D, sign, SX.zeros(sign.numel())), target, mu)
-        H = factor(p.hessian(off, off.deviations(a0)))
-        J = self._rows(j)
-        change = self._normals(J) @ H.solve(ca.densify(J.T @ force))
-        return force * self._per_row(bounded(sign, speed, change, self.dt)), H.flat()
+        p, rows, (m, f, j, D, target, mu) = self.problem, self.rows, flat
+        force = rows.forces(a0, sign, m, f, j, D0, target0, mu)
+        off = p.data(m, f, j, rows.left(D, sign), target, mu)
+        H, J = factor(p.hessian(off, off.deviations(a0))), rows.all(j)
+        change = rows.normals(J) @ H.solve(ca.densify(J.T @ force))
+        return force * rows.spread(bounded(sign, speed, change, self.s.setup.dt)), H.flat()
+
+    def term(self, sizes: Sequence[int], jump: Sequence[int]) -> Program:
+        b, m = ProgramBuilder("term"), len(self.problem.onsets)
+        *given, push, factors, sign, past = b.inputs(*sizes, *jump, m, m)
+        phi = phases(b, self.s, self.data, self.rows, given, sign, past)
+
+        def shift(j: SX, push: SX, factors: SX, phi: SX) -> SX:
+            return self._factor.filled(factors).solve(ca.densify(self.rows.all(j).T @ (push * self.rows.spread(phi))))
+
+        return b.program(b.trace(shift, given[self.differentiated + 2], push, factors, phi))
 
     @cached_property
     def _factor(self) -> Factor:
@@ -219,3 +201,17 @@ class RowOnsets(Onsets):
         p = self.problem
         bends = (SX(p.patterns(g)[0], 1) for g in p.groups)
         return factor(SX.sym("H", sum(bends, SX(p.M, 1)).sparsity()))
+
+
+def velocity(b: ProgramBuilder, s: Symbols, given: Sequence[Var]) -> Var:
+    """Return the velocities (nv,) of what is given: a, state, ..."""
+    return b.slice(given[1], s.setup.nq, s.setup.nv)
+
+
+def phases(b: ProgramBuilder, s: Symbols, data: Data, rows: Rows, given: Sequence[Var], sign: Var, past: Var) -> Var:
+    """Add the phases of the blocks that may begin or end, (m,), from a and the step's inputs."""
+    a, signs, pasts = (SX.sym(name, n) for name, n in (("a", s.setup.nv), ("sign", sign.size), ("past", past.size)))
+    rates, dt = rows.rates(ca.vertcat(SX(0, s.setup.nv), *data.J), s.v, a, s.setup.dt), s.setup.dt
+    found = phase(data.depth, *rates, signs, pasts, dt)
+    more = {given[0]: a, sign: signs, past: pasts}
+    return s.call(b, "phase", [found], given[1 : 1 + len(s.inputs)], more)[0]
