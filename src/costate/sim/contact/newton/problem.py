@@ -181,7 +181,8 @@ def make_problem(M: SX, f: SX, found: Sequence[Block], cone: str, impratio: floa
     patterns = tuple(x.sparsity() for x in J)
     onsets = [(k, b.onset) for k, b in enumerate(sorted_blocks) if b.onset]
     depth, *first = (
-        ca.densify(ca.vertcat(SX(0, 1), *(getattr(x, name) for _, x in onsets))) for name in ("depth", "weight", "damping")
+        ca.densify(ca.vertcat(SX(0, 1), *(getattr(x, name) for _, x in onsets)))
+        for name in ("depth", "weight", "damping")
     )
     rows, begin = tuple(_rows(found, order)), tuple(k for k, _ in onsets)
     problem = Problem(lower.sparsity(), patterns, costs, friction, tuple(groups), rows, begin)

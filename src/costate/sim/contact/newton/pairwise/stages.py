@@ -78,9 +78,7 @@ class Pushes:
         reads = [self.of_points(law, points, own, middle, v) for law in self.laws]
         for k, sign in enumerate(signs or ()):
             reads[k].append(each(sign, 1))
-        return [
-            b.walk(law.rows, flag, [], read)[2][0] for law, flag, read in zip(self.laws, flags, reads, strict=True)
-        ]
+        return [b.walk(law.rows, flag, [], read)[2][0] for law, flag, read in zip(self.laws, flags, reads, strict=True)]
 
     def costs(self, b: ProgramBuilder, flags: Vars, rows: Vars, own: Var, a: Var) -> Var:
         """Add the sum of all costs. a: accelerations of all bodies."""
@@ -107,7 +105,9 @@ class Pushes:
         wrenches, bends, xs = [], [], []
         for law, flag, row in zip(self.laws, flags, rows, strict=True):
             reads = [each(row, law.row), self.own(law, own), *self.both(law, a)]
-            _, found, (bend, x) = b.walk(law.terms, flag, [], reads, [(self.movers.size, self.bodies(self.contacts(law)))])
+            _, found, (bend, x) = b.walk(
+                law.terms, flag, [], reads, [(self.movers.size, self.bodies(self.contacts(law)))]
+            )
             wrenches += found
             bends.append(bend)
             xs.append(x)
