@@ -76,8 +76,8 @@ class Newton(ContactModel):
     with many pairs. Accelerations are the same, but for rounding. None: from 96 pairs on."""
 
     event_times: bool = True
-    """True if derivatives know that the time at which a contact or limit begins or ends depends on the motion: they are those of
-    the motion. False: they are those of the step as it is computed, which only knows whether a contact acts. Values are the same."""
+    """True if derivatives know that the time at which a contact or limit begins or ends depends on the motion: they are the
+    motion's. False: they are those of the step as it is computed, which knows only whether a contact acts. Values are the same."""
 
     integrators: ClassVar[tuple[str, ...]] = ("semi_implicit", "implicit", "rk4")
     parameters: ClassVar[tuple[str, ...]] = ("friction", *OF_SHAPE)

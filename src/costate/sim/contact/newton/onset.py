@@ -12,7 +12,7 @@ H_off the Hessian there without these blocks, and
 
     da = H_off^-1 sum over c of s_c J_c' f_c dphi_c
 
-At grazing 1 / g' has no bound. A force that more than stops a row within a step has no time of its own: s is made smaller by as much.
+At grazing 1 / g' has no bound. A force that more than stops a row within a step has no time of its own: s is smaller by as much.
 """
 
 from __future__ import annotations

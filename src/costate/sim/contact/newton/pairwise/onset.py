@@ -103,12 +103,16 @@ class PairOnsets(Onsets):
             bodies = self.pushes.bodies(g.members)
             reads += [(x, t) for x in (v, after) for t in (bodies[:, :SIX], bodies[:, SIX:])]
             reads += [self.solver.places.margins(b, g), (middle, np.tile(np.arange(3), (len(members), 1)))]
-            found += b.map(lambda *x, g=g: self._may_cross(g, *x), reads, [None])
+            found += b.map(lambda *x, g=g: self._may_cross(g, x[:4], x[4:8], *x[8:]), reads, [None])
         return found
 
-    def _may_cross(self, g: Geometry, x: SX, y: SX, s: SX, t: SX, va, vb, wa, wb, margin: SX, middle: SX) -> SX:
+    def _may_cross(self, g: Geometry, shapes: Sequence[SX], twists: Sequence[SX], margin: SX, middle: SX) -> SX:
         """Return whether two shapes may come within their margin, or leave it, within a step. Each bounding box says how fast its
-        points move against the other body."""
+        points move against the other body.
+
+        shapes: poses of both, boxes of both; twists: velocities of both before the step, and after it.
+        """
+        (x, y, s, t), (va, vb, wa, wb) = shapes, twists
 
         def fastest(at: SX, box: SX, twist: SX) -> SX:
             R, p = pose(at)
