@@ -1,4 +1,4 @@
-"""Derivatives of whole roll-outs against derivatives of the true motion, at steps of 10, 1 and 0.1 ms; soft contact against its own.
+"""Derivatives of whole roll-outs against derivatives of the true motion, at steps of 10, 1 and 0.1 ms; and soft landings.
 
 python -m benchmarks.study_motion --markdown docs/motion.md --record docs/motion.json     (`make study-motion`)
 """
@@ -21,7 +21,7 @@ from benchmarks.motion.answers import ANSWERS, Answer
 from benchmarks.motion.compare import ALLOWED, DIFFERENCES, EVENTS, STEPS, Scene, compare
 from benchmarks.motion.ours import slopes, world_of
 from benchmarks.motion.scenes import kinds
-from benchmarks.motion.soft import COMPLIANT, SCENES
+from benchmarks.motion.soft import COMPLIANT, LANDINGS
 from benchmarks.motion.soft import slopes as slopes_of
 
 COMMAND = "make study-motion"
@@ -141,7 +141,7 @@ def _causes(found: Sequence[Scene]) -> Table:
 
 def soft_study(chosen: Options) -> Table:
     rows = []
-    for scene in SCENES[: 1 if chosen.smoke else None]:
+    for scene in LANDINGS[: 1 if chosen.smoke else None]:
         models = {"Newton, event_times=False": replace(scene.newton, event_times=False), "Newton": scene.newton}
         models |= {"Compliant": COMPLIANT} if scene.compliant else {}
         for model, contact in models.items():
@@ -151,9 +151,9 @@ def soft_study(chosen: Options) -> Table:
                 rows.append((scene.name, what, model, *cells))
                 print(" | ".join(rows[-1]), flush=True)
     note = (
-        "Derivatives by the start: mean and, in parentheses, standard deviation over 400 starts in random phases of a step, over a range "
-        "of many steps; then the slope of the motion over the same range. Newton's motion has the same bits with the times and "
-        "without them."
+        "Derivatives by the start: mean and, in parentheses, standard deviation over 400 starts in random phases of a step, over a "
+        "range of many steps; then the slope of the motion over the same range. Newton's motion has the same bits with the times "
+        "and without them."
     )
     columns = ("landing", "derivative of", "contact", *(_milliseconds(dt) for dt in SOFT_STEPS))
     return Table("Landings", columns, tuple(rows), note)

@@ -99,8 +99,8 @@ def gradients(chosen: Options) -> Table:
             rows.append((f"{case.name}, direction {k + 1}", *_compared(case, push)))
             print(" | ".join(rows[-1]), flush=True)
     note = (
-        f"Of the mean over {ROBOTS} robots (the hand: a quarter), by a push of all controls along a random direction: mean and standard "
-        f"error over robots. The slope is that between pushes of {STEP:g} and -{STEP:g}."
+        f"Of the mean over {ROBOTS} robots (the hand: a quarter), by a push of all controls along a random direction: mean and "
+        f"standard error over robots. The slope is that between pushes of {STEP:g} and -{STEP:g}."
     )
     return Table("Gradients", ("", "without the times", "with them", "slope of the motion"), tuple(rows), note)
 

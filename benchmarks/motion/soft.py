@@ -20,7 +20,8 @@ from costate.model.surface import Softness
 
 STARTS = 400
 """Number of starts."""
-COMPLIANT = cs.Compliant(stiffness=2e4, damping=0.5, friction=0.5)
+COMPLIANT = cs.Compliant(stiffness=1e4, damping=0.5, friction=0.5, friction_speed=0.5)
+"""Friction as steep as steps of 2 ms bear."""
 FLOOR = cs.Static("floor", cs.shapes.plane())
 ROUND, TILTED = (0.0, 0.0, 0.0, 1.0), (0.0, 0.2474, 0.0, 0.9689)
 
@@ -136,8 +137,8 @@ BALL = Landing(
     "ball with spin, pyramidal", bodies(cs.shapes.sphere(0.1)), {2: 0.4, **THROWN}, 2, 0.01, {"x": 0, "omega_y": 11},
     compliant=True,
 )  # fmt: skip
-LIMIT = Landing("arm on its limit", arm(1, -0.5), {0: 0.3, 1: -2.0}, 0, 0.05, {"angle": 0, "speed": 1}, 0.5)
-SCENES = (
+LIMIT = Landing("arm on its limit", arm(1, -0.2), {0: 0.3, 1: -2.0}, 0, 0.05, {"angle": 0, "speed": 1}, 0.5)
+LANDINGS = (
     BALL,
     replace(BALL, name="the same, elliptic", newton=cs.Newton(friction=0.5, cone="elliptic"), compliant=False),
     replace(BALL, name="the same, rk4", world=bodies(cs.shapes.sphere(0.1), integrator="rk4"), compliant=False),
@@ -152,11 +153,11 @@ SCENES = (
         {"x": 0}, 0.4, compliant=True,
     ),
     Landing(
-        "bounce, solref (-2e4, -5)", bodies(cs.shapes.sphere(0.1)), {2: 0.4}, 2, 0.02, {"z": 2}, 0.4,
+        "bounce, solref (-2e4, -5)", bodies(cs.shapes.sphere(0.1)), {2: 0.4}, 2, 0.02, {"z": 2}, 0.55,
         cs.Newton(condim=1, softness=Softness(solref=(-2e4, -5.0))),
     ),
     Landing(
-        "bounce, solref (0.02, 0.1)", bodies(cs.shapes.sphere(0.1)), {2: 0.4}, 2, 0.02, {"z": 2}, 0.4,
+        "bounce, solref (0.02, 0.1)", bodies(cs.shapes.sphere(0.1)), {2: 0.4}, 2, 0.02, {"z": 2}, 0.55,
         cs.Newton(condim=1, softness=Softness(solref=(0.02, 0.1))),
     ),
     LIMIT,

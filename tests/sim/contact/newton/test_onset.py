@@ -10,20 +10,21 @@ from tests.gradients import check_gradients
 from torch import Tensor
 
 import costate as cs
-from benchmarks.motion.soft import BALL, LIMIT, SCENES, Landing, bodies, laikago, slopes
+from benchmarks.motion.soft import BALL, LANDINGS, LIMIT, Landing, bodies, laikago, slopes
 
 D = torch.float64
-BY_NAME = {scene.name: scene for scene in SCENES}
+BY_NAME = {scene.name: scene for scene in LANDINGS}
 NEAR = {"omega_y": 0.15, "speed": 0.15}
 """Errors allowed of derivatives that are nearly zero in the motion; they would be 7 and 13 without the times."""
 
 
 def check_motion(scene: Landing, starts: int) -> None:
-    """Compare the mean derivative at 0.5 ms with the slope of the motion, and see that it is not so without the times."""
+    """Compare the mean derivative at 0.5 ms with the slope of the motion, to 5 % and the error of a mean; and see that it is not
+    so without the times."""
     found = slopes(scene, scene.newton, 5e-4, starts)
     blind = slopes(scene, replace(scene.newton, event_times=False), 5e-4, starts)
     for name, slope in found.items():
-        allowed = NEAR.get(name, 0.05 * abs(slope.motion))
+        allowed = NEAR.get(name, 0.05 * abs(slope.motion)) + 2 * slope.deviation / starts**0.5
         assert abs(slope.mean - slope.motion) < allowed, f"{scene.name}, {name}: {slope}"
         assert blind[name].motion == slope.motion  # the same motion, bit for bit
     assert any(abs(b.mean - b.motion) > 0.2 * abs(b.motion) for b in blind.values())
@@ -37,7 +38,7 @@ def test_derivatives_are_the_motion_s(scene: Landing) -> None:
 
 
 @pytest.mark.study
-@pytest.mark.parametrize("scene", SCENES, ids=lambda s: s.name)
+@pytest.mark.parametrize("scene", LANDINGS, ids=lambda s: s.name)
 def test_derivatives_of_all_landings(scene: Landing) -> None:
     check_motion(scene, 400)
 
