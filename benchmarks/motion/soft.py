@@ -71,11 +71,15 @@ def slopes(scene: Landing, contact: cs.ContactModel, dt: float, starts: int = ST
     def end(x: Tensor) -> Tensor:
         return world.rollout(x, controls, checkpoint=1)[-1]
 
-    ends, along = torch.func.jvp(end, (state,), (direction,))
+    found = torch.func.jvp(end, (state,), (direction,))
+    ends, along = found[0], found[1]
     centred = moved - moved.mean()
     motion = (centred[:, None] * ends).sum(0) / centred.square().sum()
+    # The slope of a fitted line is a mean of the derivative, in which the middle of the range counts most.
+    weight = (scene.span / 2) ** 2 - (moved - scene.span / 2) ** 2
+    mean = (weight[:, None] * along).sum(0) / weight.sum()
     return {
-        name: Slope(float(along[:, k].mean()), float(along[:, k].std()), float(motion[k]))
+        name: Slope(float(mean[k]), float(along[:, k].std()), float(motion[k]))
         for name, k in scene.of.items()
     }
 
