@@ -13,6 +13,7 @@ from costate.audit.smoothness import Event, Smoothness
 from costate.audit.smoothness.advice import advise
 from costate.audit.worlds import audit_world
 from costate.model import Inertia, Joint, Link, Model, Transform
+from costate.model.surface import Softness
 from costate.robot import Robot
 
 D = torch.float64
@@ -106,6 +107,17 @@ def test_stiff_contact_is_named_at_long_steps(dt: float, kind: str | None) -> No
     contact = cs.Compliant(stiffness=5e5, damping=0.0, friction=0.0)
     found = [c for c in settled_ball(contact, dt=dt).causes if c.kind == "stiff contact"]
     assert len(found) == (kind is not None) and all((kind or "") in c.what for c in found)
+
+
+@pytest.mark.parametrize(("ratio", "named"), [(1.0, False), (0.1, True)])
+def test_landings_that_a_step_does_not_resolve_are_named(ratio: float, named: bool) -> None:
+    """A ball dropped on MuJoCo's contact: with solref (0.02, ratio) it swings by 0.1 rad in a step of 2 ms, or by 1.05."""
+    contact = cs.Newton(softness=Softness(solref=(0.02, ratio)))
+    world = cs.World([], [cs.Body("ball", [cs.shapes.sphere(0.1)], 1.0)], [GROUND], contact=contact, dt=0.002)
+    state = world.initial_state()
+    state[2], state[9] = 0.102, -1.0
+    found = [c for c in cs.diagnose(world, world.rollout(state, steps=6)).causes if c.kind == "unresolved landing"]
+    assert len(found) == named and all("swings by 1.1 rad" in c.what for c in found)
 
 
 def test_growth_in_a_step_and_advice_agree() -> None:

@@ -10,6 +10,9 @@ function has a kink nearby, smaller steps and differences of one side are tried 
 the verdict "not compared", which is neither right nor wrong. An error that is small against the terms that cancel in a result
 is rounding (rounding.py).
 
+Differences over tiny steps know nothing of the time at which a contact begins within a step, which derivatives of `Newton` know:
+worlds are checked with the derivatives of their steps as they are computed (`Newton(event_times=False)`).
+
 A point on a manifold (a quaternion) is checked through its tangent: pass `lambda dq: f(retract(q, dq))` at dq = 0.
 """
 
@@ -24,6 +27,7 @@ from costate.audit.check import FLAT, Check, GradientReport, Tolerances
 from costate.audit.compare import Slopes, Verdict
 from costate.audit.finite_difference import largest
 from costate.audit.rounding import terms
+from costate.sim.inputs import derivatives_as_computed
 
 Function = Callable[..., "Tensor | Sequence[Tensor]"]
 
@@ -38,6 +42,7 @@ _NOT_SETTLED = (
 _ROUNDS_ACROSS = "within the rounding of float32 the function switches, in float64, too"
 
 
+@derivatives_as_computed()
 def gradcheck(
     fn: Function,
     inputs: Sequence[Tensor],

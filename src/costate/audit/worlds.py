@@ -54,7 +54,8 @@ def audit_world(
     control = (
         torch.zeros(world.nu, dtype=torch.float64) if control is None else control.double().reshape(-1, world.nu)[0]
     )
-    setup = replace(world.setup, parameters=parameters(world.setup), wrenches=_pushed(world.setup))
+    contact = world.setup.contact.as_computed()
+    setup = replace(world.setup, parameters=parameters(world.setup), wrenches=_pushed(world.setup), contact=contact)
     rollout = rollout_kernel(setup)
     options: dict[str, Any] = {"float32": float32}
     places = {PLACES[0]: state}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from functools import cache
 
@@ -19,6 +21,18 @@ from costate.sim.setup import Setup
 
 Params = Mapping[str, Tensor | float] | None
 Wrenches = Mapping[str, Tensor] | None
+_AS_COMPUTED: ContextVar[bool] = ContextVar("as_computed", default=False)
+
+
+@contextmanager
+def derivatives_as_computed() -> Iterator[None]:
+    """Within it, derivatives of all worlds are those of the steps as they are computed, which tiny differences agree with: see
+    ContactModel.as_computed."""
+    before = _AS_COMPUTED.set(True)
+    try:
+        yield
+    finally:
+        _AS_COMPUTED.reset(before)
 
 
 class Inputs:
@@ -36,10 +50,11 @@ class Inputs:
         """Return the setup with learnable parameters and wrenches as inputs."""
         self._check_robots()
         learnt = tuple(p for p in self.learnt() if p not in self.setup.parameters)
-        if not learnt and not wrenches:
+        contact = self.setup.contact.as_computed() if _AS_COMPUTED.get() else self.setup.contact
+        if not learnt and not wrenches and contact is self.setup.contact:
             return self.setup
         pushed = tuple(self.link(name) for name in wrenches or ())
-        return replace(self.setup, parameters=self.setup.parameters + learnt, wrenches=pushed)
+        return replace(self.setup, parameters=self.setup.parameters + learnt, wrenches=pushed, contact=contact)
 
     def _check_robots(self) -> None:
         """Raise an error if a robot got a network after the world was made."""

@@ -451,7 +451,7 @@ class World(Augmented):
         return self._contacts
 
     def _kernel(self, kind: Any, setup: Setup, make: Callable[[Setup], Kernel]) -> Kernel:
-        key = kind, setup.parameters, setup.wrenches, setup.networks
+        key = kind, setup.parameters, setup.wrenches, setup.networks, setup.contact is self.setup.contact
         if key not in self._kernels:
             with COMPILING:
                 self._kernels[key] = make(setup)

@@ -26,6 +26,8 @@ STIFFNESS = 4.0
 """Stiffness times step squared times inverse mass beyond which a spring is unstable with the semi-implicit method."""
 COARSE = 1.0
 """The same, beyond which there are less than six steps in a period."""
+SWING = 0.3
+"""Angle by which a soft contact or limit swings within a substep [rad], beyond which a landing on it is not resolved."""
 GRAZES = 0.1
 """Speed of approach of a grazing impact, as a fraction of the relative speed."""
 BOUNCES = 4
@@ -111,6 +113,24 @@ def _stiff_contact(motion: Motion, events: Sequence[Event]) -> Iterator[Cause]:
             f"by mass is {size:.2g}; {STIFFNESS:g} is unstable). Use {many} times as many substeps, or a stiffness lower by "
             f"a factor of {many**2}.",
             unstable=_steps(number > STIFFNESS),
+        )  # fmt: skip
+
+
+def _unresolved(motion: Motion, events: Sequence[Event]) -> Iterator[Cause]:
+    """Find soft contacts and limits that begin or end, and swing too fast for the step."""
+    setup = motion.world.setup
+    switched = (motion.touching[1:] != motion.touching[:-1]).nonzero().tolist() if motion.has_contacts else []
+    found = [(motion.name(k), t + 1, setup.contact.swing(setup, motion.contacts.shapes[k])) for t, k in switched]
+    limits = {f"{j.name} reaches its limit": j.name for j in setup.scene.model.joints}
+    found += [(e.what, e.step, setup.contact.swing(setup, limits[e.what])) for e in events if e.kind == "limit"]
+    what, t, rate = max(found, key=lambda x: x[2], default=("", 0, 0.0))
+    angle = rate * setup.dt
+    if angle > SWING:
+        yield Cause(
+            "unresolved landing", t,
+            f"{what} in step {t}, by a spring that swings by {angle:.2g} rad in a substep of {1e3 * setup.dt:.3g} ms ({SWING:g} is "
+            "resolved): the motion depends on the phase of the step in which it begins, and gradients scatter with it. Use "
+            f"{ceil(angle / SWING)} times as many substeps, or a softer solref.",
         )  # fmt: skip
 
 
@@ -228,6 +248,7 @@ CAUSES: dict[str, Finder] = {
     "unconverged": _unconverged,
     "friction slope": _friction_slope,
     "stiff contact": _stiff_contact,
+    "unresolved landing": _unresolved,
     "grazing impact": _grazing,
     "soft landing": _soft_landing,
     "bouncing": _zeno,

@@ -12,6 +12,7 @@ import numpy as np
 from costate.kernel.ir.program import DYNAMIC, Array, Builder, Op, Var
 from costate.kernel.ir.straight import Straight
 
+ZEROS = "zeros"
 LONG = 1024
 """Elements from which on a vector is long: shorter ones are straight-line code, which fuses with what is around it."""
 
@@ -199,7 +200,12 @@ def zeros(b: Builder, size: int) -> Var:
     """Add a vector of zeros."""
     if size >= LONG:
         return b.stage(Zeros(size))[0]
-    return b.stage(Straight.of("zeros", [], [ca.SX.zeros(size)]))[0]
+    return b.stage(Straight.of(ZEROS, [], [ca.SX.zeros(size)]))[0]
+
+
+def is_zero(op: Op) -> bool:
+    """Return whether a stage only makes zeros: those of `zeros`."""
+    return isinstance(op, Zeros) or (isinstance(op, Straight) and op.fn.name() == ZEROS)
 
 
 def add(b: Builder, u: Var, v: Var) -> Var:

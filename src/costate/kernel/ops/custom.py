@@ -8,7 +8,7 @@ from typing import Any
 
 from costate.kernel.ir.derive import jvp, vjp
 from costate.kernel.ir.program import Array, Builder, Op, Program, Var
-from costate.kernel.ir.vector_ops import zeros
+from costate.kernel.ir.vector_ops import is_zero, zeros
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,4 +65,7 @@ class Custom(Op):
         if self.adjoint is None:
             every = range(len(self.in_sizes)), range(len(self.out_sizes))
             return list(b.inline(vjp(self.body, *every), *ins, *bars))
-        return list(b.inline(self.adjoint, *ins, *outs, *bars))
+        grads = b.inline(self.adjoint, *ins, *outs, *bars)
+        # What is not differentiated by is not added to either.
+        none = {v for s in self.adjoint.stages if is_zero(s.op) for v in s.outputs}
+        return [None if v in none else g for v, g in zip(self.adjoint.outputs, grads, strict=True)]

@@ -38,6 +38,16 @@ class Factor:
                     x[i] = x[i] - value * x[j]
         return ca.densify(ca.vertcat(*x))
 
+    def flat(self) -> SX:
+        """Return all entries as a column."""
+        return ca.vertcat(*(value for row in self.rows for value in row.values()), *self.inverse_pivots)
+
+    def filled(self, flat: SX) -> Factor:
+        """Return the factors with the same zeros and other entries."""
+        entries = iter(ca.vertsplit(flat))
+        rows = tuple({j: next(entries) for j in row} for row in self.rows)
+        return Factor(rows, tuple(entries))
+
     def inverse(self) -> Inverse:
         """Return the inverse of L, for many solves with the same factors."""
         n = len(self.rows)

@@ -124,6 +124,16 @@ class ContactModel(Constants, ABC):
 
     # --- motion ---------------------------------------------------------------------------------------------------
 
+    def swing(self, setup: Setup, owner: tuple[str, str] | str) -> float:
+        """Return how fast the spring of a contact of two shapes, or of a joint's limit, swings without damping, whatever the mass
+        [rad/s]; 0 where the model has no such spring."""
+        return 0.0
+
+    def as_computed(self) -> ContactModel:
+        """Return the model with the derivatives of the step as it is computed, where its own know more of the motion: those that
+        tiny differences agree with. The same model where these are its own."""
+        return self
+
     @abstractmethod
     def substep(self, setup: Setup) -> Program:
         """Build the program of one substep, with the inputs and outputs that the head of this file lists."""

@@ -20,7 +20,7 @@ from costate.sim.contact.newton.pairwise.seen import pairwise_gaps, pairwise_see
 from costate.sim.contact.newton.pairwise.step import is_pairwise
 from costate.sim.contact.newton.points import own_points, points
 from costate.sim.contact.newton.rows import friction_axes, row_kinds
-from costate.sim.contact.newton.softness import OF_JOINT, OF_SHAPE, own_number, usual_number
+from costate.sim.contact.newton.softness import OF_JOINT, OF_SHAPE, Soft, own_number, usual_number
 from costate.sim.contact.newton.step import newton_substep
 from costate.sim.scene.scene import Collider, Scene
 from costate.sim.setup import Setup, Symbols
@@ -75,6 +75,10 @@ class Newton(ContactModel):
     """True to solve contacts pair by pair, by one program for all pairs of a kind, instead of by rows of one system: for worlds
     with many pairs. Accelerations are the same, but for rounding. None: from 96 pairs on."""
 
+    event_times: bool = True
+    """True if derivatives know that the time at which a contact or limit begins or ends depends on the motion: they are the
+    motion's. False: they are those of the step as it is computed, which knows only whether a contact acts. Values are the same."""
+
     integrators: ClassVar[tuple[str, ...]] = ("semi_implicit", "implicit", "rk4")
     parameters: ClassVar[tuple[str, ...]] = ("friction", *OF_SHAPE)
     own_parameters: ClassVar[tuple[str, ...]] = (*OF_SHAPE, *OF_JOINT)
@@ -127,6 +131,19 @@ class Newton(ContactModel):
 
     def row_kinds(self, s: Symbols, contacts: list[Contact]) -> list[str]:
         return row_kinds(self, s, contacts)
+
+    def swing(self, setup: Setup, owner: tuple[str, str] | str) -> float:
+        if isinstance(owner, str):
+            bounds = next(j.bounds for j in setup.scene.model.joints if j.name == owner)
+            softness = self.softness if bounds is None else bounds.limit
+        else:
+            i, j = sorted(k for k, c in enumerate(setup.scene.colliders) if c.name in owner)
+            both = setup.scene.colliders[i], setup.scene.colliders[j]
+            softness = (setup.scene.listed.get((i, j)) or self.surface_between(*both)).softness
+        return float(Soft.of(softness).reference(SX(0), setup.dt)[1]) ** 0.5
+
+    def as_computed(self) -> Newton:
+        return replace(self, event_times=False) if self.event_times else self
 
     def substep(self, setup: Setup) -> Program:
         return newton_substep(self.resolved(setup), setup)

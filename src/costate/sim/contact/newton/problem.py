@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import casadi as ca
 from casadi import SX
@@ -28,6 +28,10 @@ class Data:
     """Reference accelerations aref, (n,)."""
     mu: SX
     """Friction coefficients that are not constant, (any,)."""
+    depth: SX = field(default_factory=lambda: SX(0, 1))
+    """Depths of the blocks that begin and end, (onsets,)."""
+    first: SX = field(default_factory=lambda: SX(0, 1))
+    """Their weights at depth 0, then their dampings there, (2 onsets,)."""
 
     def deviations(self, a: SX) -> SX:
         """Return x = J a - aref of all rows."""
@@ -70,6 +74,8 @@ class Problem:
     groups: tuple[Group, ...]
     order: tuple[int, ...]
     """Number of every row here, in the order in which the constraints were found."""
+    onsets: tuple[int, ...]
+    """Blocks that begin and end: contacts and limits."""
 
     @property
     def nv(self) -> int:
@@ -85,6 +91,11 @@ class Problem:
         """Sizes of the flat data."""
         variable = 1 + max((m for row in self.friction for m in row if isinstance(m, int)), default=-1)
         return [self.M.nnz(), self.nv, sum(pattern.nnz() for pattern in self.J), len(self.costs), self.n, variable]
+
+    @property
+    def first_rows(self) -> list[int]:
+        """Number of the first row of every block."""
+        return [sum(c.dim for c in self.costs[:k]) for k in range(len(self.costs))]
 
     def data(self, m: SX, f: SX, j: SX, D: SX, target: SX, mu: SX) -> Data:
         """Return flat data in its shapes."""
@@ -168,8 +179,14 @@ def make_problem(M: SX, f: SX, found: Sequence[Block], cone: str, impratio: floa
     costs = tuple(Cost(b.kind, b.dim, cone, impratio) for b in sorted_blocks)
     lower = ca.tril(M)
     patterns = tuple(x.sparsity() for x in J)
-    problem = Problem(lower.sparsity(), patterns, costs, friction, tuple(groups), tuple(_rows(found, order)))
-    return Data(lower, f, J, D, target, mu), problem
+    onsets = [(k, b.onset) for k, b in enumerate(sorted_blocks) if b.onset]
+    depth, *first = (
+        ca.densify(ca.vertcat(SX(0, 1), *(getattr(x, name) for _, x in onsets)))
+        for name in ("depth", "weight", "damping")
+    )
+    rows, begin = tuple(_rows(found, order)), tuple(k for k, _ in onsets)
+    problem = Problem(lower.sparsity(), patterns, costs, friction, tuple(groups), rows, begin)
+    return Data(lower, f, J, D, target, mu, depth, ca.vertcat(*first)), problem
 
 
 def _rows(found: Sequence[Block], order: Sequence[int]) -> list[int]:

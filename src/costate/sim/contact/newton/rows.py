@@ -33,6 +33,18 @@ LEAST_R = 1e-15
 
 
 @dataclass(frozen=True, eq=False)
+class Onset:
+    """The moment at which a contact or limit begins or ends to act, seen from a step: see onset.py."""
+
+    depth: SX
+    """Distance from where it acts, negative where it does [m or rad]."""
+    weight: SX
+    """Weight at depth 0."""
+    damping: SX
+    """Damping b at depth 0, where aref = -b J v [1/s]."""
+
+
+@dataclass(frozen=True, eq=False)
 class Block:
     """A contact, limit, friction of a joint or tendon, or equality."""
 
@@ -48,6 +60,8 @@ class Block:
     """Coefficient of every axis but the first; joint friction: the bound [N m or N]."""
     group: str = ""
     """Contacts of the same name are looked at together, or skipped together."""
+    onset: Onset | None = None
+    """Contacts and limits; all others act always."""
 
     @property
     def dim(self) -> int:
@@ -78,8 +92,10 @@ def blocks(s: Symbols, contacts: list[Contact], options: Newton) -> list[Block]:
             own = bounds[row.joint]
             easy = weights.lengths.get(row.joint, _first_weight(row, weights))
             depth = row.gap - (own.margin if own else 0.0)
-            target, R = _soft(soft.of_bounds(row.joint, own, "limit"), depth, row.J @ s.v, SX(easy), dt)
-            found.append(Block("limit", row.J, target, ca.if_else(depth < 0, 1 / R, 0)))
+            softness = soft.of_bounds(row.joint, own, "limit")
+            target, R = _soft(softness, depth, row.J @ s.v, SX(easy), dt)
+            onset = Onset(depth, 1 / _soft(softness, SX(0), SX(0), SX(easy), dt)[1], damping_at_zero(softness, dt))
+            found.append(Block("limit", row.J, target, ca.if_else(depth < 0, 1 / R, 0), onset=onset))
     if options.joint_friction:
         for row in friction_rows(s, 1.0):
             assert row.bound is not None
@@ -134,8 +150,11 @@ def _contact(s: Symbols, bodies: list, t: Contact, weights: InverseWeights, opti
     easy = sum(weights.links[x][0] for x in (t.link_a, t.link_b))
     J = _frame_jacobian(s, bodies, t, options)
     friction = contact_friction(t)
-    law = contact_law(options, s.setup.dt, c.gap - surface.margin, J @ s.v, friction, SX(easy), softness)
-    return Block("contact", J, *law, friction, _group(s, t))
+    depth, dt = c.gap - surface.margin, s.setup.dt
+    target, weight = contact_law(options, dt, depth, J @ s.v, friction, SX(easy), softness)
+    _, first = contact_law(options, dt, SX(0), SX(0), friction, SX(easy), softness)
+    onset = Onset(depth, first, damping_at_zero(softness, dt))
+    return Block("contact", J, target, ca.if_else(depth < 0, weight, 0), friction, _group(s, t), onset)
 
 
 def contact_friction(t: Contact) -> tuple[SX, ...]:
@@ -149,14 +168,19 @@ def contact_friction(t: Contact) -> tuple[SX, ...]:
 def contact_law(
     options: Newton, dt: float, depth: SX, speed: SX, friction: tuple[SX, ...], easy: SX, softness: Soft
 ) -> tuple[SX, SX]:
-    """Return the reference acceleration (dim,) and the weight of a contact. easy: inverse mass of both links."""
+    """Return the reference acceleration (dim,) and the weight of a contact that acts. easy: inverse mass of both links."""
     assert options.impratio is not None
     pyramid = friction and options.cone == "pyramidal"
     A = easy * (1 + friction[0] ** 2) if pyramid else easy
     target, R = _soft(softness, depth, speed, A, dt)
     if pyramid:
         R = 2 * friction[0] ** 2 / options.impratio * R
-    return target, ca.if_else(depth < 0, 1 / R, 0)
+    return target, 1 / R
+
+
+def damping_at_zero(softness: Soft, dt: float) -> SX:
+    """Return the damping b of a constraint at depth 0 [1/s]."""
+    return SX(softness.reference(SX(0), dt)[2])
 
 
 def _group(s: Symbols, t: Contact) -> str:

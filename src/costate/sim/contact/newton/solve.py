@@ -45,18 +45,34 @@ class Solver:
     tolerance: float
     line_search: int
 
-    def program(self) -> Program:
-        """Build (flat data) -> a."""
+    def solve(self, b: ProgramBuilder, data: Sequence[Var]) -> Var:
+        """Add the accelerations."""
+        tangent, adjoint = derivatives(self.problem)
+        return b.custom(self.program(), *data, tangent=tangent, adjoint=adjoint)[0]
+
+    def near(self, b: ProgramBuilder, start: Var, data: Sequence[Var]) -> Var:
+        """Add the accelerations, found from those of a problem much like it."""
+        n, (tangent, adjoint) = len(data), derivatives(self.problem)
+        return b.custom(
+            self.program(near=True), *data, start,
+            tangent=lambda *given: tangent(*given[:n], given[n + 1], *given[n + 2 : -1]),
+            adjoint=lambda *given: [*adjoint(*given[:n], *given[n + 1 :]), SX.zeros(start.size)],
+        )[0]  # fmt: skip
+
+    def program(self, near: bool = False) -> Program:
+        """Build (flat data) -> a; or (flat data, a to start from) -> a."""
         p = self.problem
         b = ProgramBuilder("newton")
         data = b.inputs(*p.sizes)
         m, f, _, weights, _, _ = data
-        flags, a = b.trace(self._flags, weights), b.trace(p.free, m, f)
+        flags, free = b.trace(self._flags, weights), b.trace(p.free, m, f)
+        a = b.inputs(p.nv)[0] if near else free
         first = [self._per_group(b, g, flags, self._deviation, self._parts(b, data, g, "jdtm", a)) for g in p.groups]
         x = b.concat(*(part[0] for part in first))
         costs = b.concat(*(part[1] for part in first))
         # Two stages, so that the sum is rounded as the kernel's numbers are: in float32 it is 1.
-        least, busy = b.trace(self._scale, f, a, costs, b.constant([1 + 2**-40]))
+        least, busy = b.trace(self._scale, f, free, costs, b.constant([1 + 2**-40]))
+        busy = b.constant([1.0]) if near else busy
         shared = [least, flags, *data]
         (a, _, _), _ = b.while_loop(_going, self._iteration(), self.iterations, [a, x, busy], shared)
         return b.program(a)

@@ -3,6 +3,7 @@
 prepare:  masses, forces, constraints          rows.py, points.py, weights.py
 solve:    accelerations, to tolerance          problem.py, solve.py, cost.py
           the same, pair by pair        pairwise/
+          derivative of the time at which contacts and limits begin or end     onset.py
 finish:   next state, implicit in damping      finish.py; or four stages of all this (integrate/rk4.py)
 """
 
@@ -23,10 +24,11 @@ from costate.sim.contact.detect import Contact
 from costate.sim.contact.learnt import learnt_forces
 from costate.sim.contact.model import substep_inputs
 from costate.sim.contact.newton.finish import finish, turning_force
+from costate.sim.contact.newton.onset import RowOnsets
 from costate.sim.contact.newton.pairwise.step import PairStep, is_pairwise
 from costate.sim.contact.newton.problem import Data, Problem, make_problem
 from costate.sim.contact.newton.rows import blocks
-from costate.sim.contact.newton.solve import Solver, derivatives
+from costate.sim.contact.newton.solve import Solver
 from costate.sim.forces.surroundings import wrenches
 from costate.sim.forces.tendons import tendon_forces
 from costate.sim.forces.torques import actuate
@@ -72,11 +74,13 @@ class DenseStep:
         """Build the program (x, u, parameters, wrenches) -> (accelerations (nv,), the problem's numbers)."""
         b, s, problem, options = ProgramBuilder("acceleration"), self.s, self.problem, self.options
         args = b.inputs(*(x.numel() for x in s.inputs))
-        numbers = s.call(b, "prepare", self.data.flat(), args)
+        numbers = s.call(b, "prepare", [*self.data.flat(), self.data.depth, self.data.first], args)
+        timed, numbers = [*args, *numbers], numbers[:-2]
         if problem.n:
             solver = Solver(problem, options.iterations, options.tolerance, options.line_search)
-            tangent, adjoint = derivatives(problem)
-            (a,) = b.custom(solver.program(), *numbers, tangent=tangent, adjoint=adjoint)
+            a = solver.solve(b, numbers)
+            if problem.onsets and options.event_times:
+                a = RowOnsets(s, self.data, problem, solver).timed(b, [a, *timed])
         else:
             a = b.trace(problem.free, *numbers[:2])
         return b.program(a, *numbers)

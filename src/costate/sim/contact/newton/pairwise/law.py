@@ -15,6 +15,7 @@ from casadi import SX
 from costate.collision.narrow import POINT
 from costate.physics.algebra.spatial import cross
 from costate.sim.contact.newton.cost import Cost
+from costate.sim.contact.newton.crossing import bounded, crossing, phase
 from costate.sim.contact.newton.pairwise.movers import SIX
 from costate.sim.contact.newton.rows import axes_of, contact_law
 from costate.sim.contact.newton.softness import Soft
@@ -64,17 +65,21 @@ class Law:
         end = self.dim + len(self.soft.solref)
         return self.soft.given(own[self.dim : end], own[end:])
 
-    def rows(self, numbers: SX, own: SX, middle: SX, va: SX, vb: SX) -> SX:
-        """Return the rows of a contact point. va, vb: velocities of both bodies."""
+    def rows(self, numbers: SX, own: SX, middle: SX, va: SX, vb: SX, sign: SX | None = None) -> SX:
+        """Return the rows of a contact point. va, vb: velocities of both bodies; sign: not 0 for one that acts at depth 0, see
+        ../onset.py."""
         gap, point, normal, along = ca.vertsplit(numbers, [0, 1, 4, POINT, self.width])
         slides, turns = axes_of(normal, along if along.numel() else None, self.dim, self.options.cone)
         directions = [ca.vertcat(d, cross(point - middle, d)) for d in (normal, *slides)]
         directions += [ca.vertcat(SX.zeros(3), d) for d in turns]
         speed = ca.horzcat(*directions).T @ (va - vb)
         friction, easy = tuple(self.friction(own)), own[self.dim - 1]
-        given = gap - self.margin, speed, friction, easy, self._softness(own)
-        target, weight = contact_law(self.options, self.dt, *given)
-        return ca.vertcat(*directions, weight, target)
+        depth = gap - self.margin
+        acts = depth < 0
+        if sign is not None:
+            depth, acts = ca.if_else(sign != 0, 0, depth), ca.logic_or(acts, sign != 0)
+        target, weight = contact_law(self.options, self.dt, depth, speed, friction, easy, self._softness(own))
+        return ca.vertcat(*directions, ca.if_else(acts, weight, 0), target)
 
     def _split(self, rows: SX) -> tuple[SX, SX, SX]:
         """Return directions (dim, 6), weight and reference accelerations."""
@@ -120,6 +125,31 @@ class Law:
         C = self.cost.hessian(ca.vertsplit(x), self._split(rows)[1], self.friction(own))
         lower = [C[i, j] for i in range(self.dim) for j in range(i + 1)]
         return self.wrenches(rows, own, ra, rb), ca.vertcat(*lower), x
+
+    # --- where it begins and ends ---------------------------------------------------------------------------------
+
+    def _way(self, numbers: SX, middle: SX, va: SX, vb: SX, wa: SX, wb: SX) -> tuple[SX, SX, SX]:
+        """Return depth and its rates before and after a step. wa, wb: velocities of both bodies after it."""
+        gap, point, normal, _ = ca.vertsplit(numbers, [0, 1, 4, POINT, self.width])
+        along = ca.vertcat(normal, cross(point - middle, normal))
+        return gap - self.margin, ca.dot(along, va - vb), ca.dot(along, wa - wb)
+
+    def crossing(self, *given: SX) -> tuple[SX, SX, SX]:
+        """Return how the depth crosses 0: see ../onset.py."""
+        return crossing(*self._way(*given), self.dt)
+
+    def phase(self, *given: SX) -> SX:
+        """Return what a crossing's phase does: wrenches on both bodies (12,). given: as for `crossing`; sign, whether it is past,
+        wrench per phase (6,)."""
+        *way, sign, past, push = given
+        wrench = phase(*self._way(*way), sign, past, self.dt) * push
+        return ca.vertcat(wrench, -wrench)
+
+    def jump(self, rows: SX, own: SX, ra: SX, rb: SX, ya: SX, yb: SX, sign: SX, speed: SX) -> SX:
+        """Return the wrench (6,) of a contact point at depth 0 times its bounded sign. y: accelerations by all such wrenches."""
+        W = self._split(rows)[0]
+        force = W.T @ self.forces(rows, own, ra, rb)
+        return bounded(sign, speed, W[0, :] @ (ya - yb), self.dt) * force
 
     def slopes(self, rows: SX, own: SX, x: SX, y: SX, state: SX) -> SX:
         """Return the slope of the cost at x + step y by the step, and its change. state: the step first."""

@@ -49,7 +49,7 @@ class Places:
             members = [self.pairs.pairs[n] for n in g.members]
             reads = [(poses, t) for t in side_tables(self.pairs.places(POSE), members, (POSE, POSE))]
             reads += [(boxes, t) for t in side_tables(self.pairs.places(BOX), members, (BOX, BOX))]
-            found += b.map(partial(_near, g), [*reads, self._margins(b, g)], [None])
+            found += b.map(partial(near, g), [*reads, self.margins(b, g)], [None])
         return found
 
     def points(self, b: ProgramBuilder, flags: Vars, poses: Var, sizes: Var) -> Vars:
@@ -62,7 +62,7 @@ class Places:
         pairs, each = [], []
         for g, flag, found in zip(self.pairs.geometries, near, points, strict=True):
             n, k = len(g.members), g.points
-            reads = [(found, np.arange(g.size).reshape(n, -1)), self._margins(b, g)]
+            reads = [(found, np.arange(g.size).reshape(n, -1)), self.margins(b, g)]
             sums = [(n, np.arange(n)[:, None]), (n * k, np.arange(n * k).reshape(n, k))]
             _, (pair, point), _ = b.walk(partial(_touch, g), flag, [], reads, sums)
             pairs.append(pair)
@@ -91,11 +91,11 @@ class Places:
             made.append(b.program(*b.walk(g.program, flags, [], reads)[2]))
         return made
 
-    def _margins(self, b: ProgramBuilder, g: Geometry) -> Read:
+    def margins(self, b: ProgramBuilder, g: Geometry) -> Read:
         return b.constant([self.pairs.margins[n] for n in g.members]), np.arange(len(g.members))[:, None]
 
 
-def _near(g: Geometry, x: SX, y: SX, s: SX, t: SX, margin: SX) -> SX:
+def near(g: Geometry, x: SX, y: SX, s: SX, t: SX, margin: SX) -> SX:
     """Return whether two shapes with these poses and bounding boxes may be within their margin."""
     planes = [isinstance(solid, Plane) for solid in g.solids]
     if not any(planes):

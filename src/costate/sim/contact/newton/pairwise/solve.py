@@ -78,31 +78,67 @@ class PairSolver:
         flags = self.places.touching(b, near, points)
         on = self.pushes.flags(b, flags[1])
         rows = self.pushes.rows(b, on, joined(b, points), own, middle, v)
-        a = b.trace(self.problem.free, *data[:2])
+        return b.program(self._iterated(b, on, rows, own, axes, data[:SMALL]), *flags)
+
+    def near(self, b: ProgramBuilder, start: Var, on: Vars, rows: Vars, own: Var, axes: Var, flat: Vars) -> Var:
+        """Add the accelerations for these contact points, found from those of a problem much like it. Their derivative is that of
+        one more step of Newton's method."""
+        given = [start, *on, *rows, own, axes, *flat]
+        inner = ProgramBuilder("near")
+        first, *rest = inner.inputs(*(x.size for x in given))
+        k = len(on)
+        ons, found, (points, lines, *small) = rest[:k], rest[k : 2 * k], rest[2 * k :]
+        solved = inner.program(self._iterated(inner, ons, found, points, lines, small, first))
+        none = ProgramBuilder("none")
+        none.inputs(*(x.size for x in given), *(2 * [start.size]))
+        adjoint = none.program(*(none.zeros(x.size) for x in given))
+        (a,) = b.custom(solved, *given, tangent=lambda *_: SX.zeros(start.size), adjoint=adjoint)
+        wrenches, bends, _ = self.pushes.terms(b, on, rows, own, b.trace(self.movers.twists, axes, a))
+        entries = self.entries(b, on, rows, axes, bends)
+        slope, x = b.trace(self._slope, a, axes, wrenches, *flat)
+        return b.add(a, b.custom(self.system(), entries, x, slope, flat[0], *flat[2:4], flat[5])[0])
+
+    def _iterated(
+        self, b: ProgramBuilder, on: Vars, rows: Vars, own: Var, axes: Var, flat: Vars, start: Var | None = None
+    ) -> Var:
+        """Add Newton's iterations, from a start or from the accelerations without constraints."""
+        free = b.trace(self.problem.free, *flat[:2])
+        a = start or free
         costs = self.pushes.costs(b, on, rows, own, b.trace(self.movers.twists, axes, a))
         # Two stages, so that the sum is rounded as the kernel's numbers are: in float32 it is 1.
-        least, busy = b.trace(self._scale, costs, b.constant([1 + 2**-40]), a, *data[:SMALL])
+        least, busy = b.trace(self._scale, costs, b.constant([1 + 2**-40]), free, a, *flat)
+        busy = b.constant([1.0]) if start else busy
         groups = self.bends.flags(b, joined(b, on))
         jacobians = self.bends.jacobians(b, groups, joined(b, rows), axes)
-        shared = [least, *on, *rows, *groups, *jacobians, own, axes, *data[:SMALL]]
+        shared = [least, *on, *rows, *groups, *jacobians, own, axes, *flat]
         body = self._iteration()
         (a, _), _ = b.while_loop(lambda a, busy, *_: busy, body, self.options.iterations, [a, busy], shared)
-        return b.program(a, *flags)
+        return a
+
+    def entries(self, b: ProgramBuilder, on: Vars, rows: Vars, axes: Var, bends: Var) -> Var:
+        """Add the entries of the contacts' part of the Hessian."""
+        groups = self.bends.flags(b, joined(b, on))
+        return self.bends.entries(b, groups, self.bends.jacobians(b, groups, joined(b, rows), axes), bends)
 
     # --- constraints of joints ------------------------------------------------------------------------------------
+
+    def deviations(self, flat: Sequence[SX], a: SX) -> SX:
+        """Return the deviations of the small problem."""
+        return self._small(flat, a)[1]
 
     def _small(self, flat: Sequence[SX], a: SX) -> tuple[Data, SX]:
         """Return the small problem's numbers in their shapes, and its deviations."""
         d = self.problem.data(*flat)
         return d, d.deviations(a) if self.problem.n else SX(0, 1)
 
-    def _scale(self, costs: SX, probe: SX, a: SX, *flat: SX) -> tuple[SX, SX]:
-        """Return the decrease of the cost that is negligible, and whether there is anything to do."""
+    def _scale(self, costs: SX, probe: SX, free: SX, a: SX, *flat: SX) -> tuple[SX, SX]:
+        """Return the decrease of the cost that is negligible, and whether there is anything to do. free: accelerations without
+        constraints."""
         p, (d, x) = self.problem, self._small(flat, a)
         every = [c.value(v, w, own) for g in p.groups for c, v, w, own in p.blocks(g, x[g.rows], d.D[g.span], d.mu)]
         cost = sum(every, costs)
         tolerance = ca.if_else(probe > 1, self.options.tolerance, max(self.options.tolerance, SINGLE))
-        return tolerance * (ca.dot(d.f, a) + cost), ca.if_else(cost > 0, 1, 0)
+        return tolerance * (ca.dot(d.f, free) + cost), ca.if_else(cost > 0, 1, 0)
 
     def _pull(self, flat: Sequence[SX], a: SX) -> SX:
         """Return the generalised forces that are not balanced, but for those of contacts."""
@@ -231,9 +267,8 @@ class PairSolver:
         rows = self.pushes.rows(b, on, points, own, middle, v)
         moving = b.trace(self.movers.twists, axes, a)
         wrenches, bends, _ = self.pushes.terms(b, on, rows, own, moving)
-        groups = self.bends.flags(b, joined(b, on))
-        entries = self.bends.entries(b, groups, self.bends.jacobians(b, groups, joined(b, rows), axes), bends)
-        x = b.trace(lambda a, *flat: self._small(flat, a)[1], a, *flat)
+        entries = self.entries(b, on, rows, axes, bends)
+        x = b.trace(lambda a, *flat: self.deviations(flat, a), a, *flat)
 
         def solve(right: Var) -> Var:
             return b.custom(self.system(), entries, x, right, flat[0], *flat[2:4], flat[5])[0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,36 +47,38 @@ class Pushes:
 
     # --- reads ----------------------------------------------------------------------------------------------------
 
-    def _contacts(self, law: Law) -> np.ndarray:
+    def contacts(self, law: Law) -> np.ndarray:
         """Return the pairs of the contact points of a law."""
         return self.pairs.point_pair[list(law.members)]
 
-    def _bodies(self, law: Law) -> np.ndarray:
-        """Return the elements of both bodies of every contact point among spatial vectors of all bodies, (n, 12)."""
-        both = [(t.link_a, t.link_b) for t in (self.pairs.contacts[n] for n in self._contacts(law))]
+    def bodies(self, pairs: Iterable[int]) -> np.ndarray:
+        """Return the elements of both bodies of these pairs among spatial vectors of all bodies, (n, 12)."""
+        both = [(t.link_a, t.link_b) for t in (self.pairs.contacts[n] for n in pairs)]
         slots = np.array([[self.movers.slot(link) for link in pair] for pair in both])
         return (slots[:, :, None] * SIX + np.arange(SIX)).reshape(len(both), -1)
 
-    def _both(self, law: Law, x: Var) -> list[Read]:
-        table = self._bodies(law)
+    def both(self, law: Law, x: Var) -> list[Read]:
+        table = self.bodies(self.contacts(law))
         return [(x, table[:, :SIX]), (x, table[:, SIX:])]
 
-    def _own(self, law: Law, own: Var) -> Read:
-        return own, self.pairs.own_at[self._contacts(law)][:, None] + np.arange(law.own)
+    def own(self, law: Law, own: Var) -> Read:
+        return own, self.pairs.own_at[self.contacts(law)][:, None] + np.arange(law.own)
 
-    def _of_points(self, law: Law, points: Var, own: Var, middle: Var, v: Var) -> list[Read]:
+    def of_points(self, law: Law, points: Var, own: Var, middle: Var, v: Var) -> list[Read]:
         where = self.pairs.point_at[list(law.members)][:, None] + np.arange(law.width)
         everywhere = np.tile(np.arange(3), (len(law.members), 1))
-        return [(points, where), self._own(law, own), (middle, everywhere), *self._both(law, v)]
+        return [(points, where), self.own(law, own), (middle, everywhere), *self.both(law, v)]
 
     # --- stages ---------------------------------------------------------------------------------------------------
 
-    def rows(self, b: ProgramBuilder, flags: Vars, points: Var, own: Var, middle: Var, v: Var) -> Vars:
-        """Add the rows of all contact points. v: velocities of all bodies."""
-        return [
-            b.walk(law.rows, flag, [], self._of_points(law, points, own, middle, v))[2][0]
-            for law, flag in zip(self.laws, flags, strict=True)
-        ]
+    def rows(
+        self, b: ProgramBuilder, flags: Vars, points: Var, own: Var, middle: Var, v: Var, signs: Vars | None = None
+    ) -> Vars:
+        """Add the rows of all contact points. v: velocities of all bodies; signs: see Law.rows."""
+        reads = [self.of_points(law, points, own, middle, v) for law in self.laws]
+        for k, sign in enumerate(signs or ()):
+            reads[k].append(each(sign, 1))
+        return [b.walk(law.rows, flag, [], read)[2][0] for law, flag, read in zip(self.laws, flags, reads, strict=True)]
 
     def costs(self, b: ProgramBuilder, flags: Vars, rows: Vars, own: Var, a: Var) -> Var:
         """Add the sum of all costs. a: accelerations of all bodies."""
@@ -94,7 +96,7 @@ class Pushes:
         """Add the sum of what all contact points add to a vector."""
         found = []
         for law, flag, row, table in zip(self.laws, flags, rows, tables, strict=True):
-            reads = [_each(row, law.row), self._own(law, own), *self._both(law, a)]
+            reads = [each(row, law.row), self.own(law, own), *self.both(law, a)]
             found += b.walk(lambda *given, law=law: body(law, *given), flag, [], reads, [(size, table)])[1]
         return total(b, found)
 
@@ -102,8 +104,10 @@ class Pushes:
         """Add the wrenches on all bodies, how forces of a contact point change with x (law after law), and x of all rows."""
         wrenches, bends, xs = [], [], []
         for law, flag, row in zip(self.laws, flags, rows, strict=True):
-            reads = [_each(row, law.row), self._own(law, own), *self._both(law, a)]
-            _, found, (bend, x) = b.walk(law.terms, flag, [], reads, [(self.movers.size, self._bodies(law))])
+            reads = [each(row, law.row), self.own(law, own), *self.both(law, a)]
+            _, found, (bend, x) = b.walk(
+                law.terms, flag, [], reads, [(self.movers.size, self.bodies(self.contacts(law)))]
+            )
             wrenches += found
             bends.append(bend)
             xs.append(x)
@@ -112,7 +116,7 @@ class Pushes:
     def along(self, b: ProgramBuilder, flags: Vars, rows: Vars, step: Var) -> Vars:
         """Add y = J step of all rows. step: of the accelerations of all bodies."""
         return [
-            b.walk(law.along, flag, [], [_each(row, law.row), *self._both(law, step)])[2][0]
+            b.walk(law.along, flag, [], [each(row, law.row), *self.both(law, step)])[2][0]
             for law, flag, row in zip(self.laws, flags, rows, strict=True)
         ]
 
@@ -122,7 +126,7 @@ class Pushes:
         for law, flag, row, x, y in zip(self.laws, flags, rows, xs, ys, strict=True):
             n = len(law.members)
             shared = (state, np.tile(np.arange(state.size), (n, 1)))
-            reads = [_each(row, law.row), self._own(law, own), _each(x, law.dim), _each(y, law.dim), shared]
+            reads = [each(row, law.row), self.own(law, own), each(x, law.dim), each(y, law.dim), shared]
             found += b.walk(law.slopes, flag, [], reads, [(2, np.tile([0, 1], (n, 1)))])[1]
         return total(b, found)
 
@@ -137,8 +141,8 @@ class Pushes:
         for law in self.laws:
             b = ProgramBuilder("pushes")
             flags, *given, a = b.inputs(len(law.members), points, own, 3, size, size)
-            reads = [*self._of_points(law, *given), *self._both(law, a)]
-            made.append(b.program(*b.walk(law.push, flags, [], reads, [(size, self._bodies(law))])[1]))
+            reads = [*self.of_points(law, *given), *self.both(law, a)]
+            made.append(b.program(*b.walk(law.push, flags, [], reads, [(size, self.bodies(self.contacts(law)))])[1]))
         return made
 
     def wrenches(self, b: ProgramBuilder, flags: Vars, *given: Var) -> Var:
@@ -155,11 +159,11 @@ class Pushes:
         """Return where the numbers of every contact point are, law after law."""
         found, row, bend = [], 0, 0
         for law in self.laws:
-            for a, b in self._bodies(law)[:, [0, SIX]] // SIX:
+            for a, b in self.bodies(self.contacts(law))[:, [0, SIX]] // SIX:
                 found.append(Place((int(a), int(b)), law.dim, row, bend))
                 row, bend = row + law.row, bend + law.bends
         return found
 
 
-def _each(x: Var, width: int) -> Read:
+def each(x: Var, width: int) -> Read:
     return x, np.arange(x.size).reshape(-1, width)

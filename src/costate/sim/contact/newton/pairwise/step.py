@@ -13,6 +13,7 @@ from costate.kernel.ir.program import Program, Var
 from costate.physics.kinematics import body_poses
 from costate.sim.contact.newton.pairwise.kinds import Pairs
 from costate.sim.contact.newton.pairwise.movers import Movers
+from costate.sim.contact.newton.pairwise.onset import PairOnsets
 from costate.sim.contact.newton.pairwise.places import Places, joined
 from costate.sim.contact.newton.pairwise.solve import SMALL, PairSolver
 from costate.sim.contact.newton.pairwise.stages import Pushes
@@ -75,9 +76,13 @@ class PairStep:
         pairs and contact points)."""
         b, s = ProgramBuilder("acceleration"), self.s
         args = b.inputs(*(x.numel() for x in s.inputs))
-        numbers = s.call(b, "prepare", self.numbers(), args)
+        numbers = s.call(b, "prepare", [*self.numbers(), self.small.depth, self.small.first], args)
+        timed, numbers = numbers, numbers[:-2]
         tangent, adjoint = self.solver.tangent(), self.solver.adjoint()
         a, *flags = b.custom(self.solver.program(), *numbers, tangent=tangent, adjoint=adjoint)
+        if self.solver.options.event_times:
+            onsets = PairOnsets(s, self.small, self.solver, self.numbers)
+            a = onsets.timed(b, [a, *args, *timed, *flags])
         return b.program(a, *numbers, *flags)
 
     def forces(self, b: ProgramBuilder, numbers: list[Var], a: Var) -> Var:
