@@ -114,8 +114,10 @@ def _compared(case: Case, push: Tensor) -> tuple[str, str, str]:
         blind = torch.func.jvp(case.ends, (zero,), (push,))[1]
     timed = torch.func.jvp(case.ends, (zero,), (push,))[1]
     slope = (case.ends(STEP * push) - case.ends(-STEP * push)) / (2 * STEP)
-    off = [f"{float((x - slope).mean()):.3f} ± {float((x - slope).std() / len(x) ** 0.5):.3f}" for x in (blind, timed)]
-    return f"{float(slope.mean()):.3f}", *off
+    first, second = (
+        f"{float((x - slope).mean()):.3f} ± {float((x - slope).std() / len(x) ** 0.5):.3f}" for x in (blind, timed)
+    )
+    return f"{float(slope.mean()):.3f}", first, second
 
 
 def training(chosen: Options) -> Table:

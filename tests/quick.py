@@ -106,7 +106,9 @@ def chosen(changed: list[str], budget: float) -> tuple[list[str], list[str]]:
             apart = min((reached[name] - 2 * shared(name.split(".")[1:], place) for place in places), default=0)
             rank[file] = (0, apart, cost_of(file))
     rank |= {test: (-1, 0, cost_of(test)) for file in changed for test in near(file)}
-    run, left, spent = list(ALWAYS), [], 0.0
+    run: list[str] = list(ALWAYS)
+    left: list[str] = []
+    spent = 0.0
     for test in sorted(rank, key=rank.__getitem__):
         if spent + cost_of(test) <= budget:
             run.append(test)

@@ -78,10 +78,7 @@ def slopes(scene: Landing, contact: cs.ContactModel, dt: float, starts: int = ST
     # The slope of a fitted line is a mean of the derivative, in which the middle of the range counts most.
     weight = (scene.span / 2) ** 2 - (moved - scene.span / 2) ** 2
     mean = (weight[:, None] * along).sum(0) / weight.sum()
-    return {
-        name: Slope(float(mean[k]), float(along[:, k].std()), float(motion[k]))
-        for name, k in scene.of.items()
-    }
+    return {name: Slope(float(mean[k]), float(along[:, k].std()), float(motion[k])) for name, k in scene.of.items()}
 
 
 # --- scenes -----------------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -89,7 +90,7 @@ def test_rollout_without_controls() -> None:
         assert torch.equal(world.rollout(state, steps=8, checkpoint=3), expected[[0, 3, 6, 8]])  # and the last one
         assert torch.equal(world.rollout(state, steps=8, checkpoint=20), expected[[0, 8]])
         assert torch.equal(
-            world.rollout(state, lambda x: x.new_zeros(2), steps=8, checkpoint=3), expected[[0, 3, 6, 8]]
+            world.rollout(state, lambda x, t: x.new_zeros(2), steps=8, checkpoint=3), expected[[0, 3, 6, 8]]
         )
         assert torch.equal(world.rollout(state, steps=0), state[None])
 
@@ -112,12 +113,14 @@ def test_stretches_of_any_length_have_the_same_gradient() -> None:
 def test_states_of_integers_are_converted_with_a_note() -> None:
     world = World([cs.load_robot("two_link")], contact=None)
     whole = torch.tensor([1, 0, 0, 2])
-    for more in ({"steps": 3}, {"controls": torch.zeros(3, 2, dtype=D)}):
+    cases: list[dict[str, Any]] = [{"steps": 3}, {"controls": torch.zeros(3, 2, dtype=D)}]
+    for more in cases:
         kind = D if "controls" in more else torch.get_default_dtype()
         with pytest.warns(UserWarning, match=rf"the state is of torch.int64 and computed in {kind}"):
             found = world.rollout(whole, **more)
         assert found.dtype == kind and torch.equal(found, world.rollout(whole.to(kind), **more))
-    assert world.rollout([1, 0, 0, 2], steps=1).dtype == torch.get_default_dtype()  # numbers of Python have no type
+    numbers: Any = [1, 0, 0, 2]  # of Python, without a type
+    assert world.rollout(numbers, steps=1).dtype == torch.get_default_dtype()
 
 
 def test_substeps_are_steps() -> None:

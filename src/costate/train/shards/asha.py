@@ -40,7 +40,7 @@ TRIES = 3
 class Folders:
     """The run folders of a sweep: an actor of the machine that has them."""
 
-    def __init__(self, folder: str, by: str, trust: bool):
+    def __init__(self, folder: str, by: str, trust: bool = False):
         self.entries = {e.run.path.name: e for e in opened(Path(folder), trust)}
         self.by, self.done = by, Counter[str]()  # parts by name of the run
 
