@@ -141,11 +141,12 @@ def _causes(found: Sequence[Scene]) -> Table:
 
 def soft_study(chosen: Options) -> Table:
     rows = []
+    steps = SOFT_STEPS[: 1 if chosen.smoke else None]
     for scene in LANDINGS[: 1 if chosen.smoke else None]:
         models = {"Newton, event_times=False": replace(scene.newton, event_times=False), "Newton": scene.newton}
         models |= {"Compliant": COMPLIANT} if scene.compliant else {}
         for model, contact in models.items():
-            found = [slopes_of(scene, contact, dt) for dt in SOFT_STEPS[: 1 if chosen.smoke else None]]
+            found = [slopes_of(scene, contact, dt) for dt in steps]
             for what in scene.of:
                 cells = [f"{at[what].mean:.3g} ({at[what].deviation:.1g}), {at[what].motion:.3g}" for at in found]
                 rows.append((scene.name, what, model, *cells))
@@ -155,7 +156,7 @@ def soft_study(chosen: Options) -> Table:
         "range of many steps; then the slope of the motion over the same range. Newton's motion has the same bits with the times "
         "and without them."
     )
-    columns = ("landing", "derivative of", "contact", *(_milliseconds(dt) for dt in SOFT_STEPS))
+    columns = ("landing", "derivative of", "contact", *(_milliseconds(dt) for dt in steps))
     return Table("Landings", columns, tuple(rows), note)
 
 

@@ -1,4 +1,4 @@
-"""What knowing the time of landings does to gradients and trainings with MuJoCo's contact: the same with it and without it.
+"""Gradients and trainings with MuJoCo's contact, with the time of landings in the derivatives and without it.
 
     python -m benchmarks.study_onset --markdown docs/lab/onset.md
     python -m benchmarks.study_onset --only training --tasks hopper_v5 --seeds 0 1 2 --iterations 200

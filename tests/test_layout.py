@@ -29,6 +29,7 @@ TESTED_ELSEWHERE = {
     "collision/formulas": "sim/scene/test_shapes.py",
     "collision/shapes": "collision/test_own_shape.py",
     "audit/smoothness": "audit/test_smoothness.py",
+    "core/readers": "benchmarks/faults/test_inputs.py",
     "compat/differentiable_robot_model": "compat/test_same_calls.py",
     "kernel/codegen/stages": "kernel/ops/test_stages.py",
     "kernel/codegen/stages/fields": "kernel/ops/fields/test_for_each.py",

@@ -16,7 +16,7 @@ import pytest
 from tests.disk import files_of_at_most
 
 from costate.core import files
-from costate.core.text import read_json
+from costate.core.readers.text import read_json
 
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -76,3 +77,16 @@ def test_a_roll_out_is_a_loop_of_steps(contact: str, checkpoint: int) -> None:
     for loop, rows, narrow in zip(*found, strict=True):
         torch.testing.assert_close(rows, loop, rtol=1e-8, atol=1e-9 * float(loop.abs().max()))
         assert float((narrow - loop).abs().max()) < 2e-2 * float(loop.abs().max())
+
+
+def test_states_of_integers_are_converted_with_a_note() -> None:
+    world = World([cs.load_robot("two_link")], contact=None)
+    whole = torch.tensor([1, 0, 0, 2])
+    cases: list[dict[str, Any]] = [{"steps": 3}, {"controls": torch.zeros(3, 2, dtype=D)}]
+    for more in cases:
+        kind = D if "controls" in more else torch.get_default_dtype()
+        with pytest.warns(UserWarning, match=rf"the state is of torch.int64 and computed in {kind}"):
+            found = world.rollout(whole, **more)
+        assert found.dtype == kind and torch.equal(found, world.rollout(whole.to(kind), **more))
+    numbers: Any = [1, 0, 0, 2]  # of Python, without a type
+    assert world.rollout(numbers, steps=1).dtype == torch.get_default_dtype()

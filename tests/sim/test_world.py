@@ -9,7 +9,6 @@ import subprocess
 import sys
 import threading
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -108,19 +107,6 @@ def test_stretches_of_any_length_have_the_same_gradient() -> None:
     for whole, cut in zip(*found, strict=True):
         torch.testing.assert_close(cut, whole, rtol=1e-12, atol=1e-14)
     assert all(bool((g != 0).all()) for g in found[0][1][:-1])
-
-
-def test_states_of_integers_are_converted_with_a_note() -> None:
-    world = World([cs.load_robot("two_link")], contact=None)
-    whole = torch.tensor([1, 0, 0, 2])
-    cases: list[dict[str, Any]] = [{"steps": 3}, {"controls": torch.zeros(3, 2, dtype=D)}]
-    for more in cases:
-        kind = D if "controls" in more else torch.get_default_dtype()
-        with pytest.warns(UserWarning, match=rf"the state is of torch.int64 and computed in {kind}"):
-            found = world.rollout(whole, **more)
-        assert found.dtype == kind and torch.equal(found, world.rollout(whole.to(kind), **more))
-    numbers: Any = [1, 0, 0, 2]  # of Python, without a type
-    assert world.rollout(numbers, steps=1).dtype == torch.get_default_dtype()
 
 
 def test_substeps_are_steps() -> None:

@@ -17,8 +17,8 @@ from torch import Tensor
 from costate.augment.wiring import Known, Plan, Wiring, wire
 from costate.core.files import write_json
 from costate.core.numbers import KINDS
+from costate.core.readers.text import read_json
 from costate.core.tensors import read_tensors, write_tensors
-from costate.core.text import read_json
 
 FORMAT = "costate networks"
 VERSION = 1

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch._C._functorch import is_functorch_wrapped_tensor
 
 from costate.core.files import checksum, write_atomically
-from costate.core.text import parsed
+from costate.core.readers.text import parsed
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], note: Mapping[str, Any] | None = None) -> None:

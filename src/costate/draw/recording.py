@@ -18,7 +18,7 @@ import torch
 from costate import __version__
 from costate.collision.mesh.triangles import Mesh
 from costate.core.arrays import Array, Color
-from costate.core.text import read_json
+from costate.core.readers.text import read_json
 from costate.draw.drawing import Drawing, Instance
 from costate.draw.marks import CONTACT
 from costate.draw.poses import Motion, motion_of
@@ -189,7 +189,7 @@ def load_recording(folder: str | Path) -> Recording:
             )
         return _recording(note, load_file(str(folder / NUMBERS)))
     except (KeyError, TypeError, AttributeError, OverflowError, SafetensorError, OSError, ValueError) as error:
-        if str(folder) in str(error):
+        if isinstance(error, ValueError) and str(folder) in str(error):
             raise
         raise ValueError(f"{folder} is damaged: {type(error).__name__}: {str(error)[:300]}") from error
 

@@ -15,8 +15,8 @@ import numpy as np
 from costate.core.arrays import Array
 from costate.core.extras import needs
 from costate.core.limits import excess
-from costate.core.npz import read_npz
-from costate.core.text import finite, lines_of, shown
+from costate.core.readers.npz import read_npz
+from costate.core.readers.text import finite, lines_of, shown
 
 TIME_NAMES = ("t", "time", "timestamp", "time_s", "stamp")
 PREFIXES: dict[str, tuple[str, ...]] = {

@@ -26,7 +26,7 @@ _AS_COMPUTED: ContextVar[bool] = ContextVar("as_computed", default=False)
 
 @contextmanager
 def derivatives_as_computed() -> Iterator[None]:
-    """Within it, derivatives of all worlds are those of the steps as they are computed, which tiny differences agree with: see
+    """Let derivatives of all worlds be those of the steps as they are computed, which tiny differences agree with: see
     ContactModel.as_computed."""
     before = _AS_COMPUTED.set(True)
     try:

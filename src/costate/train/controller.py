@@ -61,8 +61,8 @@ class Controller:
 
 def load_policy(run: str | Path) -> Controller:
     """Return the controller in a run folder (or any folder with its policy.safetensors and policy.json)."""
+    from costate.core.readers.text import read_json
     from costate.core.tensors import read_tensors
-    from costate.core.text import read_json
 
     folder = Path(run)
     for name in (POLICY, NOTE):

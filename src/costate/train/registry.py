@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from costate.core.text import shown
+from costate.core.readers.text import shown
 from costate.train.names import TASKS
 from costate.train.trainable import Trainable
 

@@ -28,8 +28,8 @@ from typing import Any
 from torch import Tensor, nn
 
 from costate.core.files import from_json, write_json
+from costate.core.readers.text import parsed, read_json, read_text, shown
 from costate.core.tensors import read_tensors, threads, write_tensors
-from costate.core.text import parsed, read_json, read_text, shown
 from costate.train.plan import Schedule
 from costate.train.registry import find_task, registered_task, source_of
 from costate.train.streams import generator

@@ -230,7 +230,7 @@ def test_nested_without_end(tmp_path: Path):
     cs.World().save(file)
     deep = "[" * 100_000 + "]" * 100_000
     file.write_text(file.read_text().replace('"bodies": []', f'"bodies": {deep}'))
-    with pytest.raises(ValueError, match="nested too deeply"):
+    with pytest.raises(ValueError, match="nested more than 100 deep"):
         cs.load_world(file)
 
 

@@ -88,7 +88,7 @@ def read_motions(file: Path, nx: int, nu: int) -> Motions:
     import numpy as np
     import torch
 
-    from costate.core.npz import read_npz
+    from costate.core.readers.npz import read_npz
     from costate.optimise.discovery import Motions
 
     found = read_npz(file)

@@ -135,7 +135,9 @@ def run(options: Options) -> None:
         _summary(folder)
         folder.task.after_training(folder, lambda stage: _watch(stage, False))
     except KeyboardInterrupt:
-        print(f"\nstopped; go on with: costate train --resume {folder.path}{' --trust' * folder.trust}")
+        print(
+            f"\nstopped; go on with: costate train {folder.task.name} --resume {folder.path}{' --trust' * folder.trust}"
+        )
         raise
 
 

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from costate.continuum.checks import positive
 from costate.continuum.toolpath import ToolPath
 from costate.core.files import write_text
-from costate.core.text import finite, lines_of, shown
+from costate.core.readers.text import finite, lines_of, shown
 
 _WORD = re.compile(r"([A-Z])\s*([+-]?(?:\d+\.?\d*|\.\d+))", re.ASCII)
 _COMMENT = re.compile(r"\([^)]*(\)?)|;.*")

@@ -21,7 +21,7 @@ from costate.continuum.checks import first
 from costate.continuum.hexahedron import check_shapes
 from costate.continuum.mesh import EVER, HexMesh
 from costate.core.files import write_text
-from costate.core.text import finite, lines_of, shown
+from costate.core.readers.text import finite, lines_of, shown
 
 _FORMATS: dict[str, dict[str, tuple[int, ...]]] = {
     "": {"node": (8, 16, 16, 16), "solid": (8,) * 10, "head": (10,) * 8, "pair": (20, 20)},

@@ -19,7 +19,7 @@ import numpy as np
 
 from costate.continuum.toolpath import ToolPath
 from costate.core.files import write_text
-from costate.core.text import finite, lines_of, shown
+from costate.core.readers.text import finite, lines_of, shown
 
 _COLUMNS = ("t", "x", "y", "z", "on")
 

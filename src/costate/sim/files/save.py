@@ -23,8 +23,8 @@ import torch
 import costate
 from costate.collision.mesh.unpacked import check_mesh_file
 from costate.core.files import checksum, write_atomically, write_text
+from costate.core.readers.text import read_json
 from costate.core.tensors import read_tensors, write_tensors
-from costate.core.text import read_json
 from costate.model import Model, Shape
 from costate.robot import Robot
 from costate.sim.files.check import check_model

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from costate.core.files import checksum, folder_of, write_json
-from costate.core.text import read_json, shown
+from costate.core.readers.text import read_json, shown
 from costate.scale.executor import Executor, Work
 from costate.scale.message import Message, files_in, write_files
 from costate.sim.divergence import SimulationError
