@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from costate.robot import params as params
     from costate.robot import residual as residual
     from costate.sim import PGS as PGS
+    from costate.sim import Hard as Hard
     from costate.sim import Affine as Affine
     from costate.sim import Body as Body
     from costate.sim import Compliant as Compliant
@@ -81,6 +82,7 @@ _LAZY: dict[str, str] = {
     "load_robot": "costate.robot:load_robot",
     "load_world": "costate.sim.files.load:load_world",
     "PGS": "costate.sim:PGS",
+    "Hard": "costate.sim:Hard",
     "Affine": "costate.sim:Affine",
     "Body": "costate.sim:Body",
     "Compliant": "costate.sim:Compliant",

@@ -34,8 +34,26 @@ class Free:
     """Factor of the mass matrix that impulses act on; motions keep to the constraints."""
 
 
-def free_motion(s: Symbols, q: SX, v: SX, u: SX, extra: SX | None = None, joint_friction: bool = True) -> Free:
-    """Return v + dt M^-1 (actuators + extra - bias forces). extra: further generalised forces (nv,)."""
+@dataclass(frozen=True, eq=False)
+class Loads:
+    """What moves a world without contact and constraints: M (v' - v) = h force, in the axes of the start (see advance.py)."""
+
+    M: SX
+    """Mass matrix (nv, nv), with what resists velocities and positions of the end where the integrator is implicit."""
+    bias: SX
+    """Forces that oppose the actuators, (nv,)."""
+    torque: SX
+    """Torque of the actuators, (nv,)."""
+    turning: SX
+    """Acceleration of axes that turn, (nv,)."""
+
+    @property
+    def force(self) -> SX:
+        return self.torque - self.bias + self.M @ self.turning
+
+
+def loads(s: Symbols, q: SX, v: SX, u: SX, extra: SX | None = None, joint_friction: bool = True) -> Loads:
+    """Return masses and forces at a state. extra: further generalised forces (nv,)."""
     setup = s.setup
     model, dt = setup.scene.model, setup.h
     M = crba(model, s.params, q)
@@ -49,14 +67,19 @@ def free_motion(s: Symbols, q: SX, v: SX, u: SX, extra: SX | None = None, joint_
         stiffness = per_velocity(s, "stiffness")
         M = M + ca.diag(dt * per_velocity(s, "damping") + dt**2 * stiffness) + dt * D + dt**2 * K
         bias = bias + dt * stiffness * v + dt * K @ v
-    factored = factor(M)
-    torque = actuate(s, q, v, u, M, bias)
-    acceleration = factored.solve(torque - bias)
-    velocity = v + dt * (acceleration + turning(model, v))
+    return Loads(M, bias, actuate(s, q, v, u, M, bias), turning(model, v))
+
+
+def free_motion(s: Symbols, q: SX, v: SX, u: SX, extra: SX | None = None, joint_friction: bool = True) -> Free:
+    """Return v + dt M^-1 (actuators + extra - bias forces). extra: further generalised forces (nv,)."""
+    load = loads(s, q, v, u, extra, joint_friction)
+    factored = factor(load.M)
+    acceleration = factored.solve(load.torque - load.bias)
+    velocity = v + s.setup.h * (acceleration + load.turning)
     tied = tie(s, q, factored)
     if tied is None:
-        return Free(acceleration, velocity, torque, factored)
-    return Free(tied.acceleration(s, q, v, acceleration), tied.velocity(velocity), torque, tied)
+        return Free(acceleration, velocity, load.torque, factored)
+    return Free(tied.acceleration(s, q, v, acceleration), tied.velocity(velocity), load.torque, tied)
 
 
 def per_velocity(s: Symbols, kind: str) -> SX:

@@ -19,7 +19,7 @@ from costate.kernel import ProgramBuilder
 from costate.kernel.ir.program import Program, Var
 from costate.physics.algebra.ltl import Factor
 from costate.sim.contact.learnt import Learnt
-from costate.sim.contact.model import substep_inputs
+from costate.sim.contact.model import ContactModel, substep_inputs
 from costate.sim.contact.pgs.impact import after_impact
 from costate.sim.contact.pgs.pieces import Pieces, Scope, closing, least, meeting
 from costate.sim.contact.pgs.sweep import Sweep, blocks, make_sweep, nonzeros
@@ -44,12 +44,13 @@ def dense_substep(options: PGS, setup: Setup) -> Program:
     b = ProgramBuilder("substep")
     carry, args = substep_inputs(b, s, dense.size if options.warms(setup) else 0)
     if not dense.rows:
-        return _without_rows(b, s, args, carry, options)
+        return without_rows(b, s, args, carry, options)
     x, impulses, residual, ready = dense.substep(b, args, carry)
     return b.program(x, ready, impulses, residual)
 
 
-def _without_rows(b: ProgramBuilder, s: Symbols, args: list[Var], carry: Var, options: PGS) -> Program:
+def without_rows(b: ProgramBuilder, s: Symbols, args: list[Var], carry: Var, options: ContactModel) -> Program:
+    """Build the substep of a world in which nothing can touch, and no joint has a limit or friction."""
     velocity = free_motion(s, s.q, s.v, s.u, joint_friction=not options.joint_friction).velocity
     travelled = s.v if s.setup.method.travels_before else velocity
     after = advance(s.setup.scene.model, s.q, travelled, velocity, s.setup.dt)

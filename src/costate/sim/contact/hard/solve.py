@@ -1,0 +1,178 @@
+"""Hard contact by a primal-dual semi-smooth Newton method, and its derivative.
+
+    guess     open, stick or slide, from the last velocities and impulses            (law.py)
+    solve     (M + J' C J) dv = p + J' aim - M v,   l = aim - C J dv
+    until     no row misses its law by more than the tolerance
+
+From impulses that carry the weight of what touches, a robot on its feet needs one iteration, a stack two. Where LIMIT iterations do not do
+(heaps that are thrown together), rescue.py goes on. Derivatives follow from the solution alone: the same system, linearised there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import casadi as ca
+from casadi import SX
+
+from costate.kernel import ProgramBuilder
+from costate.kernel.ir.program import Program, Var
+from costate.sim.contact.hard.lu import LU
+from costate.sim.contact.hard.problem import Law, Problem
+
+LIMIT = 8
+"""Iterations before a sample is handed to the rescue."""
+EPS = (1e-8, 1e-4)
+"""Compliance of closed rows by their ease, in float64 and in float32."""
+TOLERANCE = (1e-8, 2e-5)
+"""Largest speed by which a row may miss its law [m/s or rad/s], in float64 and in float32."""
+HUGE = 1e30
+"""Square of a velocity beyond which an iteration has failed."""
+
+
+def is_double(b: ProgramBuilder) -> Var:
+    """Return a number that is greater than 1 in float64, and 1 in float32."""
+    return b.constant([1 + 2**-40])
+
+
+def _choose(double: SX, pair: tuple[float, float]) -> SX:
+    return ca.if_else(double > 1, *pair)
+
+
+@dataclass(frozen=True, eq=False)
+class Solver:
+    """The stage that solves the problems of one kind: (is_double, numbers of the problem, v, l) -> v, l, residual."""
+
+    problem: Problem
+    limit: int = LIMIT
+    sweeps: int = 0
+    """Sweeps of the rescue; 0: there is none."""
+
+    def add(self, b: ProgramBuilder, numbers: Sequence[Var], v: Var, impulses: Var) -> tuple[Var, Var, Var]:
+        """Add the solution of a problem. numbers: see Problem.sizes; v, impulses: what to start from."""
+        given = [is_double(b), *numbers, v, impulses]
+        v, impulses, residual = b.custom(self.program(), *given, tangent=self.tangent(), adjoint=self.adjoint())
+        return v, impulses, residual
+
+    @property
+    def sizes(self) -> list[int]:
+        return [1, *self.problem.sizes, self.problem.nv, self.problem.n]
+
+    def program(self) -> Program:
+        b = ProgramBuilder("hard")
+        double, *numbers, v, impulses = given = b.inputs(*self.sizes)
+        start = [v, impulses, b.trace(lambda j, v: self.problem.rows(j) @ v, numbers[2], v), b.constant([1.0, 0.0])]
+        end, _ = b.while_loop(self.going, self.iteration, self.limit, start, [double, *numbers])
+        v, impulses, _, state = end
+        if self.sweeps:
+            from costate.sim.contact.hard.rescue import rescued
+
+            v, impulses, state = rescued(b, self, given, [v, impulses, state])
+        return b.program(v, impulses, b.slice(state, 1, 1))
+
+    # --- an iteration -------------------------------------------------------------------------------------------------
+
+    def going(self, v: SX, impulses: SX, u: SX, state: SX, *numbers: SX) -> SX:
+        return state[0]
+
+    def iteration(
+        self, v: SX, impulses: SX, u: SX, state: SX, double: SX, m: SX, p: SX, j: SX, t: SX, bounds: SX
+    ) -> list[SX]:
+        """Return v, l, u = J v and (whether to go on, residual) after an iteration."""
+        stiff, M, J = 1 / _choose(double, EPS), self.problem.mass(m), self.problem.rows(j)
+        law = self.problem.law(u, t, impulses, bounds, stiff)
+        change = LU.of(M + J.T @ (law.C @ J)).solve(p + J.T @ law.aim - M @ v)
+        du = ca.densify(J @ change)
+        v, u, impulses = v + change, u + du, ca.densify(law.aim - law.C @ du)
+        return [v, impulses, u, self.state(double, v, u, t, impulses, bounds)]
+
+    def state(self, double: SX, v: SX, u: SX, t: SX, impulses: SX, bounds: SX) -> SX:
+        """Return whether to go on, and the residual."""
+        left = self.problem.law(u, t, impulses, bounds, SX(1)).residual(impulses)
+        done = ca.logic_and(left <= _choose(double, TOLERANCE), ca.sumsqr(v) < HUGE)
+        return ca.vertcat(ca.if_else(done, 0, 1), left)
+
+    # --- derivatives --------------------------------------------------------------------------------------------------
+    #
+    # With C at the solution:   H dv = dp - dM v + dJ' l + J' law,    dl = law - C J dv,    law = C (dt - dJ v) + (dl/d bounds) d bounds.
+    # The factors of H are a stage of their own, which all tangents and seeds share.
+
+    def _factored(self, double: SX, m: SX, j: SX, t: SX, bounds: SX, v: SX, impulses: SX) -> tuple[Law, LU]:
+        J = self.problem.rows(j)
+        law = self.problem.law(ca.densify(J @ v), t, impulses, bounds, 1 / _choose(double, EPS))
+        return law, LU.of(self.problem.mass(m) + J.T @ (law.C @ J))
+
+    def _linearized(self, b: ProgramBuilder, given: Sequence[Var]) -> tuple[Var, Var, Var, _Linear]:
+        """Add factors, entries of C, and changes by the bounds at the solution; return them, and what reads them."""
+        double, m, _, j, t, bounds, _, _, v, impulses, _ = given
+        args = [double, m, j, t, bounds, v, impulses]
+        law, lu = self._factored(*(SX.sym("x", a.size) for a in args))
+
+        def found(*symbols: SX) -> list[SX]:
+            law, lu = self._factored(*symbols)
+            return [lu.numbers(), nonzeros(law.C), law._rows("by_bound")]
+
+        factors, c, by_bound = b.trace(found, *args)
+        return factors, c, by_bound, _Linear(self.problem, lu, law.C.sparsity(), law._owners)
+
+    def tangent(self) -> Program:
+        """Build (inputs, outputs, tangents of inputs) -> tangents of outputs."""
+        b = ProgramBuilder("tangent")
+        given, dots = self._derivative_inputs(b), b.inputs(*self.sizes)
+        factors, c, by_bound, linear = self._linearized(b, given)
+        (_, _, _, j, _, _, _, _, v, impulses, _), (_, dm, dp, dj, dt, db, _, _) = given, dots
+        out = b.trace(linear.tangent, factors, c, by_bound, j, v, impulses, dm, dp, dj, dt, db)
+        return b.program(*out, b.zeros(1))
+
+    def adjoint(self) -> Program:
+        """Build (inputs, outputs, seeds of outputs) -> gradients of inputs."""
+        b = ProgramBuilder("adjoint")
+        given, seeds = self._derivative_inputs(b), b.inputs(self.problem.nv, self.problem.n, 1)
+        factors, c, by_bound, linear = self._linearized(b, given)
+        _, _, _, j, _, _, _, _, v, impulses, _ = given
+        out = b.trace(linear.adjoint, factors, c, by_bound, j, v, impulses, *seeds[:2])
+        return b.program(b.zeros(1), *out, b.zeros(self.problem.nv), b.zeros(self.problem.n))
+
+    def _derivative_inputs(self, b: ProgramBuilder) -> list[Var]:
+        return b.inputs(*self.sizes, self.problem.nv, self.problem.n, 1)
+
+
+@dataclass(frozen=True, eq=False)
+class _Linear:
+    """The linear system at a solution, from the numbers of its factors."""
+
+    problem: Problem
+    lu: LU
+    C: ca.Sparsity
+    owners: list[int]
+
+    def tangent(
+        self, factors: SX, c: SX, by_bound: SX, j: SX, v: SX, impulses: SX, dm: SX, dp: SX, dj: SX, dt: SX, db: SX
+    ) -> list[SX]:
+        p = self.problem
+        J, dJ, C = p.rows(j), p.rows(dj), SX(self.C, c)
+        law = by_bound * ca.vertcat(*(db[k] for k in self.owners)) + C @ (dt - dJ @ v)
+        dv = self.lu.like(factors).solve(dp + dJ.T @ impulses - p.mass(dm) @ v + J.T @ law)
+        return [dv, law - C @ (J @ dv)]
+
+    def adjoint(
+        self, factors: SX, c: SX, by_bound: SX, j: SX, v: SX, impulses: SX, v_bar: SX, l_bar: SX
+    ) -> list[SX]:
+        p = self.problem
+        J, C = p.rows(j), SX(self.C, c)
+        z = self.lu.like(factors).solve_transposed(v_bar - J.T @ (C.T @ l_bar))
+        s = ca.densify(J @ z + l_bar)
+        w = ca.densify(C.T @ s)
+        rows, columns = p.M.get_triplet()
+        by_mass = [-(z[i] * v[k] + z[k] * v[i]) if i != k else -z[i] * v[i] for i, k in zip(rows, columns, strict=True)]
+        rows, columns = p.J.get_triplet()
+        by_rows = [impulses[i] * z[k] - w[i] * v[k] for i, k in zip(rows, columns, strict=True)]
+        pushed = by_bound * s
+        by_bounds = [sum((pushed[i] for i in block.rows), SX(0)) for block in p.blocks]
+        return [ca.vertcat(*by_mass), z, ca.vertcat(SX(0, 1), *by_rows), w, ca.vertcat(*by_bounds)]
+
+
+def nonzeros(A: SX) -> SX:
+    """Return the entries of a sparse matrix as a vector."""
+    return ca.vec(SX(A.nz[:])) if A.nnz() else SX(0, 1)  # of a row it is a row
