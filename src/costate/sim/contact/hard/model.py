@@ -42,9 +42,9 @@ class Hard(ContactModel):
     max_correction: float = 2.0
     """Speed at which overlap is undone at most [m/s or rad/s]."""
     iterations: int = 8
-    """Newton steps at most, before sweeps take over."""
-    sweeps: int = 100
-    """Sweeps of projected Gauss-Seidel at most, where Newton's method does not converge (heaps that are thrown together)."""
+    """Newton steps at most, before the rounds of the rescue."""
+    rounds: int = 40
+    """Rounds of the rescue at most (hard/rescue.py), where Newton's method does not converge: heaps that are thrown together."""
     joint_limits: bool = True
     """True to enforce position limits of joints: one row per limited joint."""
     joint_friction: bool = True

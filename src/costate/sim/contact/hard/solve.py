@@ -20,6 +20,7 @@ from costate.kernel import ProgramBuilder
 from costate.kernel.ir.program import Program, Var
 from costate.sim.contact.hard.lu import LU
 from costate.sim.contact.hard.problem import Law, Problem
+from costate.sim.contact.hard.rescue import Rescue
 
 LIMIT = 8
 """Iterations before a sample is handed to the rescue."""
@@ -46,8 +47,8 @@ class Solver:
 
     problem: Problem
     limit: int = LIMIT
-    sweeps: int = 0
-    """Sweeps of the rescue; 0: there is none."""
+    rounds: int = 0
+    """Rounds of the rescue; 0: there is none."""
 
     def add(self, b: ProgramBuilder, numbers: Sequence[Var], v: Var, impulses: Var) -> tuple[Var, Var, Var]:
         """Add the solution of a problem. numbers: see Problem.sizes; v, impulses: what to start from."""
@@ -65,10 +66,8 @@ class Solver:
         start = [v, impulses, b.trace(lambda j, v: self.problem.rows(j) @ v, numbers[2], v), b.constant([1.0, 0.0])]
         end, _ = b.while_loop(self.going, self.iteration, self.limit, start, [double, *numbers])
         v, impulses, _, state = end
-        if self.sweeps:
-            from costate.sim.contact.hard.rescue import rescued
-
-            v, impulses, state = rescued(b, self, given, [v, impulses, state])
+        if self.rounds:
+            v, impulses, state = Rescue(self, self.rounds).add(b, given, [v, impulses, state])
         return b.program(v, impulses, b.slice(state, 1, 1))
 
     # --- an iteration -------------------------------------------------------------------------------------------------

@@ -134,7 +134,7 @@ class Stages:
         load = loads(s, s.q, s.v, s.u, joint_friction=not options.joint_friction)
         self.M, self.force = load.M, load.force
         self.problem = Problem(ca.tril(self.M).sparsity(), self.J.sparsity(), tuple(self.blocks))
-        self.solver = Solver(self.problem, options.iterations, options.sweeps)
+        self.solver = Solver(self.problem, options.iterations, options.rounds)
 
     # --- look ---------------------------------------------------------------------------------------------------------
 
