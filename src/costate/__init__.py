@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from costate.robot import params as params
     from costate.robot import residual as residual
     from costate.sim import PGS as PGS
-    from costate.sim import Hard as Hard
     from costate.sim import Affine as Affine
     from costate.sim import Body as Body
     from costate.sim import Compliant as Compliant
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
     from costate.sim import Distance as Distance
     from costate.sim import FixedTendon as FixedTendon
     from costate.sim import General as General
+    from costate.sim import Hard as Hard
     from costate.sim import Lag as Lag
     from costate.sim import Latency as Latency
     from costate.sim import Motor as Motor

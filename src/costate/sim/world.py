@@ -80,8 +80,9 @@ class World(Augmented):
         scenery: Static geometry: shapes that do not move.
         actuators: One for all joints, or name of a joint ("robot/joint", or "joint"), tendon, robot or body -> actuator; joints
             without one are free. None: torques on all joints of the robots. "file": those that the robots' files list.
-        contact: PGS(), Compliant(), Newton(), a ContactModel of your own, or None for no contact and no joint limits.
-        integrator: "semi_implicit", "explicit", "implicit" (in joint damping and springs), "rk4" (smooth worlds, and Newton).
+        contact: Hard(), PGS(), Compliant(), Newton(), a ContactModel of your own, or None: no contact, no joint
+        limits. integrator: "semi_implicit", "explicit", "implicit" (in joint damping and springs), "rk4" (smooth worlds, and
+        Newton).
             None: with Newton that of the robots' MJCF, else "semi_implicit".
         substeps: Physics steps per control step.
         dt: Control step [s]; None: with Newton the timestep of the robots' MJCF times the substeps, else 0.01.

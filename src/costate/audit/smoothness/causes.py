@@ -52,7 +52,7 @@ def _unconverged(motion: Motion, events: Sequence[Event]) -> Iterator[Cause]:
     if motion.world.setup.contact.hard:
         speeds = motion.velocities.norm(dim=-1)
         allowed = (SWEEPS * (speeds * touching).amax(-1)).clamp(min=SLOW)
-        advice = "Use more sweeps (cs.PGS(sweeps=...)), shorter steps (substeps=), or cs.Newton()"
+        advice = "Use cs.Hard(), or more sweeps (cs.PGS(sweeps=...)), shorter steps (substeps=), or cs.Newton()"
         unit = "m/s"
     else:
         allowed = BALANCE * motion.contacts.forces.amax(-1).clamp(min=1.0)
@@ -181,7 +181,7 @@ def _exhausted(motion: Motion, events: Sequence[Event]) -> Iterator[Cause]:
         yield Cause(
             "many impacts", t,
             f"{int(number[t])} contacts strike in step {t}, and a substep finds {most} impacts at their time "
-            "(cs.PGS(impacts=...)): the others do not bounce, and their derivatives are not those of the motion. Use more "
+            "(cs.Hard(impacts=...)): the others do not bounce, and their derivatives are not those of the motion. Use more "
             "impacts, or substeps.",
         )  # fmt: skip
 

@@ -81,7 +81,7 @@ class LearntSolver(ContactModel):
         contacts = s.contacts()
         free = free_motion(s, s.q, s.v, s.u)
         if isinstance(free.factor, Tied):
-            raise ValueError("LearntSolver has no equality constraints: use contact=PGS() in worlds with some")
+            raise ValueError("LearntSolver has no equality constraints: use contact=Hard() in worlds with some")
         J = ca.sparsify(ca.vertcat(*(row for t in contacts for row in self._rows(s, t))))
         shape, factor = J.sparsity(), free.factor
         b = ProgramBuilder("substep")

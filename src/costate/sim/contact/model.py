@@ -1,7 +1,7 @@
 """The door for contact: what a world asks of a contact model.
 
-A contact model says how shapes that touch push each other. `PGS`, `Newton` and `Compliant` are contact models; one of your own is
-another subclass of `ContactModel`, given as World(contact=...). It must build the program of one substep:
+A contact model says how shapes that touch push each other. `Hard`, `PGS`, `Newton` and `Compliant` are contact models; one of your
+own is another subclass of `ContactModel`, given as World(contact=...). It must build the program of one substep:
 
     (x, carry, u, parameters, wrenches) -> (x', carry', impulses, residual)
 

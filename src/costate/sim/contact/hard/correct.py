@@ -2,9 +2,9 @@
 
     minimise over w:    w' M w / 2  +  sum over rows of max(t - J w, 0)^2 / (2 SOFT ease)
 
-t is the speed that would undo a part of a row's overlap in the step. Velocities are left alone, so no energy of motion is added. The push is
-soft, so that a row which hardly moves anything (a straight leg) gets no more than one that moves easily: the energy of w is at most
-the sum of t^2 / (SOFT ease). Friction does not hold against it.
+t is the speed that would undo a part of a row's overlap in the step. Velocities are left alone, so no energy of motion is added.
+The push is soft, so that a row which hardly moves anything (a straight leg) gets no more than one that moves easily: the energy of
+w is at most the sum of t^2 / (SOFT ease). Friction does not hold against it.
 """
 
 from __future__ import annotations

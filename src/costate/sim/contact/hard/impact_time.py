@@ -1,8 +1,8 @@
 """The time of the first impact in a substep, along the velocities of its start.
 
-It is found on the true distances, by two of Newton's steps from the estimate with the rates of the start. Where a row that is about to
-strike has closed already, the time is just before the start: it depends on the state, and so do velocities after it. Only the last
-of Newton's steps is differentiated, which is enough: its derivative is that of the time itself.
+It is found on the true distances, by two of Newton's steps from the estimate with the rates of the start. Where a row that is
+about to strike has closed already, the time is just before the start: it depends on the state, and so do velocities after it. Only
+the last of Newton's steps is differentiated, which is enough: its derivative is that of the time itself.
 """
 
 from __future__ import annotations
@@ -40,15 +40,17 @@ def until(stages: Stages, b: ProgramBuilder, args: Sequence[Var], x: Var, T: Var
 
     tau, strikes, waits = b.trace(first, *stages.look(b, args, x), T)
     given = [tau, waits, T, x, *args]
-    x, tau = b.cond(strikes, _refined(stages, [v.size for v in given]), lambda tau, waits, T, x, *_: [x, SX.zeros(1)], *given)
+    x, tau = b.cond(
+        strikes, _refined(stages, [v.size for v in given]), lambda tau, waits, T, x, *_: [x, SX.zeros(1)], *given
+    )
     return x, tau
 
 
 def _refined(stages: Stages, sizes: Sequence[int]) -> Program:
     """Return the program (estimate, rows that count, T, x, args) -> state and time of the impact."""
     near = ProgramBuilder("near")
-    given = near.inputs(*sizes)
-    rough = near.program(_newton(stages, near, *given[:4], given[4:]))
+    tau, waits, T, x, *args = near.inputs(*sizes)
+    rough = near.program(_newton(stages, near, tau, waits, T, x, args))
     b = ProgramBuilder("refined")
     tau, *more = b.inputs(*sizes)
     (tau,) = b.custom(

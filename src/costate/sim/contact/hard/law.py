@@ -1,13 +1,13 @@
 """The laws of hard contact, one block of rows at a time: what each impulse must be, and how it answers to velocities.
 
-A block has speeds u = J v, targets t and impulses l. Each law is a projection: l = P(y) with y = l + (t - u) / ease (Alart and Curnier,
-1991). `ease` is a constant of the size of the block's own mobility, so that y tells at once whether a row is open, sticks or
-slides. Around that guess a law is linear,
+A block has speeds u = J v, targets t and impulses l. Each law is a projection: l = P(y) with y = l + (t - u) / ease (Alart and
+Curnier, 1991). `ease` is a constant of the size of the block's own mobility, so that y tells at once whether a row is open, sticks
+or slides. Around that guess a law is linear,
 
     l' = aim - C (u' - u)
 
-A row that is closed is held by C = 1 / (eps ease) about its last impulse: the error that eps leaves shrinks by eps at each iteration, and
-rows that share a load keep the shares they had.
+A row that is closed is held by C = 1 / (eps ease) about its last impulse: the error that eps leaves shrinks by eps at each
+iteration, and rows that share a load keep the shares they had.
 """
 
 from __future__ import annotations

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from costate.kernel.ir.program import Program
+from costate.kernel import ProgramBuilder
+from costate.kernel.ir.program import Program, Var
 from costate.sim.contact.detect import Contact
 from costate.sim.contact.hard.step import hard_substep
 from costate.sim.contact.model import ContactModel
+from costate.sim.contact.pgs.model import PGS
+from costate.sim.contact.pgs.pairwise.choice import is_pairwise, pairwise_gaps, pairwise_seen, pairwise_substep
 from costate.sim.forces.equality import equations
 from costate.sim.setup import Setup, Symbols
 
@@ -45,6 +49,9 @@ class Hard(ContactModel):
     """Newton steps at most, before the rounds of the rescue."""
     rounds: int = 40
     """Rounds of the rescue at most (hard/rescue.py), where Newton's method does not converge: heaps that are thrown together."""
+    mapped: bool | None = None
+    """True to solve contacts pair by pair, by one program for all pairs of a kind, for worlds with many bodies: by the sweeps of
+    `PGS`, which have that storage. None: for free bodies without robots, from 25 pairs on."""
     joint_limits: bool = True
     """True to enforce position limits of joints: one row per limited joint."""
     joint_friction: bool = True
@@ -65,11 +72,27 @@ class Hard(ContactModel):
             raise ValueError(f"Hard(impacts={self.impacts}): expected 0 or more impacts in a substep, or None")
 
     def row_kinds(self, s: Symbols, contacts: list[Contact]) -> list[str]:
+        if is_pairwise(self, s.setup):
+            return self.swept.row_kinds(s, contacts)
         held = sum(e.dim for e in equations(s, s.q))
         return [*super().row_kinds(s, contacts), *["equality"] * held]
 
     def substep(self, setup: Setup) -> Program:
-        return hard_substep(self, setup)
+        return pairwise_substep(self.swept, setup) if is_pairwise(self, setup) else hard_substep(self, setup)
+
+    def gaps(self, b: ProgramBuilder, setup: Setup, args: Sequence[Var]) -> Var:
+        return pairwise_gaps(self.swept, setup, b, args) if is_pairwise(self, setup) else super().gaps(b, setup, args)
+
+    def seen(self, b: ProgramBuilder, setup: Setup, args: Sequence[Var], impulses: Var) -> list[Var]:
+        if is_pairwise(self, setup):
+            return pairwise_seen(self.swept, setup, b, args, impulses)
+        return super().seen(b, setup, args, impulses)
+
+    @property
+    def swept(self) -> PGS:
+        """The same contact by sweeps, for worlds that are solved pair by pair."""
+        same = ("friction", "restitution", "restitution_speed", "impacts", "erp", "slop", "max_correction", "mapped")
+        return PGS(**{name: getattr(self, name) for name in (*same, "joint_limits", "joint_friction")})
 
     def bounces(self, setup: Setup) -> bool:
         """Return whether any contact may have restitution."""

@@ -2,8 +2,8 @@
 
     M v = p + J' l,     u = J v,     l by the laws of the blocks (law.py)
 
-p is the momentum without impulses. No inverse of M and no matrix J M^-1 J' is formed: the only system is that of H = M + J' C J, which keeps
-the zeros of the tree wherever contacts are with the world.
+p is the momentum without impulses. No inverse of M and no matrix J M^-1 J' is formed: the only system is that of H = M + J' C J,
+which keeps the zeros of the tree wherever contacts are with the world.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ class Problem:
 
     def law(self, u: SX, t: SX, impulses: SX, bounds: SX, stiff: SX) -> Law:
         """Return the laws of all blocks around a guess."""
-        found = [
-            b.answer(*([x[i] for i in b.rows] for x in (u, t, impulses)), bounds[k], stiff)
-            for k, b in enumerate(self.blocks)
-        ]
+        found = []
+        for k, b in enumerate(self.blocks):
+            own = [[x[i] for i in b.rows] for x in (u, t, impulses)]
+            found.append(b.answer(own[0], own[1], own[2], bounds[k], stiff))
         return Law(self, found)
 
 

@@ -1,13 +1,14 @@
 """What finds a solution where Newton's method alone does not: heaps in which many points share few bodies, jammed levers.
 
-Coulomb's law becomes that of a convex problem if the normal speed of a contact counts mu |u_t| more (De Saxce, 1992), and that number is taken
-from the last round. A round is then a step of the method of multipliers on
+Coulomb's law becomes that of a convex problem if the normal speed of a contact counts mu |u_t| more (De Saxce, 1992), and that
+number is taken from the last round. A round is then a step of the method of multipliers on
 
     minimise over v:    v' M v / 2 - p' v  +  sum over blocks of  (eps ease / 2) |P(l + (t - J v - shift) / (eps ease))|^2
 
-by Newton's method with exact line search, whose impulses P are those to start the next round from. After each round a few iterations of
-the exact law (solve.py) are tried from there; the first that converges is the answer. If none does, there may be no solution (Painleve),
-and the best of the rounds counts. Impulses of a round take energy, never give it: P . (u + shift) is 0 at its solution.
+by Newton's method with exact line search, whose impulses P are those to start the next round from. After each round a few
+iterations of the exact law (solve.py) are tried from there; the first that converges is the answer. If none does, there may be no
+solution (Painleve), and the best of the rounds counts. Impulses of a round take energy, never give it: P . (u + shift) is 0 at its
+solution.
 """
 
 from __future__ import annotations
@@ -53,11 +54,13 @@ class Rescue:
     rounds: int
 
     def add(self, b: ProgramBuilder, given: Sequence[Var], end: Sequence[Var]) -> list[Var]:
-        """Add rounds for the samples that are not solved: return v, l and state. given: inputs of the solver; end: v, l and state where
-        Newton's method gave up."""
+        """Add rounds for the samples that are not solved: return v, l and state. given: inputs of the solver; end: v, l and state
+        where Newton's method gave up."""
         start = [*end, given[-2], given[-1], b.trace(lambda double: _choose(double, FIRST), given[0])]
         shared = list(given[:-2])
-        found, _ = b.while_loop(lambda v, impulses, state, *_: state[0] > 0, self._round(shared), self.rounds, start, shared)
+        found, _ = b.while_loop(
+            lambda v, impulses, state, *_: state[0] > 0, self._round(shared), self.rounds, start, shared
+        )
         return found[:3]
 
     def _round(self, shared: Sequence[Var]) -> Program:
@@ -80,7 +83,7 @@ class Rescue:
         tried, _ = b.while_loop(
             self.solver.going, self.solver.iteration, POLISH, [v_new, l_new, u_new, b.constant([1.0, 0.0])], numbers
         )
-        chosen = b.trace(self._chosen, v, impulses, state, balanced, l_new, ahead, tried[0], tried[1], tried[3])
+        chosen = b.trace(self._chosen, double, v, impulses, state, balanced, l_new, ahead, tried[0], tried[1], tried[3])
         harder = b.trace(lambda eps, double: ca.fmax(HARDER * eps, _choose(double, LEAST)), eps, double)
         return b.program(*chosen, v_new, l_new, harder)
 
@@ -104,14 +107,14 @@ class Rescue:
 
     def _chosen(self, *given: SX) -> list[SX]:
         """Return the exact solution if there is one, else the best of the rounds."""
-        v, impulses, state, v_new, l_new, new, v_try, l_try, tried = given
-        solved = tried[0] == 0
+        double, v, impulses, state, v_new, l_new, new, v_try, l_try, tried = given
+        solved = self.solver.accepted(double, v_try, tried)[0] == 0
         # What Newton's method left at first is not kept, however small its residual: it may be anything.
         better = ca.logic_or(state[0] == 1, new[1] < state[1])
         pick = [ca.if_else(better, a, b) for a, b in ((v_new, v), (l_new, impulses), (new, state))]
         pick = [ca.if_else(solved, a, b) for a, b in zip((v_try, l_try, tried), pick, strict=True)]
-        busy = ca.if_else(pick[2][0] == 0, 0, 2)
-        return [pick[0], pick[1], ca.vertcat(busy, pick[2][1])]
+        busy = self.solver.accepted(double, pick[0], pick[2])[0]
+        return [pick[0], pick[1], ca.vertcat(2 * busy, pick[2][1])]
 
     # --- a step of a round --------------------------------------------------------------------------------------------
 
@@ -181,9 +184,7 @@ def _projected(block: Block, y: list[SX], bound: SX) -> tuple[list[SX], dict[tup
     normal = [along, bound * along * d[0], bound * along * d[1]]
     g = [SX(1), bound * d[0], bound * d[1]]
     across = [SX(0), d[1], -d[0]]
-    bend = {
-        (i, j): part * g[i] * g[j] + around * across[i] * across[j] for i in range(3) for j in range(3)
-    }
+    bend = {(i, j): part * g[i] * g[j] + around * across[i] * across[j] for i in range(3) for j in range(3)}
 
     def cases(one: SX | float, mantle: SX) -> SX:
         return ca.if_else(inside, one, ca.if_else(polar, 0, mantle))

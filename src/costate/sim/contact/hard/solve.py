@@ -4,8 +4,9 @@
     solve     (M + J' C J) dv = p + J' aim - M v,   l = aim - C J dv
     until     no row misses its law by more than the tolerance
 
-From impulses that carry the weight of what touches, a robot on its feet needs one iteration, a stack two. Where LIMIT iterations do not do
-(heaps that are thrown together), rescue.py goes on. Derivatives follow from the solution alone: the same system, linearised there.
+From impulses that carry the weight of what touches, a robot on its feet needs one iteration, a stack two. Where LIMIT iterations
+do not do (heaps that are thrown together), rescue.py goes on. Derivatives follow from the solution alone: the same system,
+linearised there.
 """
 
 from __future__ import annotations
@@ -28,6 +29,10 @@ EPS = (1e-8, 1e-4)
 """Compliance of closed rows by their ease, in float64 and in float32."""
 TOLERANCE = (1e-8, 2e-5)
 """Largest speed by which a row may miss its law [m/s or rad/s], in float64 and in float32."""
+WANTED = (1e-8, 2e-7)
+"""Speed at which iterations stop before their limit, in float64 and in float32."""
+EXACT = (1e-12, 2e-7)
+"""The same for impacts with restitution, which should keep energy."""
 HUGE = 1e30
 """Square of a velocity beyond which an iteration has failed."""
 
@@ -35,6 +40,11 @@ HUGE = 1e30
 def is_double(b: ProgramBuilder) -> Var:
     """Return a number that is greater than 1 in float64, and 1 in float32."""
     return b.constant([1 + 2**-40])
+
+
+def _not(good: SX, v: SX) -> SX:
+    """Return 0 if a solution is good and finite, else 1."""
+    return ca.if_else(ca.logic_and(good, ca.sumsqr(v) < HUGE), 0, 1)
 
 
 def _choose(double: SX, pair: tuple[float, float]) -> SX:
@@ -49,6 +59,8 @@ class Solver:
     limit: int = LIMIT
     rounds: int = 0
     """Rounds of the rescue; 0: there is none."""
+    wanted: tuple[float, float] = WANTED
+    """Speed by which a row may miss its law for iterations to stop, in float64 and in float32."""
 
     def add(self, b: ProgramBuilder, numbers: Sequence[Var], v: Var, impulses: Var) -> tuple[Var, Var, Var]:
         """Add the solution of a problem. numbers: see Problem.sizes; v, impulses: what to start from."""
@@ -67,6 +79,7 @@ class Solver:
         end, _ = b.while_loop(self.going, self.iteration, self.limit, start, [double, *numbers])
         v, impulses, _, state = end
         if self.rounds:
+            state = b.trace(self.accepted, double, v, state)
             v, impulses, state = Rescue(self, self.rounds).add(b, given, [v, impulses, state])
         return b.program(v, impulses, b.slice(state, 1, 1))
 
@@ -75,10 +88,9 @@ class Solver:
     def going(self, v: SX, impulses: SX, u: SX, state: SX, *numbers: SX) -> SX:
         return state[0]
 
-    def iteration(
-        self, v: SX, impulses: SX, u: SX, state: SX, double: SX, m: SX, p: SX, j: SX, t: SX, bounds: SX
-    ) -> list[SX]:
+    def iteration(self, v: SX, impulses: SX, u: SX, state: SX, *numbers: SX) -> list[SX]:
         """Return v, l, u = J v and (whether to go on, residual) after an iteration."""
+        double, m, p, j, t, bounds = numbers
         stiff, M, J = 1 / _choose(double, EPS), self.problem.mass(m), self.problem.rows(j)
         law = self.problem.law(u, t, impulses, bounds, stiff)
         change = LU.of(M + J.T @ (law.C @ J)).solve(p + J.T @ law.aim - M @ v)
@@ -89,13 +101,16 @@ class Solver:
     def state(self, double: SX, v: SX, u: SX, t: SX, impulses: SX, bounds: SX) -> SX:
         """Return whether to go on, and the residual."""
         left = self.problem.law(u, t, impulses, bounds, SX(1)).residual(impulses)
-        done = ca.logic_and(left <= _choose(double, TOLERANCE), ca.sumsqr(v) < HUGE)
-        return ca.vertcat(ca.if_else(done, 0, 1), left)
+        return ca.vertcat(_not(left <= _choose(double, self.wanted), v), left)
+
+    def accepted(self, double: SX, v: SX, state: SX) -> SX:
+        """Return the state of an end: not as good as wanted may be good enough."""
+        return ca.vertcat(_not(state[1] <= _choose(double, TOLERANCE), v), state[1])
 
     # --- derivatives --------------------------------------------------------------------------------------------------
     #
-    # With C at the solution:   H dv = dp - dM v + dJ' l + J' law,    dl = law - C J dv,    law = C (dt - dJ v) + (dl/d bounds) d bounds.
-    # The factors of H are a stage of their own, which all tangents and seeds share.
+    # With C at the solution:   H dv = dp - dM v + dJ' l + J' law,    dl = law - C J dv,    law = C (dt - dJ v) + (dl/d bounds) d
+    # bounds. The factors of H are a stage of their own, which all tangents and seeds share.
 
     def _factored(self, double: SX, m: SX, j: SX, t: SX, bounds: SX, v: SX, impulses: SX) -> tuple[Law, LU]:
         J = self.problem.rows(j)
@@ -146,19 +161,16 @@ class _Linear:
     C: ca.Sparsity
     owners: list[int]
 
-    def tangent(
-        self, factors: SX, c: SX, by_bound: SX, j: SX, v: SX, impulses: SX, dm: SX, dp: SX, dj: SX, dt: SX, db: SX
-    ) -> list[SX]:
+    def tangent(self, factors: SX, c: SX, by_bound: SX, j: SX, v: SX, impulses: SX, *dots: SX) -> list[SX]:
+        dm, dp, dj, dt, db = dots
         p = self.problem
         J, dJ, C = p.rows(j), p.rows(dj), SX(self.C, c)
         law = by_bound * ca.vertcat(*(db[k] for k in self.owners)) + C @ (dt - dJ @ v)
         dv = self.lu.like(factors).solve(dp + dJ.T @ impulses - p.mass(dm) @ v + J.T @ law)
         return [dv, law - C @ (J @ dv)]
 
-    def adjoint(
-        self, factors: SX, c: SX, by_bound: SX, j: SX, v: SX, impulses: SX, v_bar: SX, l_bar: SX
-    ) -> list[SX]:
-        p = self.problem
+    def adjoint(self, factors: SX, c: SX, by_bound: SX, j: SX, v: SX, impulses: SX, *seeds: SX) -> list[SX]:
+        p, (v_bar, l_bar) = self.problem, seeds
         J, C = p.rows(j), SX(self.C, c)
         z = self.lu.like(factors).solve_transposed(v_bar - J.T @ (C.T @ l_bar))
         s = ca.densify(J @ z + l_bar)

@@ -1,14 +1,14 @@
 """A substep of hard contact: one configuration, one contact problem, and one more where something strikes.
 
-    look      distances of all rows and their rates at the start; from them the time tau of the first impact         (impact_time.py)
-    prepare   masses, forces, rows at the configuration of that time; tau = 0 where nothing strikes
+    look      distances of all rows and their rates at the start; from them the time tau of the first impact
+    (impact_time.py) prepare   masses, forces, rows at the configuration of that time; tau = 0 where nothing strikes
     solve     impact   M v+ = M v + tau F + J' l          velocities jump; only where a row that touches approaches fast
               motion   M v' = M v+ + (T - tau) F+ + J' l     F+: forces at v+
     finish    q' = q(tau) + (T - tau) v'; overlap is undone in positions alone                                       (correct.py)
 
-The motion before an impact needs no problem of its own: its forces act for less than a step, and masses and rows of the time of impact
-serve for all. Velocities before and after the impact are those of its time, which depends on the state: so derivatives are those of the
-motion. What approaches slowly may come as near as touching within a step (Stewart and Trinkle, 1996).
+The motion before an impact needs no problem of its own: its forces act for less than a step, and masses and rows of the time of
+impact serve for all. Velocities before and after the impact are those of its time, which depends on the state: so derivatives are
+those of the motion. What approaches slowly may come as near as touching within a step (Stewart and Trinkle, 1996).
 
 With `impacts` > 1 a substep goes on after an impact, piece by piece, as long as another one follows.
 """
@@ -28,8 +28,9 @@ from costate.physics.algebra.ltl import factor
 from costate.sim.contact.hard.blocks import blocks_of, moving_gap
 from costate.sim.contact.hard.correct import Correction
 from costate.sim.contact.hard.impact_time import until
+from costate.sim.contact.hard.law import Block
 from costate.sim.contact.hard.problem import Problem
-from costate.sim.contact.hard.solve import Solver, nonzeros
+from costate.sim.contact.hard.solve import EXACT, Solver, nonzeros
 from costate.sim.contact.learnt import Learnt
 from costate.sim.contact.model import substep_inputs
 from costate.sim.contact.pgs.dense import without_rows
@@ -56,13 +57,13 @@ WEIGHT = 9.81
 ROUNDS = 60
 """Rounds of an impact with restitution at most."""
 SPREAD = 10.0
-"""Speed by the largest of an impact and by its restitution at which rows that touch, but do not strike yet, may approach in its round.
-At restitution 0 none may, as without restitution."""
+"""Speed by the largest of an impact and by its restitution at which rows that touch, but do not strike yet, may approach in its
+round. At restitution 0 none may, as without restitution."""
 
 
 class Prepared(NamedTuple):
-    """The contact problem at a configuration: masses M, momentum M v, forces F, Jacobian J; distances, rates J v of the rows that can
-    strike, bounds; restitutions; targets of equality constraints."""
+    """The contact problem at a configuration: masses M, momentum M v, forces F, Jacobian J; distances, rates J v of the rows that
+    can strike, bounds; restitutions; targets of equality constraints."""
 
     m: Var
     momentum: Var
@@ -128,13 +129,19 @@ class Stages:
         self.J = ca.sparsify(ca.vertcat(*(r.J for r in self.rows), *(e.J for e in held)))
         self.gap = ca.vertcat(SX(0, 1), *(moving_gap(self.rows[k], FAR) for k in self.striking))
         self.held = -rates(s, held) * ca.vertcat(*(e.r for e in held)) if held else SX(0, 1)
-        own = {b.rows[0]: self.rows[b.rows[1] if b.kind == "contact" else b.rows[0]].bound for b in self.blocks if b.kind != "hold"}
-        self.bounds = ca.vertcat(*(SX(0) if own.get(b.rows[0]) is None else own[b.rows[0]] for b in self.blocks))
+        self.bounds = ca.vertcat(*(self._bound(block) for block in self.blocks))
         self.learnt = Learnt.of(s, self.rows, contacts)
         load = loads(s, s.q, s.v, s.u, joint_friction=not options.joint_friction)
         self.M, self.force = load.M, load.force
         self.problem = Problem(ca.tril(self.M).sparsity(), self.J.sparsity(), tuple(self.blocks))
         self.solver = Solver(self.problem, options.iterations, options.rounds)
+        self.striker = replace(self.solver, wanted=EXACT) if self.bounces else self.solver
+
+    def _bound(self, block: Block) -> SX:
+        """Return the friction coefficient of a contact, or the largest impulse of a joint's friction; 0 for others."""
+        row = block.rows[1] if block.kind == "contact" else block.rows[0]
+        bound = self.rows[row].bound if row < len(self.rows) else None
+        return SX(0) if bound is None else bound
 
     # --- look ---------------------------------------------------------------------------------------------------------
 
@@ -284,7 +291,7 @@ class Stages:
             return [t, self._scaled(own.bounds, part), self._guess(guess, SX(WEIGHT * self.setup.dt))]
 
         t, bounds, start = b.trace(aims, p, v, part, *found)
-        after, impulses, left = self.solver.add(b, [found.m, p, found.j, t, bounds], v, start)
+        after, impulses, left = self.striker.add(b, [found.m, p, found.j, t, bounds], v, start)
 
         def ends(p: SX, m: SX, j: SX, after: SX, impulses: SX) -> list[SX]:
             M = self.problem.mass(m)
@@ -307,16 +314,21 @@ class Stages:
         own, left, t = _symbols(numbers), T - tau, SX.zeros(self.n)
         speed, again = self.problem.rows(own.j)[self.striking, :] @ v, SX(0)
         strikes, slop = bool(self.impacts), self.options.slop
+        most = ca.mmax(own.restitution) if self.bounces else SX(0)
         for i, k in enumerate(self.striking):
             gap, touches = own.gap[i], own.gap[i] <= TOUCH
             fast = speed[i] < -self.options.restitution_speed if strikes else SX(0)
             reached = gap < -speed[i] * left
-            # What is apart may come as near as touching. What is fast, but would not have met, waits for the next step: it may overlap by
-            # what is left alone.
+            # What is apart may come as near as touching. What is fast, but would not have met, waits for the next step: it may
+            # overlap by what is left alone. What bounces is not held back at all.
             near, late = -gap / left, -(gap + slop) / left
+            if self.bounces:
+                late = ca.if_else(most > 0, -FAR, late)
             waits = fast if self.impacts > 1 else ca.logic_and(fast, ca.logic_not(reached))
             t[k] = ca.if_else(touches, -ca.fmax(gap, -slop) / REST, ca.if_else(waits, late, near))
-            meets = ca.logic_and(fast, reached) if self.bounces else ca.logic_and(ca.logic_and(fast, reached), gap > TOUCH)
+            meets = (
+                ca.logic_and(fast, reached) if self.bounces else ca.logic_and(ca.logic_and(fast, reached), gap > TOUCH)
+            )
             again = ca.fmax(again, meets)
         t[len(self.rows) :] = own.held
         return [t, ca.logic_and(ca.logic_and(again, hit), count < self.impacts - 1)]
