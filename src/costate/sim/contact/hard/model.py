@@ -47,7 +47,7 @@ class Hard(ContactModel):
     """Speed at which overlap is undone at most [m/s or rad/s]."""
     iterations: int = 8
     """Newton steps at most, before the rounds of the rescue."""
-    rounds: int = 40
+    rounds: int = 100
     """Rounds of the rescue at most (hard/rescue.py), where Newton's method does not converge: heaps that are thrown together."""
     mapped: bool | None = None
     """True to solve contacts pair by pair, by one program for all pairs of a kind, for worlds with many bodies: by the sweeps of

@@ -236,7 +236,9 @@ class Stages:
         k = ProgramBuilder("none")
         given = k.inputs(*sizes)
         own, at = Prepared(*given[:n]), Clock(*given[n : n + m])
-        no = k.program(own.momentum, own.force, k.slice(at.x, nq, nv), k.zeros(self.n), k.zeros(1))
+        # A row that was to strike, but does not at the time that was found: forces act until then all the same.
+        momentum = k.trace(lambda p, f, tau: p + tau * f, own.momentum, own.force, at.tau)
+        no = k.program(momentum, own.force, k.slice(at.x, nq, nv), k.zeros(self.n), k.zeros(1))
         return yes, no
 
     def _impact(self, b: ProgramBuilder, found: Prepared, clock: Clock) -> tuple[Var, Var, Var, Var]:
