@@ -99,17 +99,13 @@ class Law:
         pattern = ca.Sparsity.triplet(n, n, [i for _, i in keys], [j for j, _ in keys])
         return SX(pattern, ca.vertcat(*(entries[k] for k in keys)))
 
-    def by_bounds(self, changes: SX) -> SX:
-        """Return the change of all impulses by changes of the blocks' bounds, (n,)."""
-        return self._rows("by_bound") * ca.vertcat(*(changes[k] for k in self._owners))
-
-    def to_bounds(self, seeds: SX) -> SX:
-        """Return the transpose of `by_bounds`: (n,) -> (blocks,)."""
-        rows = self._rows("by_bound") * seeds
-        return ca.vertcat(*(sum((rows[i] for i in block.rows), SX(0)) for block in self.problem.blocks))
+    @property
+    def by_bound(self) -> SX:
+        """Change of every impulse by the bound of its block, (n,)."""
+        return self._rows("by_bound")
 
     @property
-    def _owners(self) -> list[int]:
+    def owners(self) -> list[int]:
         """Block of every row."""
         of_row = {i: k for k, block in enumerate(self.problem.blocks) for i in block.rows}
         return [of_row[i] for i in range(self.problem.n)]

@@ -117,35 +117,32 @@ class Solver:
         law = self.problem.law(ca.densify(J @ v), t, impulses, bounds, 1 / _choose(double, EPS))
         return law, LU.of(self.problem.mass(m) + J.T @ (law.C @ J))
 
-    def _linearized(self, b: ProgramBuilder, given: Sequence[Var]) -> tuple[Var, Var, Var, _Linear]:
-        """Add factors, entries of C, and changes by the bounds at the solution; return them, and what reads them."""
+    def _linearized(self, b: ProgramBuilder, given: Sequence[Var]) -> tuple[_Linear, list[Var]]:
+        """Add the system at the solution; return what reads its numbers, and these."""
         double, m, _, j, t, bounds, _, _, v, impulses, _ = given
         args = [double, m, j, t, bounds, v, impulses]
         law, lu = self._factored(*(SX.sym("x", a.size) for a in args))
 
         def found(*symbols: SX) -> list[SX]:
             law, lu = self._factored(*symbols)
-            return [lu.numbers(), nonzeros(law.C), law._rows("by_bound")]
+            return [lu.numbers(), nonzeros(law.C), law.by_bound]
 
         factors, c, by_bound = b.trace(found, *args)
-        return factors, c, by_bound, _Linear(self.problem, lu, law.C.sparsity(), law._owners)
+        return _Linear(self.problem, lu, law.C.sparsity(), law.owners), [factors, m, c, by_bound, j, v, impulses]
 
     def tangent(self) -> Program:
         """Build (inputs, outputs, tangents of inputs) -> tangents of outputs."""
         b = ProgramBuilder("tangent")
         given, dots = self._derivative_inputs(b), b.inputs(*self.sizes)
-        factors, c, by_bound, linear = self._linearized(b, given)
-        (_, _, _, j, _, _, _, _, v, impulses, _), (_, dm, dp, dj, dt, db, _, _) = given, dots
-        out = b.trace(linear.tangent, factors, c, by_bound, j, v, impulses, dm, dp, dj, dt, db)
-        return b.program(*out, b.zeros(1))
+        linear, numbers = self._linearized(b, given)
+        return b.program(*linear.tangent(b, numbers, dots[1:6]), b.zeros(1))
 
     def adjoint(self) -> Program:
         """Build (inputs, outputs, seeds of outputs) -> gradients of inputs."""
         b = ProgramBuilder("adjoint")
         given, seeds = self._derivative_inputs(b), b.inputs(self.problem.nv, self.problem.n, 1)
-        factors, c, by_bound, linear = self._linearized(b, given)
-        _, _, _, j, _, _, _, _, v, impulses, _ = given
-        out = b.trace(linear.adjoint, factors, c, by_bound, j, v, impulses, *seeds[:2])
+        linear, numbers = self._linearized(b, given)
+        out = linear.adjoint(b, numbers, seeds[:2])
         return b.program(b.zeros(1), *out, b.zeros(self.problem.nv), b.zeros(self.problem.n))
 
     def _derivative_inputs(self, b: ProgramBuilder) -> list[Var]:
@@ -154,34 +151,91 @@ class Solver:
 
 @dataclass(frozen=True, eq=False)
 class _Linear:
-    """The linear system at a solution, from the numbers of its factors."""
+    """The linear system at a solution. Its numbers: factors of H, M, C, changes of impulses by the bounds, J, v, l."""
 
     problem: Problem
     lu: LU
     C: ca.Sparsity
     owners: list[int]
 
-    def tangent(self, factors: SX, c: SX, by_bound: SX, j: SX, v: SX, impulses: SX, *dots: SX) -> list[SX]:
-        dm, dp, dj, dt, db = dots
+    def tangent(self, b: ProgramBuilder, numbers: Sequence[Var], dots: Sequence[Var]) -> tuple[Var, ...]:
+        """Add dv and dl. dots: tangents of M, p, J, targets, bounds."""
         p = self.problem
-        J, dJ, C = p.rows(j), p.rows(dj), SX(self.C, c)
-        law = by_bound * ca.vertcat(*(db[k] for k in self.owners)) + C @ (dt - dJ @ v)
-        dv = self.lu.like(factors).solve(dp + dJ.T @ impulses - p.mass(dm) @ v + J.T @ law)
-        return [dv, law - C @ (J @ dv)]
+        factors, m, c, by_bound, j, v, impulses = numbers
 
-    def adjoint(self, factors: SX, c: SX, by_bound: SX, j: SX, v: SX, impulses: SX, *seeds: SX) -> list[SX]:
-        p, (v_bar, l_bar) = self.problem, seeds
-        J, C = p.rows(j), SX(self.C, c)
-        z = self.lu.like(factors).solve_transposed(v_bar - J.T @ (C.T @ l_bar))
-        s = ca.densify(J @ z + l_bar)
-        w = ca.densify(C.T @ s)
-        rows, columns = p.M.get_triplet()
-        by_mass = [-(z[i] * v[k] + z[k] * v[i]) if i != k else -z[i] * v[i] for i, k in zip(rows, columns, strict=True)]
-        rows, columns = p.J.get_triplet()
-        by_rows = [impulses[i] * z[k] - w[i] * v[k] for i, k in zip(rows, columns, strict=True)]
-        pushed = by_bound * s
-        by_bounds = [sum((pushed[i] for i in block.rows), SX(0)) for block in p.blocks]
-        return [ca.vertcat(*by_mass), z, ca.vertcat(SX(0, 1), *by_rows), w, ca.vertcat(*by_bounds)]
+        def sides(c: SX, by_bound: SX, j: SX, v: SX, impulses: SX, *dots: SX) -> list[SX]:
+            dm, dp, dj, dt, db = dots
+            dJ = p.rows(dj)
+            law = by_bound * ca.vertcat(*(db[k] for k in self.owners)) + SX(self.C, c) @ (dt - dJ @ v)
+            return [dp + dJ.T @ impulses - p.mass(dm) @ v + p.rows(j).T @ law, law]
+
+        side, law = b.trace(sides, c, by_bound, j, v, impulses, *dots)
+        dv = self._solved(b, [factors, m, c, j, side], transposed=False)
+        return dv, b.trace(lambda law, c, j, dv: law - SX(self.C, c) @ (p.rows(j) @ dv), law, c, j, dv)
+
+    def adjoint(self, b: ProgramBuilder, numbers: Sequence[Var], seeds: Sequence[Var]) -> tuple[Var, ...]:
+        """Add the gradients by M, p, J, targets, bounds. seeds: those of v and l."""
+        p = self.problem
+        factors, m, c, by_bound, j, v, impulses = numbers
+        side = b.trace(lambda c, j, v, s: v - p.rows(j).T @ (SX(self.C, c).T @ s), c, j, *seeds)
+        z = self._solved(b, [factors, m, c, j, side], transposed=True)
+
+        def gradients(z: SX, c: SX, by_bound: SX, j: SX, v: SX, impulses: SX, l_bar: SX) -> list[SX]:
+            s = ca.densify(p.rows(j) @ z + l_bar)
+            w = ca.densify(SX(self.C, c).T @ s)
+            pairs = zip(*p.J.get_triplet(), strict=True)
+            by_rows = [impulses[i] * z[k] - w[i] * v[k] for i, k in pairs]
+            pushed = by_bound * s
+            by_bounds = [sum((pushed[i] for i in block.rows), SX(0)) for block in p.blocks]
+            return [-self._by_mass(z, v), z, ca.vertcat(SX(0, 1), *by_rows), w, ca.vertcat(*by_bounds)]
+
+        return b.trace(gradients, z, c, by_bound, j, v, impulses, seeds[1])
+
+    def _by_mass(self, x: SX, y: SX) -> SX:
+        """Return the change of x' M y by the entries of M's lower triangle."""
+        pairs = zip(*self.problem.M.get_triplet(), strict=True)
+        return ca.vertcat(*(x[i] * y[k] + x[k] * y[i] if i != k else x[i] * y[i] for i, k in pairs))
+
+    # A solve with factors that are known. Its own derivatives, of second order for a step, are solves with the same factors: those
+    # of an elimination would lose all digits to the stiffness of closed rows.
+
+    def _solved(self, b: ProgramBuilder, given: Sequence[Var], transposed: bool) -> Var:
+        """Add H^-1 r or H^-T r. given: factors, M, C, J, r."""
+        p = self.problem
+
+        def solve(factors: SX, r: SX, transposed: bool) -> SX:
+            lu = self.lu.like(factors)
+            return lu.solve_transposed(r) if transposed else lu.solve(r)
+
+        def tangent(factors: SX, m: SX, c: SX, j: SX, r: SX, x: SX, *dots: SX) -> SX:
+            _, dm, dc, dj, dr = dots
+            J, dJ, C, dC = p.rows(j), p.rows(dj), SX(self.C, c), SX(self.C, dc)
+            C, dC = (C.T, dC.T) if transposed else (C, dC)
+            u = J @ x
+            change = p.mass(dm) @ x + dJ.T @ (C @ u) + J.T @ (dC @ u + C @ (dJ @ x))
+            return solve(factors, ca.densify(dr - change), transposed)
+
+        def adjoint(factors: SX, m: SX, c: SX, j: SX, r: SX, x: SX, seed: SX) -> list[SX]:
+            y = solve(factors, seed, not transposed)
+            left, right = (x, y) if transposed else (y, x)  # of left' dH right
+            J, C = p.rows(j), SX(self.C, c)
+            u, w = ca.densify(J @ left), ca.densify(J @ right)
+            by_c = [-u[i] * w[k] for i, k in zip(*self.C.get_triplet(), strict=True)]
+            pulled, pushed = ca.densify(C.T @ u), ca.densify(C @ w)
+            pairs = zip(*p.J.get_triplet(), strict=True)
+            by_rows = [-(pushed[i] * left[k] + pulled[i] * right[k]) for i, k in pairs]
+            return [
+                SX.zeros(factors.numel()),
+                -self._by_mass(left, right),
+                ca.vertcat(SX(0, 1), *by_c),
+                ca.vertcat(SX(0, 1), *by_rows),
+                y,
+            ]
+
+        def body(factors: SX, m: SX, c: SX, j: SX, r: SX) -> SX:
+            return solve(factors, r, transposed)
+
+        return b.custom(body, *given, tangent=tangent, adjoint=adjoint)[0]
 
 
 def nonzeros(A: SX) -> SX:
