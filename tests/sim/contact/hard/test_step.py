@@ -80,7 +80,9 @@ def test_a_straight_leg_is_not_kicked() -> None:
         {"r": leg}, scenery=[GROUND], contact=cs.Hard(friction=0.5), dt=2.5e-3, poses=pose, collide=[("r/link_2", "ground")],
         check=False,
     )  # fmt: skip
-    state = torch.tensor([0.010387422255657334, 0.04998708635951635, -0.0700331161246294, -0.31598145122494536], dtype=D)
+    state = torch.tensor(
+        [0.010387422255657334, 0.04998708635951635, -0.0700331161246294, -0.31598145122494536], dtype=D
+    )
     after = world.step(state)
     assert float(world.contacts(state).gaps.min()) < -1e-3
     assert world.energy(after) - world.energy(state) < 1e-2 and after[2:].abs().max() < 1
@@ -104,7 +106,9 @@ def test_a_jammed_foot_is_bounded() -> None:
 def ball_and_box() -> cs.World:
     """A ball that presses against a box on the ground."""
     parts = [cs.Body("tip", [cs.shapes.sphere(0.05)], 0.5), cs.Body("load", [cs.shapes.box((0.3, 0.2, 0.1))], 1.0)]
-    return cs.World(bodies=parts, scenery=[GROUND], dt=0.004, contact=cs.Hard(), parameters=["friction", "mass:load/body"])
+    return cs.World(
+        bodies=parts, scenery=[GROUND], dt=0.004, contact=cs.Hard(), parameters=["friction", "mass:load/body"]
+    )
 
 
 def test_gradients_of_a_step_with_forces_in_the_loss() -> None:
@@ -119,7 +123,9 @@ def test_gradients_of_a_step_with_forces_in_the_loss() -> None:
         x = torch.cat([places, v])
         params = {"friction": mu, "mass:load/body": mass}
         seen = world.contacts(x, params=params)
-        return torch.cat([world.step(x, params=params), seen.forces.sum(-1, keepdim=True) / 10, seen.friction.sum(-2) / 10])
+        return torch.cat(
+            [world.step(x, params=params), seen.forces.sum(-1, keepdim=True) / 10, seen.friction.sum(-2) / 10]
+        )
 
     places, given = x[:14], (x[14:], torch.tensor([0.4], dtype=D), torch.tensor([1.0], dtype=D))
     seen = world.contacts(x)
@@ -133,7 +139,9 @@ def test_a_block_on_a_slope_starts_to_slide_at_its_friction(dtype: torch.dtype) 
     tilt = math.atan(0.5)
     gravity = (9.81 * math.sin(tilt), 0.0, -9.81 * math.cos(tilt))
     block = cs.Body("block", [cs.shapes.box((0.4, 0.4, 0.1))], 2.0)
-    world = cs.World(bodies=[block], scenery=[GROUND], contact=cs.Hard(), gravity=gravity, dt=5e-3, parameters=["friction"])
+    world = cs.World(
+        bodies=[block], scenery=[GROUND], contact=cs.Hard(), gravity=gravity, dt=5e-3, parameters=["friction"]
+    )
     x = world.initial_state(dtype=dtype)
     x[2] = 0.05
     ends = [
