@@ -1,4 +1,4 @@
-"""One robot under several contact models, in turns: a Laikago that stands, and one that is shaken until its feet slip and strike."""
+"""One robot under several contact models, in turns: a Laikago that stands, and one that is shaken so that feet slip and strike."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ def model_table(chosen: Options) -> list[Table]:
         rows.append((name, *times, 1e6 * best[f"{name}/one/step"] / 200, f"{left.max():.0e}"))
     columns = ("model", "standing, us", "with gradient", "shaken, us", "with gradient", "one robot, us", "residual")
     note = (
-        f"Microseconds per Laikago and step of 2 ms, batch {batch} (one robot: batch 1), in turns. Residual: the largest of the states "
-        "that are shaken; of Hard the largest speed by which a contact misses its law [m/s], of PGS by which one more sweep would "
-        "change a row [m/s], of Newton the largest force that is not balanced [N]."
+        f"Microseconds per Laikago and step of 2 ms, batch {batch} (one robot: batch 1), in turns. Residual: the largest of the "
+        "states that are shaken; of Hard the largest speed by which a contact misses its law [m/s], of PGS by which one more "
+        "sweep would change a row [m/s], of Newton the largest force that is not balanced [N]."
     )
     return [Table("A Laikago with each contact model", columns, tuple(rows), note)]

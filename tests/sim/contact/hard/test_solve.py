@@ -1,18 +1,18 @@
-"""The solver of hard contact against enumeration, against the laws themselves, and where Newton's method alone does not converge."""
+"""The solver of hard contact against enumeration, against the laws themselves, and where Newton's method does not converge."""
 
 from __future__ import annotations
 
 import casadi as ca
 import numpy as np
 import torch
+from tests.gradients import Tolerances, check_gradients
+from tests.sim.contact.pgs.test_dense import lcp, rods, start
 
 import costate as cs
 from costate.kernel import ProgramBuilder
 from costate.sim.contact.hard.law import Block
 from costate.sim.contact.hard.problem import Problem
 from costate.sim.contact.hard.solve import EXACT, Solver
-from tests.gradients import Tolerances, check_gradients
-from tests.sim.contact.pgs.test_dense import lcp, rods, start
 
 D = torch.float64
 TWICE = Tolerances(second_order=1e-4)

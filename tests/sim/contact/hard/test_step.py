@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 import torch
+from tests.gradients import Tolerances, check_gradients
 
 import costate as cs
 from costate.model import Transform
-from tests.gradients import Tolerances, check_gradients
 
 D = torch.float64
 STIFF = Tolerances(finite_difference=1e-5)
@@ -73,7 +73,7 @@ def test_energy_falls_in_a_tumble(boxes: cs.World) -> None:
 
 
 def test_a_straight_leg_is_not_kicked() -> None:
-    """A leg of two links, almost straight, whose foot is 1 mm inside the floor: friction holds it, and nothing else moves easily."""
+    """A leg of two links, almost straight, whose foot is 1 mm inside the floor: friction holds it, little else moves."""
     leg = cs.load_robot("pendulum2")
     pose = {"r": Transform(np.eye(3), np.array([0, 0, 2.0]))}
     world = cs.World(
@@ -91,7 +91,7 @@ def test_a_straight_leg_is_not_kicked() -> None:
 
 
 def test_a_jammed_foot_is_bounded() -> None:
-    """A leaning rod that slides the way in which friction 2 jams it: there is no solution (Painleve), and no energy from nowhere."""
+    """A leaning rod that slides the way in which friction 2 jams it: there is no solution (Painleve), and no gain of energy."""
     lean, inertia = 0.7, 1 / 12
     foot = cs.Body("foot", [cs.shapes.sphere(0.02, (0, 0, -0.5))], 1.0, inertia=np.diag([inertia, inertia, 1e-3]))
     world = cs.World(bodies=[foot], scenery=[GROUND], contact=cs.Hard(friction=2.0), dt=1e-3)
