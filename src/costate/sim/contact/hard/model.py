@@ -23,7 +23,7 @@ IMPACTS = 16
 @dataclass(frozen=True)
 class Hard(ContactModel):
     """Hard contact with Coulomb friction at the level of velocities, solved to tolerance by Newton's method. Gradients follow from
-    the solution, whatever the number of iterations. It is the default; `PGS` solves the same contact by sweeps.
+    the solution, whatever the number of iterations. `PGS` solves the same contact by sweeps.
 
     Impacts faster than `restitution_speed` happen at their time within the step, at the configuration and with the velocities of
     that time (hard/step.py), so that derivatives are those of the motion. What approaches more slowly may come as near as touching
