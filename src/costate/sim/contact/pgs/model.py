@@ -24,7 +24,7 @@ CORRECTIONS = ("baumgarte", "split", "none")
 @dataclass(frozen=True)
 class PGS(ContactModel):
     """Hard contact at the level of velocities, by projected Gauss-Seidel. Its adjoint is the reversed sweeps. `Hard` solves the
-    same contact to tolerance, and is the default; this is the method by name, and the one for piles of many bodies.
+    same contact to tolerance; this is the method by name, and the one for piles of many bodies.
 
     Impacts faster than `restitution_speed` happen at their time within the step, at the configuration and with the velocities of
     that time (pieces.py), so that derivatives are those of the motion. What approaches more slowly may come as near as touching
