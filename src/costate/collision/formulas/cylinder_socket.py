@@ -43,10 +43,8 @@ def cylinder_socket(a: Placed, b: Placed) -> list[ContactPoint]:
     cup, r = b.solid, a.solid.radius
     axis = b.rotation.T @ a.rotation[:, 2]
     low = b.to_local(a.to_world(ca.vertcat(0, 0, -a.solid.length / 2)))
-    x = ca.vertcat(1 - axis[0] ** 2, -axis[0] * axis[1], -axis[0] * axis[2])
-    x = x / length(x)
-    across = ca.horzcat(x, ca.cross(axis, x))
-    found = [_rim(cup, low, axis, across, r), _edge(cup, low, axis, r)]
+    across = b.rotation.T @ a.rotation[:, :2]
+    found = [_rim(cup, low, axis, across, r), _edge(cup, low, axis, a.solid)]
     found += [_face(cup, low + r * (across @ SX(way))) for way in ((1, 0), (0, 1), (-1, 0), (0, -1))]
     return [ContactPoint(gap, b.to_world(p), b.rotation @ n) for gap, p, n in found]
 
@@ -69,31 +67,37 @@ def _rim(cup: Socket, low: SX, axis: SX, across: SX, r: Number) -> Found:
     lowest = ca.vertcat(axis[2] * k, -s)
     w = _frozen(across.T @ (u * lowest + v * side * ca.vertcat(-k[1], k[0], 0)))
 
-    def nearest(w: SX) -> tuple[SX, Face, Face]:
-        """Return the point at a direction, and the two largest of the wall's faces there."""
+    def faces_at(w: SX) -> tuple[SX, list[Face]]:
+        """Return the point at a direction, and the wall's faces there, with slope and curvature along the rim."""
         p, dp = low + r * (across @ w), r * (across @ _turned(w))
         lateral = length(p[:2])
         out = ca.dot(p[:2], dp[:2]) / lateral
         bent = (ca.dot(dp[:2], dp[:2]) + ca.dot(p[:2], low[:2] - p[:2]) - out**2) / lateral
         faces = cup.wall_faces(lateral, p[2])
         more = [(up * dp[2] - inward * out, up * (low[2] - p[2]) - inward * bent) for _, inward, up in faces]
-        return p, *_largest_two([(*face, *rest) for face, rest in zip(faces, more, strict=True)])
+        return p, [(*face, *rest) for face, rest in zip(faces, more, strict=True)]
 
     for _ in range(NEWTON):  # downhill to where the slope ends, or to where the next face takes over
-        _, first, second = nearest(w)
-        step = _newton(first[3], first[4])
-        nearer = (second[3] - first[3]) * step
-        step = step * ca.fmin((first[0] - second[0]) / ca.fmax(nearer, TINY), 1)
-        w = _moved(w, step)
-    p, first, second = nearest(w)
+        faces = faces_at(w)[1]
+        first = _largest(faces)
+        step = _newton(*first[3:])
+        share = SX(1)
+        for face in faces:
+            uphill = face[3] * step > TINY
+            rise = ca.if_else(uphill, (face[3] - first[3]) * step, 1)
+            share = ca.if_else(uphill, ca.fmin(share, (first[0] - face[0]) / rise), share)
+        w = _moved(w, share * step)
+    p, faces = faces_at(w)
+    first, second = _largest_two(faces)
     opposed = first[3] * second[3] < 0
     share = ca.if_else(opposed, first[3] / ca.if_else(opposed, first[3] - second[3], 1), 0)
     gap, n = _normal([first[0], *(x + share * (y - x) for x, y in zip(first[1:3], second[1:3], strict=True))], p)
     return ca.fmax(gap, length(low[:2]) - cup.bore), p, n
 
 
-def _edge(cup: Socket, low: SX, axis: SX, r: Number) -> Found:
-    """Return the point of the bore's upper edge that is nearest to the cylinder's axis, against side and lower face."""
+def _edge(cup: Socket, low: SX, axis: SX, cylinder: Cylinder) -> Found:
+    """Return the point of the bore's upper edge that is nearest to the cylinder's axis, against side and ends. It fades out as the
+    cylinder leans by 60 degrees: one that lies crosses the edge twice."""
     k, s, c1, c2, side = _leaning(axis, low)
     height, b = cup.edge_height, cup.bore
 
@@ -114,7 +118,9 @@ def _edge(cup: Socket, low: SX, axis: SX, r: Number) -> Found:
     along = ca.dot(axis, q - low)
     way = q - low - along * axis
     far = length(way)
-    return ca.fmax(far - r, -along), q, -way / far
+    ends = ca.fmax(-along, along - cylinder.length)
+    gap = ca.fmax(ca.fmax(far - cylinder.radius, ends), b * (1 - 2 * axis[2]))
+    return gap, q, -way / far
 
 
 def _face(cup: Socket, p: SX) -> Found:
