@@ -118,9 +118,11 @@ def _edge(cup: Socket, low: SX, axis: SX, cylinder: Cylinder) -> Found:
     along = ca.dot(axis, q - low)
     way = q - low - along * axis
     far = length(way)
-    ends = ca.fmax(-along, along - cylinder.length)
-    gap = ca.fmax(ca.fmax(far - cylinder.radius, ends), b * (1 - 2 * axis[2]))
-    return gap, q, -way / far
+    gap, n = far - cylinder.radius, -way / far
+    for beyond, normal in ((-along, axis), (along - cylinder.length, -axis)):
+        n = ca.if_else(beyond > gap, normal, n)
+        gap = ca.fmax(gap, beyond)
+    return ca.fmax(gap, b * (1 - 2 * axis[2])), q, n
 
 
 def _face(cup: Socket, p: SX) -> Found:
