@@ -5,9 +5,9 @@
 "jumps": episodes of the insertion (untrained policy, its own starts) with noise on the actions. Counted are those in which a gap
 falls by more than 20 mm in a control step of 10 ms and ends more than 1 mm inside: the bottle moves by less than 20 mm in a step.
 
-"gradients": bottles in a chamfered bore, up to 0.8 mm inside of its wall, with random actions: by how much a step, and all of them,
-multiply a gradient with respect to the state, and whether it is finite in float32 as trained. For the steepest step, what
-`costate.diagnose` names, and the slope of the motion over larger differences.
+"gradients": bottles in a chamfered bore, up to 0.8 mm inside of its wall, each pressed by one random action for 90 steps: whether
+gradients with respect to states and actions are finite in float32 as trained; by how much a step, and the first 12 of them, multiply
+a gradient. For the steepest step, the slope of the motion over larger differences, and what `costate.diagnose` names.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ JUMP, INSIDE = 0.02, 1e-3
 """Fall of a gap in one step that is a jump, and the overlap it must end with [m]."""
 OFFSET = 1.1e-3
 """Largest offset of a bottle from the middle of a bore with 0.3 mm of clearance [m]."""
+SIZES = (1.0, 0.1)
+"""Largest actions, as shares of what the arm can do."""
 TASKS = {"default": InsertionOptions(), "chamfered": InsertionOptions().chamfered()}
 
 
@@ -84,8 +86,8 @@ def jump_table(contact: str, noises: Sequence[float], episodes: int) -> harness.
 # --- gradients of jammed bottles --------------------------------------------------------------------------------------
 
 
-def jammed(task: Insertion, batch: int, steps: int, seed: int) -> tuple[Tensor, Tensor]:
-    """States (batch, 18) of bottles anywhere in the bore, beside its middle, and random actions (steps, batch, 6)."""
+def jammed(task: Insertion, batch: int, steps: int, size: float, seed: int) -> tuple[Tensor, Tensor]:
+    """States (batch, 18) of bottles anywhere in the bore, beside its middle, and commands (steps, batch, 6)."""
     random = torch.Generator().manual_seed(seed)
     share = torch.rand(batch, 3, generator=random, dtype=torch.float64)
     middle = torch.tensor(task.options.center, dtype=torch.float64).expand(batch, 2)
@@ -94,18 +96,19 @@ def jammed(task: Insertion, batch: int, steps: int, seed: int) -> tuple[Tensor, 
     states = task.world.initial_state().double().repeat(batch, 1)
     states[:, ARM_Q] = task.seats(middle + beside, DEPTH * share[:, 2:])
     states[:, SOCKET_XY] = middle
-    actions = 2 * torch.rand(steps, batch, 6, generator=random, dtype=torch.float64) - 1
-    return states, task.control(actions)
+    actions = size * (2 * torch.rand(batch, 6, generator=random, dtype=torch.float64) - 1)
+    return states, task.control(actions).expand(steps, batch, 6)
 
 
 def finite(task: Insertion, states: Tensor, controls: Tensor) -> int:
     """Return how many episodes have finite gradients in float32."""
-    start = states.float().requires_grad_()
-    x = start
-    for u in controls.float():
+    start, pressed = states.float().requires_grad_(), controls.float().requires_grad_()
+    x, total = start, torch.zeros(())
+    for u in pressed:
         x = task.plain.step(x, u)
-    (gradient,) = torch.autograd.grad(x.square().sum(), start)
-    return int(gradient.isfinite().all(-1).sum())
+        total = total + x.square().sum()
+    by_state, by_control = torch.autograd.grad(total, [start, pressed])
+    return int((by_state.isfinite().all(-1) & by_control.isfinite().all(-1).all(0)).sum())
 
 
 def growth(task: Insertion, states: Tensor, controls: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -126,35 +129,29 @@ def slopes(task: Insertion, state: Tensor, control: Tensor, differences: Sequenc
     A, _ = task.plain.linearize(state, control)
     way = torch.linalg.svd(A)[2][0]
     ends = [task.plain.step(state + s * h * way, control) for h in differences for s in (1, -1)]
-    return [
-        float((a - b).norm() / (2 * h)) for h, a, b in zip(differences, ends[::2], ends[1::2], strict=True)
-    ]
+    return [float((a - b).norm() / (2 * h)) for h, a, b in zip(differences, ends[::2], ends[1::2], strict=True)]
 
 
-def gradient_table(contact: str, batch: int, runs: int, smoke: bool) -> harness.Table:
+def gradient_table(contact: str, size: float, batch: int, runs: int, smoke: bool) -> harness.Table:
     task = task_with(TASKS["chamfered"], contact)
-    whole = 0
-    for seed in range(runs):
-        whole += finite(task, *jammed(task, batch, 12 if smoke else 90, seed))
-    states, controls = jammed(task, batch, 12, runs)
-    steps, total, path = growth(task, states, controls)
+    whole = sum(finite(task, *jammed(task, batch, 12 if smoke else 90, size, seed)) for seed in range(runs))
+    steps, total, path = growth(task, *(given := jammed(task, batch, 12, size, runs)))
     t, k = divmod(int(steps.argmax()), batch)
-    x, u = path[t, k], controls[t, k]
-    differences = (1e-8, 1e-5, 1e-3)
-    found = task.plain.contacts(x, u)
+    x, u = path[t, k], given[1][t, k]
+    found, seen = task.plain.contacts(x, u), cs.diagnose(task.plain, path[:, k], given[1][:-1, k])
+    over = ", ".join(f"{s:.1e}" for s in slopes(task, x, u, (1e-8, 1e-5, 1e-3)))
     rows: list[tuple[Any, ...]] = [
         ("not finite in float32", f"{runs * batch - whole} of {runs * batch}"),
         ("a step: median, 99 %, largest", _quantiles(steps)),
         ("steps above 1e4", f"{100 * float((steps > 1e4).double().mean()):.2f} %"),
         ("12 steps: median, 99 %, largest", _quantiles(total)),
-        ("steepest step: slope over 1e-8, 1e-5, 1e-3", ", ".join(f"{s:.1e}" for s in slopes(task, x, u, differences))),
+        ("steepest step: slope over 1e-8, 1e-5, 1e-3", over),
         ("steepest step: gaps [mm]", ", ".join(f"{1e3 * g:.3f}" for g in found.gaps.tolist())),
         ("steepest step: forces [N]", ", ".join(f"{f:.0f}" for f in found.forces.tolist())),
         ("deepest overlap [mm]", f"{-1e3 * float(task.plain.gaps(path).min()):.2f}"),
+        *(("diagnose names", f"{cause.kind}, step {cause.step}: {cause.what}") for cause in seen.causes),
     ]
-    seen = cs.diagnose(task.plain, path[:, k], controls[:-1, k])
-    rows += [("diagnose names", f"{cause.kind}: {cause.what}") for cause in seen.causes]
-    return harness.Table("gradients", ("", contact), tuple(rows), f"{batch} episodes a run.")
+    return harness.Table(f"gradients, actions up to {size:g}", ("", contact), tuple(rows), f"{batch} episodes a run.")
 
 
 def _quantiles(x: Tensor) -> str:
@@ -176,7 +173,8 @@ def main() -> None:
     if "jumps" in chosen.only:
         tables.append(jump_table(given.contact, given.noise, 16 if chosen.smoke else given.episodes))
     if "gradients" in chosen.only:
-        tables.append(gradient_table(given.contact, 32 if chosen.smoke else 512, given.runs, chosen.smoke))
+        batch = 32 if chosen.smoke else 512
+        tables += [gradient_table(given.contact, size, batch, given.runs, chosen.smoke) for size in SIZES]
     command = f"python -m benchmarks.study_bore --contact {given.contact}"
     harness.publish(harness.Report("Measured", command, harness.machine(), tuple(tables)), chosen)
 

@@ -40,6 +40,12 @@ class Paths:
         columns = np.swapaxes(self.rotations, -1, -2).reshape(-1, 9)
         return np.concatenate([columns, self.positions.reshape(-1, 3)], 1)
 
+    @property
+    def quaternions(self) -> Array:
+        """Position and quaternion w, x, y, z, shape (PATHS * STEPS, 7)."""
+        turns = Rotation.from_matrix(self.rotations.reshape(-1, 3, 3)).as_quat()
+        return np.concatenate([self.positions.reshape(-1, 3), turns[:, [3, 0, 1, 2]]], 1)
+
 
 def random_paths(random: np.random.Generator, radius: float, middles: Array, tilt: float = np.pi) -> Paths:
     """Draw paths of a solid of a radius [m] through middles (PATHS, 3), turned by up to `tilt` [rad]."""
@@ -62,7 +68,8 @@ def fastest(gaps: Array, paths: Paths) -> tuple[float, str]:
     least = gaps.min(-1).reshape(PATHS, STEPS)
     change = np.maximum(np.abs(np.diff(least, axis=1)) - ROUNDING, 0) / paths.motion
     i, k = np.unravel_index(int(change.argmax()), change.shape)
-    place = f"path {i}, step {k}: {1e3 * least[i, k]:.6g} -> {1e3 * least[i, k + 1]:.6g} mm, moved {1e3 * paths.motion[i, 0]:.3g} mm"
+    before, after, moved = 1e3 * least[i, k], 1e3 * least[i, k + 1], 1e3 * paths.motion[i, 0]
+    place = f"path {i}, step {k}: {before:.6g} -> {after:.6g} mm, moved {moved:.3g} mm"
     return float(change.max()), place
 
 

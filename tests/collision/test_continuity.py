@@ -34,8 +34,11 @@ KINDS: dict[str, Solid] = {
     "difference": solid_of(cs.shapes.difference(cs.shapes.box((0.2, 0.2, 0.2)), ROUND_CORNER)),
     "offset": solid_of(cs.shapes.offset(cs.shapes.box((0.12, 0.1, 0.14)), 0.03)),
 }
-RADIUS = 0.25
-"""Radius of a ball around any of the solids that have an end [m]."""
+RADII = {"sphere": 0.06, "capsule": 0.15, "box": 0.198, "cylinder": 0.13, "ellipsoid": 0.15, "hull": 0.26}
+"""Radius of a ball around the origin of a solid [m]; of the others, which are all smaller, LARGE."""
+LARGE = 0.25
+LEAST = 1 + 1e-6
+"""Change of a gap by the motion, at most: rounding."""
 
 
 def formula(a: Solid, b: Solid) -> ca.Function | None:
@@ -45,10 +48,66 @@ def formula(a: Solid, b: Solid) -> ca.Function | None:
     return ca.Function("gaps", [x], [ca.densify(ca.vertcat(*(c.gap for c in found)))]) if found else None
 
 
-def paths_of(a: str, b: str) -> Paths:
+FORMULAS = {
+    (a, b): made
+    for a, b in combinations_with_replacement(KINDS, 2)
+    if not by_program(KINDS[a], KINDS[b]) and (made := formula(KINDS[a], KINDS[b]))
+}
+"""Pairs with a formula; hollow and endless solids among themselves do not touch."""
+
+
+def paths_of(a: str, b: str, seed: int = 0, tilt: float = np.pi) -> Paths:
     """Paths of a past b, from apart to deep inside."""
-    random = np.random.default_rng([*map(ord, a + b)])
-    if b in ("socket", "chamfered"):
-        return random_paths(random, RADIUS, random.normal(size=(PATHS, 3)) * [0.006, 0.006, 0.03] + [0, 0, 0.1], 0.1)
-    middles = random.normal(size=(PATHS, 3))
-    return random_paths(random, RADIUS, middles / np.linalg.norm(middles, axis=1)[:, None] * random.uniform(0, 0.25, (PATHS, 1)))
+    random = np.random.default_rng([seed, *map(ord, a + b)])
+    middles, radius = random.normal(size=(PATHS, 3)), RADII.get(a, LARGE)
+    if "sock" in b or b == "chamfered":  # in the bore, over the mouth, over the wall and beside it
+        middles = middles * [0.012, 0.012, 0.03] + [0, 0, 0.1]
+        return random_paths(random, radius, middles, tilt)
+    away = random.uniform(0, 0.25, (PATHS, 1)) / np.linalg.norm(middles, axis=1, keepdims=True)
+    return random_paths(random, radius, middles * away, tilt)
+
+
+def check_continuity(gaps: ca.Function, paths: Paths) -> tuple[float, float]:
+    """Check that the smallest gap is continuous; return the share of poses that overlap, and the deepest [m]."""
+    found = np.array(gaps.map(PATHS * STEPS)(paths.poses.T)).T
+    most, place = fastest(found, paths)
+    assert most < LEAST, f"the smallest gap changes by {most:.4g} times the motion: {place}"
+    return depths(found)
+
+
+@pytest.mark.parametrize(("a", "b"), FORMULAS, ids=lambda k: k)
+def test_the_smallest_gap_is_continuous(a: str, b: str) -> None:
+    check_continuity(FORMULAS[a, b], paths_of(a, b))
+
+
+@pytest.mark.study
+@pytest.mark.parametrize("seed", range(1, 20))
+@pytest.mark.parametrize(("a", "b"), FORMULAS, ids=lambda k: k)
+def test_the_smallest_gap_is_continuous_on_more_paths(a: str, b: str, seed: int) -> None:
+    check_continuity(FORMULAS[a, b], paths_of(a, b, seed))
+
+
+@pytest.mark.parametrize("tilt", [0.02, 0.3])
+@pytest.mark.parametrize("cup", ["socket", "chamfered"])
+def test_a_cylinder_in_a_bore(cup: str, tilt: float) -> None:
+    """Upright and leaning, from above the mouth down to the floor, shallow and deep in the wall."""
+    share, deepest = check_continuity(FORMULAS["cylinder", cup], paths_of("cylinder", cup, seed=1, tilt=tilt))
+    assert share > 0.3 and deepest > 0.02
+
+
+@pytest.mark.parametrize(("a", "b"), FORMULAS, ids=lambda k: k)
+def test_slopes_are_those_of_the_smallest_gap(a: str, b: str) -> None:
+    """Along every path the automatic derivative is the difference of neighbours, but for the few where another row takes over."""
+    paths, gaps = paths_of(a, b, tilt=0.1 if a == "cylinder" else np.pi), FORMULAS[a, b]
+    x, dx = SX.sym("x", 12), SX.sym("dx", 12)
+    least = ca.mmin(gaps(x))
+    slope = ca.Function("slope", [x, dx], [least, ca.jtimes(least, x, dx)])
+    spin = np.cross(paths.turn[:, None, None], np.swapaxes(paths.rotations, -1, -2))  # of each axis of the solid
+    moved = np.broadcast_to(paths.velocity[:, None], paths.positions.shape)
+    rates = np.concatenate([spin.reshape(PATHS * STEPS, 9), moved.reshape(-1, 3)], 1)
+    value, rate = (np.array(v).reshape(PATHS, STEPS) for v in slope.map(PATHS * STEPS)(paths.poses.T, rates.T))
+    assert np.isfinite(rate).all()
+    differences = (value[:, 2:] - value[:, :-2]) / 2 / paths.motion
+    off = np.abs(differences - rate[:, 1:-1] / paths.motion)
+    short = paths.motion[:, 0] < np.median(paths.motion)  # long steps differ by their curvature
+    assert np.median(off) < 1e-3 and np.mean(off[short] > 0.02) < 0.05

@@ -28,6 +28,8 @@ FINEST = math.pi / 2**HALVINGS
 """Longest step of Newton [rad]."""
 FLAT = 1e-12
 """Curvature below which all angles are as good [m]."""
+MOUTH = 50.0
+"""Part of the bore's depth, from its edge down, in which the lower face's points still see the wall."""
 UPRIGHT = 1e-9
 """Sine of a tilt that has no direction of its own."""
 
@@ -98,15 +100,15 @@ def _rim(cup: Socket, low: SX, axis: SX, across: SX, r: Number) -> Found:
 def _edge(cup: Socket, low: SX, axis: SX, cylinder: Cylinder) -> Found:
     """Return the point of the bore's upper edge that is nearest to the cylinder's axis, against side and ends. It fades out as the
     cylinder leans by 60 degrees: one that lies crosses the edge twice."""
-    k, s, c1, c2, side = _leaning(axis, low)
+    k, s, c1, c2, sign = _leaning(axis, low)
     height, b = cup.edge_height, cup.bore
 
     def slope(u: SX, v: SX) -> SX:
         along = s * (b * u - c1) + axis[2] * (height - low[2])
-        return (c1 + s * along) * v - side * c2 * u
+        return (c1 + s * along) * v - sign * c2 * u
 
     u, v = _least(slope)
-    w = _frozen(u * k + v * side * ca.vertcat(-k[1], k[0]))
+    w = _frozen(u * k + v * sign * ca.vertcat(-k[1], k[0]))
     for _ in range(NEWTON):  # on half the square of the distance
         t = _turned(w)
         way, lean = ca.vertcat(b * w, height) - low, ca.dot(axis[:2], t)
@@ -118,18 +120,19 @@ def _edge(cup: Socket, low: SX, axis: SX, cylinder: Cylinder) -> Found:
     along = ca.dot(axis, q - low)
     way = q - low - along * axis
     far = length(way)
-    gap, n = far - cylinder.radius, -way / far
-    for beyond, normal in ((-along, axis), (along - cylinder.length, -axis)):
-        n = ca.if_else(beyond > gap, normal, n)
-        gap = ca.fmax(gap, beyond)
-    return ca.fmax(gap, b * (1 - 2 * axis[2])), q, n
+    # Over the wall the lower face stands on the edge. Over the bore that is the rim's task, and the edge only guides the side.
+    side, ends = far - cylinder.radius, ca.fmax(-along, along - cylinder.length)
+    stands = ca.logic_and(-along > side, ca.dot(low[:2], low[:2]) > b**2)
+    gap = ca.fmax(ca.fmax(side, ends), b * (1 - 2 * axis[2]))
+    return gap, q, ca.if_else(stands, axis, -way / far)
 
 
 def _face(cup: Socket, p: SX) -> Found:
-    """Return a point of the lower face against the cup. Far below the mouth the wall is left to the rim."""
+    """Return a point of the lower face against the cup. Below the mouth the wall is left to the rim: two rows of nearly the same
+    contact would have no force of their own each."""
     lateral, z = length(p[:2]), p[2]
     wall = _largest(cup.wall_faces(lateral, z))
-    wall = (wall[0] + ca.fmax(-z - cup.depth / 4, 0), *wall[1:])
+    wall = (wall[0] + ca.fmax(cup.edge_height - cup.depth / MOUTH - z, 0), *wall[1:])
     floor = z + cup.depth
     inside = _chosen(wall[0] < floor, wall, (floor, 0, 1))
     gap, n = _normal(_largest([inside, (lateral - cup.radius, -1, 0), (-floor - cup.floor, 0, -1)]), p)
@@ -204,7 +207,9 @@ def _turned(w: SX) -> SX:
 def _newton(slope: SX, bend: SX) -> SX:
     """Return the step to the least [rad], or as far downhill as is allowed."""
     bent = bend > FLAT
-    step = ca.if_else(bent, -slope / ca.if_else(bent, bend, 1), ca.if_else(slope > 0, -FINEST, ca.if_else(slope < 0, FINEST, 0)))
+    step = ca.if_else(
+        bent, -slope / ca.if_else(bent, bend, 1), ca.if_else(slope > 0, -FINEST, ca.if_else(slope < 0, FINEST, 0))
+    )
     return ca.fmin(ca.fmax(step, -FINEST), FINEST)
 
 
