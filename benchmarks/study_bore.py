@@ -6,8 +6,8 @@
 falls by more than 20 mm in a control step of 10 ms and ends more than 1 mm inside: the bottle moves by less than 20 mm in a step.
 
 "gradients": bottles in a chamfered bore, up to 0.8 mm inside of its wall, each pressed by one random action for 90 steps: whether
-gradients with respect to states and actions are finite in float32 as trained; by how much a step, and the first 12 of them, multiply
-a gradient. For the steepest step, the slope of the motion over larger differences, and what `costate.diagnose` names.
+gradients with respect to states and actions are finite in float32 as trained; by how much a step, and the first 12 of them,
+multiply a gradient. For the steepest step, the slope of the motion over larger differences, and what `costate.diagnose` names.
 """
 
 from __future__ import annotations

@@ -173,10 +173,10 @@ def _jammed(motion: Motion, events: Sequence[Event]) -> Iterator[Cause]:
         yield Cause(
             "jam", t,
             f"{motion.name(i)} is jammed in step {t}: two contact points ({min(i, j)} and {max(i, j)}, gaps "
-            f"{1e3 * float(motion.contacts.gaps[t, i]):.2g} and {1e3 * float(motion.contacts.gaps[t, j]):.2g} mm) push {how}, and the "
-            f"step multiplies a disturbance by {float(motion.growth[t]):.1e} (such steps: {int(jams.sum())} of {len(jams)}). How they "
-            "share the force depends on changes far smaller than those of interest: compare with a difference. Start outside of "
-            "the overlap, use more substeps, or leave such episodes out.",
+            f"{1e3 * float(motion.contacts.gaps[t, i]):.2g} and {1e3 * float(motion.contacts.gaps[t, j]):.2g} mm) push {how}, and "
+            f"the step multiplies a disturbance by {float(motion.growth[t]):.1e} (such steps: {int(jams.sum())} of {len(jams)}). "
+            "How they share the force depends on changes far smaller than those of interest: compare with a difference. Start "
+            "outside of the overlap, use more substeps, or leave such episodes out.",
         )  # fmt: skip
 
 

@@ -1,8 +1,8 @@
 """A capsule and a box: both ends of the capsule, and where its axis is nearest to the box.
 
-The distance of a box is convex, so along the axis it has one least value, which halving finds; no gap changes faster than the bodies
-move, however deep they are in each other. A capsule that lies on a face is as near in many points. Then the least of a distance that
-leans a little, to one side and to the other, are the two ends of that stretch, such as the edges that the capsule lies across.
+The distance of a box is convex, so along the axis it has one least value, which halving finds; no gap changes faster than the
+bodies move, however deep they are in each other. A capsule that lies on a face is as near in many points. Then the least of a
+distance that leans a little, to one side and to the other, are the two ends of that stretch, such as the edges that it lies across.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ def _nearest(a: Placed, b: Placed, lean: float) -> ContactPoint:
     middle, axis, edges = b.to_local(a.position), b.rotation.T @ a.rotation[:, 2], b.solid.size / 2
     half = a.solid.length / 2
 
-    def slopes(t: SX) -> tuple[SX, SX, SX, SX, SX]:
-        """Return the distances from the planes of the faces and their slopes along the axis, those outside of the box, and half the
-        slope of the squared distance."""
+    def slopes(t: SX) -> tuple[SX, SX, SX, SX]:
+        """Return the distances from the planes of the faces and their slopes along the axis, the distance outside of the box, and
+        half the slope of its square."""
         p = middle + t * axis
         planes, along = ca.fabs(p) - edges, ca.if_else(p < 0, -axis, axis)
         out = ca.fmax(planes, 0)
         far = length(out)
-        return planes, along, out, far, ca.dot(out, along) + lean * far
+        return planes, along, far, ca.dot(out, along) + lean * far
 
     t = SX(0)
     for k in range(HALVINGS):
-        planes, along, _, far, slope = slopes(t)
+        planes, along, far, slope = slopes(t)
         rises = ca.if_else(far > 2 * TINY**0.5, slope, _steepest(planes, along) + lean) > 0
         t = t + ca.if_else(rises, -1, 1) * half / 2 ** (k + 1)
     finest = half / 2**HALVINGS
     for _ in range(NEWTON):
-        planes, along, out, far, slope = slopes(t)
+        planes, along, far, slope = slopes(t)
         bend = ca.dot(ca.if_else(planes > 0, along, 0), along)
         bent = bend > TINY
         (first, rise, depth), (second, fall, _) = _two_largest(planes, along, edges)

@@ -1,7 +1,7 @@
 """A cylinder whose lower end (local -z) goes into a socket, with or without a chamfer.
 
-In a plane through the cup's axis the wall is what lies behind the bore, behind the chamfer and below the upper face: its distance is
-the largest of theirs (`Socket.wall_faces`). Every gap here is the least of such a distance along a circle, or the distance of a
+In a plane through the cup's axis the wall is what lies behind the bore, behind the chamfer and below the upper face: its distance
+is the largest of theirs (`Socket.wall_faces`). Every gap here is the least of such a distance along a circle, or the distance of a
 point that is fixed to the cylinder. So none changes faster than the bodies move, wherever they are.
 
     rim    the lower rim's nearest point to the wall. Along the cosine of its angle the distance is convex, so halving finds it.
@@ -69,32 +69,36 @@ def _rim(cup: Socket, low: SX, axis: SX, across: SX, r: Number) -> Found:
     lowest = ca.vertcat(axis[2] * k, -s)
     w = _frozen(across.T @ (u * lowest + v * side * ca.vertcat(-k[1], k[0], 0)))
 
-    def faces_at(w: SX) -> tuple[SX, list[Face]]:
-        """Return the point at a direction, and the wall's faces there, with slope and curvature along the rim."""
-        p, dp = low + r * (across @ w), r * (across @ _turned(w))
-        lateral = length(p[:2])
-        out = ca.dot(p[:2], dp[:2]) / lateral
-        bent = (ca.dot(dp[:2], dp[:2]) + ca.dot(p[:2], low[:2] - p[:2]) - out**2) / lateral
-        faces = cup.wall_faces(lateral, p[2])
-        more = [(up * dp[2] - inward * out, up * (low[2] - p[2]) - inward * bent) for _, inward, up in faces]
-        return p, [(*face, *rest) for face, rest in zip(faces, more, strict=True)]
-
-    for _ in range(NEWTON):  # downhill to where the slope ends, or to where the next face takes over
-        faces = faces_at(w)[1]
-        first = _largest(faces)
-        step = _newton(*first[3:])
-        share = SX(1)
-        for face in faces:
-            uphill = face[3] * step > TINY
-            rise = ca.if_else(uphill, (face[3] - first[3]) * step, 1)
-            share = ca.if_else(uphill, ca.fmin(share, (first[0] - face[0]) / rise), share)
-        w = _moved(w, share * step)
-    p, faces = faces_at(w)
+    for _ in range(NEWTON):
+        w = _downhill(w, _faces_at(cup, low, r * across, w)[1])
+    p, faces = _faces_at(cup, low, r * across, w)
     first, second = _largest_two(faces)
     opposed = first[3] * second[3] < 0
     share = ca.if_else(opposed, first[3] / ca.if_else(opposed, first[3] - second[3], 1), 0)
     gap, n = _normal([first[0], *(x + share * (y - x) for x, y in zip(first[1:3], second[1:3], strict=True))], p)
     return ca.fmax(gap, length(low[:2]) - cup.bore), p, n
+
+
+def _faces_at(cup: Socket, low: SX, rim: SX, w: SX) -> tuple[SX, list[Face]]:
+    """Return the point of the rim in a direction, and the wall's faces there, with slope and curvature along the rim."""
+    p, dp = low + rim @ w, rim @ _turned(w)
+    lateral = length(p[:2])
+    out = ca.dot(p[:2], dp[:2]) / lateral
+    bent = (ca.dot(dp[:2], dp[:2]) + ca.dot(p[:2], low[:2] - p[:2]) - out**2) / lateral
+    faces = cup.wall_faces(lateral, p[2])
+    more = [(up * dp[2] - inward * out, up * (low[2] - p[2]) - inward * bent) for _, inward, up in faces]
+    return p, [(*face, *rest) for face, rest in zip(faces, more, strict=True)]
+
+
+def _downhill(w: SX, faces: list[Face]) -> SX:
+    """Return the direction at which the slope of the largest face ends, or at which one that rises takes over before."""
+    first = _largest(faces)
+    step, share = _newton(*first[3:]), SX(1)
+    for face in faces:
+        uphill = face[3] * step > TINY
+        rise = ca.if_else(uphill, (face[3] - first[3]) * step, 1)
+        share = ca.if_else(uphill, ca.fmin(share, (first[0] - face[0]) / rise), share)
+    return _moved(w, share * step)
 
 
 def _edge(cup: Socket, low: SX, axis: SX, cylinder: Cylinder) -> Found:

@@ -41,7 +41,7 @@ class Gentle:
         if not self.shortened and not self.dropped:
             return None
         return (
-            f"gradients through contact: {self.shortened:,} of {self.seen:,} were shortened to {self.longest:g} (--state-clip), the "
-            f"longest from {self.largest:.2g}; {self.dropped:,} were not finite and were dropped. costate.diagnose names the causes "
-            "in an episode"
+            f"gradients through contact: {self.shortened:,} of {self.seen:,} were shortened to {self.longest:g} (--state-clip), "
+            f"the longest from {self.largest:.2g}; {self.dropped:,} were not finite and were dropped. costate.diagnose names the "
+            "causes in an episode"
         )
