@@ -37,6 +37,8 @@ KINDS: dict[str, Solid] = {
 RADII = {"sphere": 0.06, "capsule": 0.15, "box": 0.198, "cylinder": 0.13, "ellipsoid": 0.15, "hull": 0.26}
 """Radius of a ball around the origin of a solid [m]; of the others, which are all smaller, LARGE."""
 LARGE = 0.25
+MOUTH = 0.2
+"""Radius of a ball around a cylinder's origin that also holds the edge of the mouth that it goes through [m]."""
 LEAST = 1 + 1e-6
 """Change of a gap by the motion, at most: rounding."""
 
@@ -60,9 +62,9 @@ def paths_of(a: str, b: str, seed: int = 0, tilt: float = np.pi) -> Paths:
     """Paths of a past b, from apart to deep inside."""
     random = np.random.default_rng([seed, *map(ord, a + b)])
     middles, radius = random.normal(size=(PATHS, 3)), RADII.get(a, LARGE)
-    if "sock" in b or b == "chamfered":  # in the bore, over the mouth, over the wall and beside it
+    if b in ("socket", "chamfered"):  # in the bore, over the mouth, over the wall and beside it
         middles = middles * [0.012, 0.012, 0.03] + [0, 0, 0.1]
-        return random_paths(random, radius, middles, tilt)
+        return random_paths(random, max(radius, MOUTH), middles, tilt)
     away = random.uniform(0, 0.25, (PATHS, 1)) / np.linalg.norm(middles, axis=1, keepdims=True)
     return random_paths(random, radius, middles * away, tilt)
 

@@ -29,7 +29,7 @@ FINEST = math.pi / 2**HALVINGS
 FLAT = 1e-12
 """Curvature below which all angles are as good [m]."""
 MOUTH = 50.0
-"""Part of the bore's depth, from its edge down, in which the lower face's points still see the wall."""
+"""Part of the bore's depth, from its edge down, in which the lower face's points see the wall even if it is in the middle."""
 UPRIGHT = 1e-9
 """Sine of a tilt that has no direction of its own."""
 
@@ -47,7 +47,7 @@ def cylinder_socket(a: Placed, b: Placed) -> list[ContactPoint]:
     low = b.to_local(a.to_world(ca.vertcat(0, 0, -a.solid.length / 2)))
     across = b.rotation.T @ a.rotation[:, :2]
     found = [_rim(cup, low, axis, across, r), _edge(cup, low, axis, a.solid)]
-    found += [_face(cup, low + r * (across @ SX(way))) for way in ((1, 0), (0, 1), (-1, 0), (0, -1))]
+    found += [_face(cup, low + r * (across @ SX(way)), length(low[:2])) for way in ((1, 0), (0, 1), (-1, 0), (0, -1))]
     return [ContactPoint(gap, b.to_world(p), b.rotation @ n) for gap, p, n in found]
 
 
@@ -124,19 +124,21 @@ def _edge(cup: Socket, low: SX, axis: SX, cylinder: Cylinder) -> Found:
     along = ca.dot(axis, q - low)
     way = q - low - along * axis
     far = length(way)
-    # Over the wall the lower face stands on the edge. Over the bore that is the rim's task, and the edge only guides the side.
-    side, ends = far - cylinder.radius, ca.fmax(-along, along - cylinder.length)
-    stands = ca.logic_and(-along > side, ca.dot(low[:2], low[:2]) > b**2)
+    # The side is there where the lower face is below the whole edge; until then the rim is. Over the wall the face stands on it.
+    side, level = far - cylinder.radius, ca.dot(axis, low) - axis[2] * height
+    below = level + s * b
+    ends = ca.fmax(below, -level - s * b - cylinder.length)
+    stands = ca.logic_and(below > side, ca.dot(low[:2], low[:2]) > b**2)
     gap = ca.fmax(ca.fmax(side, ends), b * (1 - 2 * axis[2]))
     return gap, q, ca.if_else(stands, axis, -way / far)
 
 
-def _face(cup: Socket, p: SX) -> Found:
-    """Return a point of the lower face against the cup. Below the mouth the wall is left to the rim: two rows of nearly the same
-    contact would have no force of their own each."""
+def _face(cup: Socket, p: SX, beside: SX) -> Found:
+    """Return a point of the lower face against the cup. beside: distance of the face's middle from the cup's axis [m]. Once it is
+    deeper in the bore than that, the wall is left to the rim: two rows of nearly the same contact have no force of their own."""
     lateral, z = length(p[:2]), p[2]
     wall = _largest(cup.wall_faces(lateral, z))
-    wall = (wall[0] + ca.fmax(cup.edge_height - cup.depth / MOUTH - z, 0), *wall[1:])
+    wall = (ca.fmax(wall[0], (cup.edge_height - cup.depth / MOUTH - z - beside) / 2), *wall[1:])
     floor = z + cup.depth
     inside = _chosen(wall[0] < floor, wall, (floor, 0, 1))
     gap, n = _normal(_largest([inside, (lateral - cup.radius, -1, 0), (-floor - cup.floor, 0, -1)]), p)
