@@ -9,10 +9,13 @@ import torch
 
 from benchmarks.measure.table import Table
 
-ROBOTS = ("pendulum2", "ur5", "iiwa7", "fetch_arm")
+ROBOTS = {"pendulum2": 4, "ur5": 1, "iiwa7": 1, "fetch_arm": 1}
+"""Robot -> its logs, by the number of runs: one with few parameters needs more."""
 ROWS, RATE = 4000, 200.0
 LEVEL = 0.01
 """Deviation of the noise by the root mean square torque of a joint."""
+TOSSED = {"friction": [0.2], "restitution": [0.12], "com": [0.001, -0.0005, 0.002]}
+"""True numbers of the box that is tossed."""
 Log = dict[str, np.ndarray]
 
 
@@ -72,7 +75,7 @@ def moved(regressor, seed: int) -> Log:
     return {"t": t, "q": q, "v": v, "a": a, "tau": regressor.torques(q, v, a, regressor.pi())}
 
 
-def robots(runs: int, names: tuple[str, ...] = ROBOTS) -> Table:
+def robots(runs: int) -> Table:
     """Return coverage of the intervals of `cs.identify`: every run has another motion and another noise."""
     import costate as cs
     from costate.identify import Regressor
@@ -80,12 +83,12 @@ def robots(runs: int, names: tuple[str, ...] = ROBOTS) -> Table:
     from costate.robot import Robot
 
     rows = []
-    for name in names:
+    for name, times in ROBOTS.items():
         model = cs.load_robot(name).model
         regressor = Regressor.of(model)
         for kind, noise in NOISES.items():
             each, plain, worth = [], [], []
-            for seed in range(runs):
+            for seed in range(times * runs):
                 rng, log = np.random.default_rng(1000 + seed), moved(regressor, seed)
                 log["tau"] = log["tau"] + LEVEL * np.sqrt((log["tau"] ** 2).mean(0)) * noise(rng, log)
                 if kind.startswith("positions"):
@@ -96,11 +99,13 @@ def robots(runs: int, names: tuple[str, ...] = ROBOTS) -> Table:
                 alone = found.std * np.sqrt(found.scatter.effective / found.scatter.rows)
                 plain.append(_held(truth, intervals(found.beta, alone)))
                 worth.append(np.median(found.scatter.effective))
-            rows.append((name, kind, runs, 100 * np.mean(each), _doubt(each), 100 * np.mean(plain), np.median(worth)))
+            rows.append(
+                (name, kind, len(each), 100 * np.mean(each), _doubt(each), 100 * np.mean(plain), np.median(worth))
+            )
             print(*rows[-1], sep="\t", flush=True)
     columns = ("robot", "noise", "logs", "held [%]", "+- over logs", "as if independent [%]", "effective sample size")
     note = f"`cs.identify`: {ROWS:,} rows at {RATE:.0f} Hz, noise of {100 * LEVEL:.0f} % of each joint's torque."
-    return Table("Coverage of 95 % intervals: robots", columns, tuple(rows), note)
+    return Table("Coverage of 95 % intervals of robots", columns, tuple(rows), note)
 
 
 def records(runs: int) -> Table:
@@ -125,53 +130,49 @@ def records(runs: int) -> Table:
             rows.append((name, rho, runs, 100 * np.mean(each), _doubt(each)))
             print(*rows[-1], sep="\t", flush=True)
     columns = ("task", "correlation of neighbouring readings", "runs", "held [%]", "+- over runs")
-    return Table("Coverage of 95 % intervals: contact, heat, cloth, dough", columns, tuple(rows), "")
+    return Table("Coverage of 95 % intervals of other identifications", columns, tuple(rows), "")
 
 
 def tosses(runs: int) -> Table:
-    """Return coverage of `identify_tosses`: a box with noise of positions and turns that is correlated from row to row."""
-    from costate.identify.tosses import Thrown, TossOptions, identify_tosses
+    """Return coverage of `identify_tosses`: a box whose poses have noise that is correlated from row to row."""
+    from costate.identify.tosses import TossOptions, identify_tosses
+
+    rows = []
+    for rho in (0.0, 0.9):
+        each = []
+        for seed in range(runs):
+            options = TossOptions(unknowns=tuple(TOSSED), train=30, rows=40, seed=seed)
+            found = identify_tosses(*_thrown(34, 40, rho, seed), options)
+            away = {name: np.abs(found.values[name] - np.array(true)) for name, true in TOSSED.items()}
+            each.append(np.mean(np.concatenate([away[name] <= found.half_widths[name] for name in away])))
+        rows.append(("tosses of a box, 30 fitted", rho, runs, 100 * np.mean(each), _doubt(each)))
+        print(*rows[-1], sep="\t", flush=True)
+    columns = ("task", "correlation of neighbouring poses", "runs", "held [%]", "+- over runs")
+    return Table("Coverage of 95 % intervals of tosses", columns, tuple(rows), "Noise of 0.1 mm and 1 mrad.")
+
+
+def _thrown(count: int, steps: int, rho: float, seed: int):
+    """Return a box as far as it is known, and simulated tosses of it with the numbers of TOSSED."""
+    from costate.identify.tosses import Thrown
     from costate.identify.tosses.log import tosses_of
     from costate.identify.tosses.thrown import parameter
     from costate.identify.tosses.turns import rotated
     from costate.sim.scene import shapes
     from costate.tasks.numbers import correlated
 
-    truth = {"friction": [0.2], "restitution": [0.12], "com": [0.001, -0.0005, 0.002]}
-    box, dt, count, steps = Thrown(shapes.box((0.1, 0.1, 0.1)), 0.4, 0.25, 0.2), 1 / 148, 34, 40
-    world, rows = box.world("pgs", dt, 1, tuple(truth)), []
-    for rho in (0.0, 0.9):
-        each = []
-        for seed in range(runs):
-            rng = np.random.default_rng(seed)
-            start = world.initial_state(batch=count, dtype=torch.float64)
-            start[:, 2] = 0.15
-            start[:, 3:7] = torch.nn.functional.normalize(torch.as_tensor(rng.normal(size=(count, 4))), dim=-1)
-            start[:, 7:] = torch.as_tensor(rng.normal(size=(count, 6)) * [0.6] * 3 + [4.0] * 3)
-            params = {parameter(name): torch.tensor(value, dtype=torch.float64) for name, value in truth.items()}
-            x = world.rollout(start, steps=steps - 1, params=params)
-            x = (
-                x[:, :, :7]
-                + torch.as_tensor(correlated(rng.normal(size=(steps, count, 7)), rho))
-                * torch.tensor([2e-5] * 3 + [1e-4] * 4),
-                x[:, :, 7:],
-            )
-            q = torch.nn.functional.normalize(x[0][..., 3:7], dim=-1)
-            table = torch.cat([x[0][..., :3], q[..., [3, 0, 1, 2]], rotated(q, x[1][..., :3]), x[1][..., 3:]], -1)
-            flat = table.movedim(0, 1).reshape(-1, 13).numpy()
-            log = tosses_of(flat, np.arange(count + 1) * steps, dt)
-            found = identify_tosses(box, log, TossOptions(unknowns=tuple(truth), train=30, rows=steps, seed=seed))
-            each.append(
-                np.mean(
-                    np.concatenate(
-                        [np.abs(found.values[n] - np.array(truth[n])) <= found.half_widths[n] for n in truth]
-                    )
-                )
-            )
-        rows.append(("tosses of a box, 30 fitted", rho, runs, 100 * np.mean(each), _doubt(each)))
-        print(*rows[-1], sep="\t", flush=True)
-    columns = ("task", "correlation of neighbouring poses", "runs", "held [%]", "+- over runs")
-    return Table("Coverage of 95 % intervals: tosses", columns, tuple(rows), "")
+    rng, box, dt = np.random.default_rng(seed), Thrown(shapes.box((0.1, 0.1, 0.1)), 0.4, 0.25, 0.2), 1 / 148
+    world = box.world("pgs", dt, 1, tuple(TOSSED))
+    start = world.initial_state(batch=count, dtype=torch.float64)
+    start[:, 2] = 0.15
+    start[:, 3:7] = torch.nn.functional.normalize(torch.as_tensor(rng.normal(size=(count, 4))), dim=-1)
+    start[:, 7:] = torch.as_tensor(rng.normal(size=(count, 6)) * np.repeat([0.6, 4.0], 3))
+    params = {parameter(name): torch.tensor(value, dtype=torch.float64) for name, value in TOSSED.items()}
+    x = world.rollout(start, steps=steps - 1, params=params)
+    noise = correlated(rng.normal(size=(steps, count, 7)), rho) * np.repeat([1e-4, 5e-4], (3, 4))
+    p, q = (x[..., :7] + torch.as_tensor(noise)).split((3, 4), -1)
+    q = torch.nn.functional.normalize(q, dim=-1)
+    table = torch.cat([p, q[..., [3, 0, 1, 2]], rotated(q, x[..., 7:10]), x[..., 10:]], -1)
+    return box, tosses_of(table.movedim(0, 1).reshape(-1, 13).numpy(), np.arange(count + 1) * steps, dt)
 
 
 def _contact(system: str, rho: float, runs: int) -> tuple[int, float, float]:
@@ -195,3 +196,11 @@ def _held(truth: np.ndarray, ends: tuple[np.ndarray, np.ndarray]) -> float:
 def _doubt(each) -> float:
     """Standard error of a coverage [%]: runs are independent, intervals of a run are not."""
     return 100 * float(np.std(each, ddof=1) / np.sqrt(len(each)))
+
+
+STUDIES = {
+    "robots": ("Robots", robots),
+    "records": ("Contact, heat, cloth, dough", records),
+    "tosses": ("Tosses", tosses),
+}
+"""Name on the command line -> section of the page, and study by the number of runs."""

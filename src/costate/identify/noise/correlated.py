@@ -176,7 +176,7 @@ def lag_sums(a: Array, b: Array, order: int) -> Array:
 def _autoregression(g: Array, n: float, order: int | None = None) -> tuple[Array, float]:
     """Return a (order + 1,) and the variance s of an autoregression sum_k a_k e_(t - k) with the autocovariances g (K + 1,).
 
-    By Levinson's recursion; its order is given, or the one of the least n log s + 2 order log n: twice the price that Schwarz (1978)
+    By Levinson's recursion; its order is given, or the one of the least n log s + 2 order log n: twice the price Schwarz (1978)
     puts on a coefficient, so that white noise hardly ever looks correlated.
     """
     a, s = np.ones(1), max(float(g[0]), _TINY)
