@@ -83,6 +83,10 @@ class ContactModel(Constants, ABC):
             names = ", ".join(f"'{i}'" for i in self.integrators)
             raise ValueError(f"{self.name} has no integrator '{integrator}': use one of {names} with it")
 
+    def coasts(self, setup: Setup) -> bool:
+        """Return whether forces of inertia are those of the middle of a substep, as the integrator says, or at its start."""
+        return setup.method.coasts
+
     def default_timestep(self, files: Sequence[Physics]) -> float | None:
         """Return the time step of a substep [s] that the robots' files ask for, if the model follows them."""
         return None

@@ -65,7 +65,7 @@ class PGS(ContactModel):
     """True to solve contacts pair by pair, by one program for all pairs of a kind, instead of by rows of one system: for
     worlds with many pairs. The impulses are the same. None: for free bodies without robots, from 25 pairs on."""
 
-    integrators: ClassVar[tuple[str, ...]] = ("semi_implicit", "explicit", "implicit")
+    integrators: ClassVar[tuple[str, ...]] = ("semi_implicit", "euler", "explicit", "implicit")
     parameters: ClassVar[tuple[str, ...]] = ("friction", "restitution")
     learns: ClassVar[tuple[str, ...]] = ("restitution",)
     hard: ClassVar[bool] = True
