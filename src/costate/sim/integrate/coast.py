@@ -14,6 +14,7 @@ Angular velocities at the end are in the axes of the start, as linear ones are (
 from __future__ import annotations
 
 import casadi as ca
+import numpy as np
 from casadi import SX
 
 from costate.physics.algebra import quaternion
@@ -57,6 +58,8 @@ def free_turn(I: SX, omega: SX, h: SX | float) -> tuple[SX, SX, SX]:
 
     I: Inertia about the point it turns about, (3, 3); h: time [s]. All in the axes of the start.
     """
+    if _is_same_all_round(I):
+        return omega, quaternion.to_rotation(quaternion.exp(h * omega)), omega
     I = I / ca.trace(I)  # small bodies have inertias whose determinants float32 cannot hold
     momentum, inverse = I @ omega, _inverse(I)
     mean = omega - h / 2 * inverse @ cross(omega, momentum)
@@ -72,6 +75,15 @@ def free_turn(I: SX, omega: SX, h: SX | float) -> tuple[SX, SX, SX]:
     energy, energy_after = ca.dot(omega, momentum), ca.dot(after, momentum_after)
     part = ca.sqrt(ca.fmin(1, ((1 + GAIN) * energy + AT_REST) / (energy_after + AT_REST)))
     return mean, turn, turn @ (part * after)
+
+
+def _is_same_all_round(I: SX) -> bool:
+    """Return whether an inertia is known to be that of a ball or a cube, which turns steadily."""
+    if not I.is_constant():
+        return False
+    numbers = np.array(ca.DM(I))
+    mean = np.trace(numbers) / 3
+    return bool(np.abs(numbers - mean * np.eye(3)).max() <= 1e-12 * mean)
 
 
 def _tangent(angle: SX) -> SX:
