@@ -369,7 +369,8 @@ class World(Augmented):
         return states
 
     def _look_at(self, states: Tensor, first_step: int, depth: int) -> None:
-        """Raise if states (T, ..., nx) diverge, and warn once if bodies turn too fast for the step. depth: calls since the user's."""
+        """Raise if states (T, ..., nx) diverge, and warn once if bodies turn too fast for the step. depth: calls since the
+        user's."""
         if not self.check:
             return
         largest = check_states(self.setup.scene.model, states, first_step)

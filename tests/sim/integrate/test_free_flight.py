@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -37,7 +38,13 @@ def world_of(contact: cs.ContactModel | None, integrator: str, dt: float = 0.01,
 
 def rotations(states: torch.Tensor) -> np.ndarray:
     x, y, z, w = states[..., 3:7].numpy().reshape(-1, 4).T
-    rows = [1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w), 2 * (x * y + z * w), 1 - 2 * (x * x + z * z)]
+    rows = [
+        1 - 2 * (y * y + z * z),
+        2 * (x * y - z * w),
+        2 * (x * z + y * w),
+        2 * (x * y + z * w),
+        1 - 2 * (x * x + z * z),
+    ]
     rows += [2 * (y * z - x * w), 2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)]
     return np.stack(rows, -1).reshape(*states.shape[:-1], 3, 3)
 
@@ -109,7 +116,9 @@ def euler_solution(spin: float, t: np.ndarray) -> np.ndarray:
     return np.stack([a * cn, b * sn, c * dn], -1)
 
 
-def turned(integrator: str, contact: cs.ContactModel | None, dt: float, spin: float = 20.0, time: float = 0.96) -> np.ndarray:
+def turned(
+    integrator: str, contact: cs.ContactModel | None, dt: float, spin: float = 20.0, time: float = 0.96
+) -> np.ndarray:
     """The body's axes 1, 2, 3 of growing inertia are z, -y, x: right-handed."""
     world = world_of(contact, integrator, dt)
     state = world.initial_state()
@@ -118,14 +127,16 @@ def turned(integrator: str, contact: cs.ContactModel | None, dt: float, spin: fl
     return states[:, [12, 11, 10]].numpy() * np.array([1, -1, 1])
 
 
-@pytest.mark.parametrize(("integrator", "order"), [("semi_implicit", 2), ("explicit", 2), ("implicit", 2), ("euler", 1), ("rk4", 4)])
+@pytest.mark.parametrize(
+    ("integrator", "order"), [("semi_implicit", 2), ("explicit", 2), ("implicit", 2), ("euler", 1), ("rk4", 4)]
+)
 def test_order_of_a_free_turn(integrator: str, order: int) -> None:
     """Against Euler's solution in elliptic functions, at three step lengths."""
     errors = []
     for dt in (0.004, 0.002, 0.001):
         w = turned(integrator, None, dt)
         errors.append(np.abs(w - euler_solution(20.0, dt * np.arange(len(w)))).max())
-    for coarse, fine in zip(errors, errors[1:], strict=False):
+    for coarse, fine in pairwise(errors):
         assert abs(math.log2(coarse / fine) - order) < 0.25, errors
 
 
@@ -138,7 +149,7 @@ def test_contact_models_fly_alike(contact: cs.ContactModel) -> None:
 
 
 def test_symmetric_top() -> None:
-    """A free symmetric top: its spin stays, and the rest of w circles at (I3 - I1) / I1 w3. The axis leans by what momentum says."""
+    """A free symmetric top: its spin stays, and the rest of w circles at (I3 - I1) / I1 w3."""
     inertia, dt, steps = np.diag([2e-3, 2e-3, 3e-3]), 0.01, 300
     top = cs.Body("top", [cs.shapes.sphere(0.05)], 1.0, inertia)
     world = cs.World([], [top], contact=None, gravity=(0, 0, 0), dt=dt)
@@ -178,8 +189,8 @@ def test_at_rest_gradients_are_those_of_rest() -> None:
 
 
 def test_a_swinging_arm_hardly_drifts() -> None:
-    """20 s of a pendulum of three links at 10 ms, chaotic: mean energy of the last second less that of the start, by the energy above
-    hanging. Euler's method, which takes Coriolis forces from the start of a step, loses nearly all of it."""
+    """20 s of a pendulum of three links at 10 ms, chaotic: mean energy of the last second less that of the start, by the energy
+    above hanging. Euler's method, which takes Coriolis forces from the start of a step, loses nearly all of it."""
     drifts = {}
     for integrator in ("semi_implicit", "euler"):
         world = cs.World([cs.load_robot("pendulum3")], contact=None, integrator=integrator, dt=0.01, check=False)

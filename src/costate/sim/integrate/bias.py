@@ -1,14 +1,14 @@
 """Bias forces of a substep: what actuators and contact act against. Every contact model takes them from here.
 
-Weight, wrenches, and passive and learnt forces are those of the start. Forces of inertia, which are quadratic in the velocity, would gain
-energy in every step if they were, too. They are those of the middle of the substep:
+Weight, wrenches, and passive and learnt forces are those of the start. Forces of inertia, which are quadratic in the velocity,
+would gain energy in every step if they were, too. They are those of the middle of the substep:
 
     single bodies    coast through it by themselves, exactly (coast.py), and positions move with their mean velocity
-    robots           c(q, v - h/2 M^-1 c(q, v)): their velocity half a step ahead, as far as inertia alone changes it. With positions
-                     that move with the velocity of the end it is a leapfrog method, whose energy does not drift
+    robots           c(q, v - h/2 M^-1 c(q, v)): with the velocity half a step ahead, as far as inertia alone changes it.
+                     Positions move with the velocity of the end: a leapfrog method, but for other forces
 
-Contact and actuators take no part in the middle: a leg that the ground holds has the forces of a leg at rest. Euler's method
-of MuJoCo takes the start in all of this, and the stages of rk4 need the forces of an instant: `Setup.coasts` says so.
+Weight, contact and actuators take no part in the middle: what is held at rest has the forces of rest. Euler's method of MuJoCo
+takes the start in all of this, and the stages of rk4 need the forces of an instant: `Setup.coasts` says so.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Coasting: how a single body turns and flies through a substep in which no force acts on it.
 
 A body that turns freely keeps its energy and, seen from the world, its angular momentum. So does this substep, whatever its length,
-where I w' = exp(-h m) I w with the mean velocity m = (w + w') / 2, and the body turns by exp(h m): momentum is carried along with the
-body, and the rotation is about w + w', which does no work. For a steady spin it is exact.
+where I w' = exp(-h m) I w with the mean velocity m = (w + w') / 2, and the body turns by exp(h m): momentum stays where it is in
+the world, and the rotation is about w + w', which does no work. For a steady spin it is exact.
 
 With c = 2 tan(|h m| / 2) / |h m| the rotation is a Cayley transform, and the equation for m has no trigonometric function:
 
