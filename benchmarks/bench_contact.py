@@ -1,4 +1,4 @@
-"""Benchmark of the Newton contact model: gymnasium's ant and humanoid beside MuJoCo, steps and gradients.
+"""Benchmark of contact models: gymnasium's ant and humanoid beside MuJoCo, steps and gradients; a Laikago with each model.
 
     python -m benchmarks.bench_contact [--smoke] [--json FILE] [--markdown FILE] [--only TABLE ...]
     python -m benchmarks.bench_contact --markdown docs/benchmarks.md       # what the docs show
@@ -27,6 +27,7 @@ from scipy.spatial.transform import Rotation
 
 import costate as cs
 from benchmarks.measure.harness import Options, Report, Table, interleaved, machine, options, publish, threads
+from benchmarks.sim.contact_models import model_table
 from costate.kernel.machine.target import host
 from costate.sim import Newton, World
 
@@ -191,11 +192,15 @@ def gradient_table(chosen: Options) -> list[Table]:
     return [Table("Gradients of a step", columns, tuple(rows), note)]
 
 
-TABLES: dict[str, Callable[[Options], list[Table]]] = {"steps": step_table, "gradients": gradient_table}
+TABLES: dict[str, Callable[[Options], list[Table]]] = {
+    "steps": step_table,
+    "gradients": gradient_table,
+    "models": model_table,
+}
 
 
 def main() -> None:
-    chosen = options("Benchmark of the Newton contact model", list(TABLES))
+    chosen = options("Benchmark of contact models", list(TABLES))
     with threads(1):
         tables = [t for name in chosen.only for t in TABLES[name](chosen)]
     vectors = f"{host().register} bytes ({host().cpu})"

@@ -1,9 +1,11 @@
 """Learning and identification: the four examples of differentiable-robot-model beside the original, and cs.identify.
 
 python -m benchmarks.bench_identify [--smoke] [--full] [--json FILE] [--markdown docs/benchmarks.md]
+python -m benchmarks.bench_identify --only robots|records|tosses [--runs 10] [--markdown docs/lab/identification.md]
 
 The examples run at their published sizes, through both packages in turns: 5 minutes, nearly all of it the original's. --full does
-it again with all threads.
+it again with all threads. Each of robots, records and tosses, alone, counts how often intervals
+hold the truth under correlated noise.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import numpy as np
 import torch
 from scipy.stats import chi2
 
-from benchmarks.identify import examples
+from benchmarks.identify import coverage, examples
 from benchmarks.measure.harness import Options, Report, Table, machine, once, options, publish, threads
 
 COMMAND = "python -m benchmarks.bench_identify --markdown docs/benchmarks.md"
@@ -165,13 +167,26 @@ def intervals(chosen: Options) -> Table:
     return Table("Confidence intervals", columns, tuple(rows), note)
 
 
+TABLES = ("learning", "identification", "intervals", *coverage.STUDIES)
+
+
 def main() -> None:
     chosen = options(
         __doc__ or "",
-        ("learning", "identification", "intervals"),
-        lambda p: p.add_argument("--full", action="store_true", help="the examples with all threads, too"),
+        TABLES,
+        lambda p: (
+            p.add_argument("--full", action="store_true", help="the examples with all threads, too"),
+            p.add_argument("--runs", type=int, default=10, help="runs of each row of the coverage"),
+        ),
     )
     tables = []
+    for name, (section, study) in coverage.STUDIES.items():
+        if chosen.only == [name]:
+            runs = 2 if chosen.smoke else chosen.rest.runs
+            command = (
+                f"python -m benchmarks.bench_identify --only {name} --runs {runs} --markdown docs/lab/identification.md"
+            )
+            return publish(Report(section, command, machine(), (study(runs),)), chosen)
     if "learning" in chosen.only:
         counts = {1, torch.get_num_threads()} if chosen.rest.full else {1}
         tables += [learning(chosen, n) for n in sorted(counts)]

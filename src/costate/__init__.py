@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from costate.sim import Distance as Distance
     from costate.sim import FixedTendon as FixedTendon
     from costate.sim import General as General
+    from costate.sim import Hard as Hard
     from costate.sim import Lag as Lag
     from costate.sim import Latency as Latency
     from costate.sim import Motor as Motor
@@ -81,6 +82,7 @@ _LAZY: dict[str, str] = {
     "load_robot": "costate.robot:load_robot",
     "load_world": "costate.sim.files.load:load_world",
     "PGS": "costate.sim:PGS",
+    "Hard": "costate.sim:Hard",
     "Affine": "costate.sim:Affine",
     "Body": "costate.sim:Body",
     "Compliant": "costate.sim:Compliant",

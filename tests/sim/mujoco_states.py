@@ -50,7 +50,7 @@ class Twin:
             actuators=cs.Torque(),
             contact=Newton(cone=cone),
             self_collision=self_collision,
-            integrator="semi_implicit",
+            integrator="euler",
             dt=option.timestep,
             check=False,
         )

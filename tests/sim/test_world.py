@@ -387,7 +387,7 @@ def test_divergence_names_sample_step_and_body() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"integrator": "euler"}, "unknown integrator 'euler': use one of semi_implicit"),
+        ({"integrator": "heun"}, "unknown integrator 'heun': use one of semi_implicit"),
         ({"integrator": "rk4"}, "rk4 needs smooth forces"),
         ({"dt": 0.0}, "dt must be positive"),
         ({"substeps": 0}, "substeps at least 1"),

@@ -8,7 +8,6 @@ import torch
 
 from costate.cli.main import main
 from costate.continuum.heat.melt import MeltDepth
-from costate.tasks.additive.identify import WIDE
 from costate.tasks.additive.meltpool import _pieces
 from costate.tasks.additive.names import PRINT_TASKS, print_task
 from costate.tasks.additive.power import PowerCurve
@@ -71,7 +70,7 @@ def test_thermocouples_tell_the_process() -> None:
         found = print_task("am_identify").solve(k, silent)
         assert found.solved
         assert all(abs(r["found"] / r["true"] - 1) < 0.02 for r in found.rows)
-        assert all(abs(r["found"] - r["true"]) < 3.3 / WIDE * (r["to"] - r["found"]) for r in found.rows)
+        assert all(abs(r["found"] - r["true"]) < 3.3 / 1.96 * (r["to"] - r["found"]) for r in found.rows)
 
 
 def test_power_curves_lie_between_their_limits() -> None:

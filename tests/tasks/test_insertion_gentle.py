@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from tests.tasks.insertion_motions import held, press
 
 import costate as cs
 from costate.tasks.insertion import Disturbances, Insertion, InsertionOptions, draw, loss
+from costate.tasks.insertion.gentle import Gentle
 from costate.tasks.insertion.guidance.guide import SLOW
 from costate.tasks.insertion.guidance.steering import ABOVE, heights
 from costate.tasks.insertion.loss import InsertionWeights
@@ -99,6 +101,25 @@ def test_the_guide_is_slow_past_the_chamfer() -> None:
     assert z[-1] <= DEPTH - 0.97 * CHAMFER
     assert heights(np.array([steps - 0.2]), steps, arrival, end, slow) == pytest.approx(end, abs=1e-9)
     assert (np.diff(heights(np.arange(0, steps), steps, arrival, end, slow)) < 0).all()
+
+
+def test_shortened_gradients_are_told() -> None:
+    """Of three gradients one is too long and one is not finite."""
+    gentle = Gentle(Plain(), 2.0)
+    state = torch.ones(3, 1, dtype=D, requires_grad=True)
+    assert gentle.told() is None
+    gentle.step(state, state).backward(torch.tensor([[1.0], [30.0], [torch.inf]], dtype=D))
+    assert state.grad is not None and state.grad.flatten().tolist() == [1.0, 2.0, 0.0]
+    assert "1 of 3 were shortened to 2 (--state-clip), the longest from 30; 1 were not finite" in str(gentle.told())
+
+
+class Plain:
+    """A world in which nothing moves."""
+
+    setup: Any = None
+
+    def step(self, state: torch.Tensor, control: torch.Tensor, params: Any = None) -> torch.Tensor:
+        return 1.0 * state
 
 
 def test_offsets_of_all_lengths(task: Insertion) -> None:

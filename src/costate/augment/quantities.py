@@ -60,6 +60,8 @@ QUANTITIES: dict[str, Quantity] = {
     "friction_force": Quantity("contact", "force of a contact against its sliding [N]", ("slip",)),
     "friction_coefficient": Quantity("contact", "coefficient of sliding friction", ("slip",), least=0.0),
     "contact_stiffness": Quantity("contact", "stiffness of contacts, of Compliant() [N/m]", ("depth",), least=0.0),
-    "restitution": Quantity("contact", "restitution of impacts, of PGS()", ("approach",), least=0.0, most=1.0),
+    "restitution": Quantity(
+        "contact", "restitution of impacts, of Hard() and PGS()", ("approach",), least=0.0, most=1.0
+    ),
 }
 """Name -> what it is."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import casadi as ca
 from casadi import SX
 
-from costate.collision.shapes.solid import Solid
+from costate.collision.shapes.solid import Number, Solid
 
 BESIDE = SX([1e-9, 2e-9, 3e-9])
 """Offset at which a normal is looked for that a point in the very middle of a solid does not have [m]."""
@@ -62,14 +62,15 @@ def points_against(a: Placed, b: Placed) -> list[ContactPoint]:
     """Return the points of a against the distance of b; normals point from b to a."""
     facing = b.solid.facing
     points = a.solid.points() if facing is None else a.solid.points_toward(-(a.rotation.T @ (b.rotation @ facing)))
-    found = []
-    for p, radius in points:
-        x = a.to_world(p)
-        y = b.to_local(x)
-        gap = b.solid.distance(y) - radius
-        normal = b.rotation @ _some_normal(b.solid, y)
-        found.append(ContactPoint(gap, x - normal * (radius + gap / 2), normal))
-    return found
+    return [ball_against(a.to_world(p), radius, b) for p, radius in points]
+
+
+def ball_against(x: SX, radius: Number, b: Placed) -> ContactPoint:
+    """Return the contact of a ball around x (3,), world axes, with b; the normal points to the ball."""
+    y = b.to_local(x)
+    gap = b.solid.distance(y) - radius
+    normal = b.rotation @ _some_normal(b.solid, y)
+    return ContactPoint(gap, x - normal * (radius + gap / 2), normal)
 
 
 def _some_normal(solid: Solid, p: SX) -> SX:

@@ -17,7 +17,6 @@ from collections.abc import Callable
 from costate.collision.contact_point import ContactPoint, Placed, points_against, tangents
 from costate.collision.formulas.capsule_box import capsule_box
 from costate.collision.formulas.capsule_capsule import capsule_capsule
-from costate.collision.formulas.cylinder_chamfer import cylinder_chamfer
 from costate.collision.formulas.cylinder_socket import cylinder_socket
 from costate.collision.formulas.onto_plane import cylinder_plane, ellipsoid_plane, hull_plane
 from costate.collision.mesh.hull import Hull
@@ -40,7 +39,7 @@ PAIRS: dict[tuple[type[Solid], type[Solid]], Formula] = {
     (Capsule, Capsule): capsule_capsule,
     (Capsule, Box): capsule_box,
     (Cylinder, Plane): cylinder_plane,
-    (Cylinder, ChamferedSocket): cylinder_chamfer,
+    (Cylinder, ChamferedSocket): cylinder_socket,
     (Cylinder, Socket): cylinder_socket,
     (Ellipsoid, Plane): ellipsoid_plane,
     (Hull, Plane): hull_plane,

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import sparse
 
 from costate.core.arrays import Array
 from costate.identify.derivatives import window_weights
@@ -74,6 +75,9 @@ class Filter:
         """Return the filtered rows (m, ...) of x (n, ...), whose first row has the number `start`."""
         if not self.half:
             return x[self.rows - start]
-        matrix = np.zeros((len(self), len(x)))
-        np.put_along_axis(matrix, self.index - start, self.weights, 1)
-        return (matrix @ x.reshape(len(x), -1)).reshape(len(self), *x.shape[1:])
+        return (self.matrix(len(x), start) @ x.reshape(len(x), -1)).reshape(len(self), *x.shape[1:])
+
+    def matrix(self, n: int, start: int = 0) -> sparse.csr_matrix:
+        """Return the filter as a matrix (m, n) for n rows, the first of which has the number `start`."""
+        rows = np.repeat(np.arange(len(self)), self.index.shape[1])
+        return sparse.csr_matrix((self.weights.ravel(), (rows, (self.index - start).ravel())), (len(self), n))

@@ -20,12 +20,13 @@ from costate.identify.drives.fit import Drive, fit_drive
 from costate.identify.drives.gains import drive_gains
 from costate.identify.filter import Filter
 from costate.identify.log import Columns, Log, first_row, from_table, unlogged
+from costate.identify.noise.correlated import Scatter, intervals
 from costate.identify.noise.positions import Corrected, correct
 from costate.identify.possible import Progress, solve_possible
 from costate.identify.regressor import Regressor
 from costate.identify.repair.hold import held
 from costate.identify.repair.prepare import Prepared, prepare
-from costate.identify.result import Z95, Fit, Identification, Validation
+from costate.identify.result import Fit, Identification, Validation
 from costate.identify.tables import read_table
 from costate.model import Model
 from costate.physics.integrate import neutral
@@ -114,6 +115,9 @@ def identify(
         reduced = _reduce(regressor, log, ready.filter.within(train_index))
     linear = solve.solve_linear(reduced, base.independent, _scale(log))
     corrected = _correct(ready, regressor, base, linear, train_index) if log is ready.log else None
+    scatter = _scatter(
+        corrected, drive, elastic, linear, base, _equations(regressor, log, ready.filter.within(train_index))
+    )
     if chosen.method == "adam":
         found, predicted, history, unseen = _by_adam(robot, regressor, log, train_index, test_index, chosen, progress)
     else:
@@ -126,14 +130,14 @@ def identify(
         regressor=regressor,
         base=base,
         beta=linear.beta if corrected is None else corrected.beta,
-        covariance=_covariance(corrected, drive, elastic, linear),
+        scatter=scatter,
         sigma=linear.sigma,
         singular_values=singular,
         train=_fit(ready, given, predicted, train_index),
         test=_fit(ready, given, predicted, test_index) if len(test_index) else None,
         history=history,
         held_out_history=unseen,
-        notes=notes,
+        notes=notes + scatter.notes(),
         log=ready.log,
         predicted=predicted,
         drive=drive,
@@ -155,7 +159,8 @@ def _find_gains(
             f"loaded= needs files or arrays and the payload's mass (--payload KG), which is {options.payload:g}"
         )
     found = drive_gains(robot, data, options.loaded, options.payload, columns=columns, header=options.header)
-    text = ", ".join(f"{k:.4g} +- {Z95 * s:.2g}" for k, s in zip(found.values, found.std, strict=True))
+    high = intervals(found.values, found.std, found.effective)[1]
+    text = ", ".join(f"{k:.4g} +- {h - k:.2g}" for k, h in zip(found.values, high, strict=True))
     return replace(options, gains=tuple(found.values)), [
         f"drives: gains from a payload of {options.payload:g} kg: {text}"
     ]
@@ -199,12 +204,18 @@ def _beyond(
     return elastic, drive, twist + drive.torques(regressor, log)
 
 
-def _covariance(corrected: Corrected | None, drive: Drive, elastic: Elastic | None, linear: solve.Linear) -> Array:
+def _scatter(
+    corrected: Corrected | None,
+    drive: Drive,
+    elastic: Elastic | None,
+    linear: solve.Linear,
+    base: Base,
+    data: solve.Equations,
+) -> Scatter:
     if corrected is not None:
-        return corrected.covariance
-    if drive.covariance is not None:
-        return drive.covariance
-    return linear.covariance if elastic is None else elastic.covariance
+        return corrected.scatter
+    found = drive.scatter or (elastic and elastic.scatter)
+    return found.first(base.rank) if found else data.scatter(base.independent, linear.beta, linear.sigma)
 
 
 def _correct(ready: Prepared, regressor: Regressor, base: Base, linear: solve.Linear, index: Array) -> Corrected | None:
@@ -291,8 +302,12 @@ def _torques(regressor: Regressor, log: Log, pi: Array) -> Array:
 
 
 def _reduce(regressor: Regressor, log: Log, filtered: Filter) -> solve.Reduced:
+    return solve.Reduced.of(_equations(regressor, log, filtered))
+
+
+def _equations(regressor: Regressor, log: Log, filtered: Filter) -> solve.Equations:
     assert log.v is not None and log.a is not None
-    return solve.Reduced.of(regressor, log.q, log.v, log.a, log.tau, filtered)
+    return solve.Equations(regressor, log.q, log.v, log.a, log.tau, filtered)
 
 
 def _scale(log: Log) -> Array:

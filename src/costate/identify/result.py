@@ -9,10 +9,11 @@ import numpy as np
 
 from costate.core.arrays import Array
 from costate.identify.base import Base
-from costate.identify.drives.elastic import Z95, Elastic
+from costate.identify.drives.elastic import Elastic
 from costate.identify.drives.fit import Drive
 from costate.identify.filter import Filter
 from costate.identify.log import Log
+from costate.identify.noise.correlated import Scatter, intervals
 from costate.identify.regressor import Regressor
 from costate.identify.repair.clock import Clock
 from costate.model import Model, write_urdf
@@ -71,8 +72,8 @@ class Identification:
     """Combinations of parameters that the data determine."""
     beta: Array
     """Estimates of the base parameters by weighted least squares, shape (rank,)."""
-    covariance: Array
-    """Covariance of beta, shape (rank, rank)."""
+    scatter: Scatter
+    """Scatter of beta: its covariance, and the effective sample size, if errors go together from row to row."""
     sigma: Array
     """Noise of the torques per joint, estimated [N m or N], shape (nv,)."""
     singular_values: Array
@@ -120,12 +121,17 @@ class Identification:
     @property
     def std(self) -> Array:
         """Standard deviations of the base parameters, shape (rank,)."""
-        return np.sqrt(np.diag(self.covariance))
+        return self.scatter.std
+
+    @property
+    def covariance(self) -> Array:
+        """Covariance of the base parameters, shape (rank, rank)."""
+        return self.scatter.covariance
 
     @property
     def interval(self) -> tuple[Array, Array]:
         """Ends of the 95 % confidence intervals of the base parameters."""
-        return self.beta - Z95 * self.std, self.beta + Z95 * self.std
+        return intervals(self.beta, self.std, self.scatter.effective)
 
     def distance(self, beta: Array) -> float:
         """Return the squared Mahalanobis distance of other base parameters from the estimate.
@@ -169,9 +175,9 @@ class Identification:
                 f"(torques and model through the same filter of {2 * self.filter.half + 1} rows; without it, held out: {raw})"
             )
         lines += ["", "base parameters, estimate +- 95 %"]
-        for k in range(self.base.rank):
-            doubt = "   (not determined)" if Z95 * self.std[k] > abs(self.beta[k]) else ""
-            lines.append(f"{self.beta[k]:12.5g} +- {Z95 * self.std[k]:<10.2g} {self.base.expression(k)}{doubt}")
+        for k, wide in enumerate(self.interval[1] - self.beta):
+            doubt = "   (not determined)" if wide > abs(self.beta[k]) else ""
+            lines.append(f"{self.beta[k]:12.5g} +- {wide:<10.2g} {self.base.expression(k)}{doubt}")
         if self.base.dependent.size:
             lines += ["", "cannot be told apart by these data", *(f"  {line}" for line in self.indistinct())]
         if self.drive is not None and self.drive.errors:

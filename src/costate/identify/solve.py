@@ -5,7 +5,7 @@ The data are reduced to one triangular factor per joint, so every iteration afte
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -13,11 +13,65 @@ import numpy as np
 
 from costate.core.arrays import Array
 from costate.identify.filter import Filter
+from costate.identify.noise.correlated import Scatter, Stretch, scatter
 from costate.identify.regressor import BLOCK, Regressor
 
 NOISE_FLOOR = 1e-10
 """Least noise of a torque, relative to its typical size."""
 _REWEIGHTINGS = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Equations:
+    """What a log says of parameters, block by block: the filter of a block, and [Y, own, shared, torque] of its span of rows."""
+
+    regressor: Regressor
+    q: Array
+    v: Array
+    a: Array
+    tau: Array
+    filtered: Filter
+    """Rows that count, and the filter that all columns go through."""
+    own: Array | None = None
+    """Further columns of each joint, (N, nv, k), whose nv k coefficients follow the parameters, joint by joint."""
+    shared: Array | None = None
+    """Likewise, with k coefficients for all joints together."""
+
+    @property
+    def size(self) -> int:
+        """Number of coefficients."""
+        own = 0 if self.own is None else self.own.shape[1] * self.own.shape[2]
+        return self.regressor.size + own + (0 if self.shared is None else self.shared.shape[2])
+
+    def __iter__(self) -> Iterator[tuple[Filter, Array]]:
+        block = BLOCK if not self.filtered.half else max(1, 2 * BLOCK // self.filtered.half)
+        for start in range(0, len(self.filtered), block):
+            part = self.filtered.take(slice(start, start + block))
+            rows = part.span()
+            Y, known = self.regressor.rows(self.q[rows], self.v[rows], self.a[rows])
+            more = [] if self.own is None else [side_by_side(self.own[rows])]
+            more += [] if self.shared is None else [self.shared[rows]]
+            yield part, np.concatenate([Y, *more, (self.tau[rows] - known)[..., None]], 2)
+
+    def scatter(self, independent: Array, beta: Array, sigma: Array) -> Scatter:
+        """Return how far coefficients beta of some columns scatter, found with the noise sigma of each joint as weights."""
+        return scatter(_Stretches(self, independent, beta, sigma))
+
+
+@dataclass(frozen=True, eq=False)
+class _Stretches:
+    """Blocks of a log as stretches of rows with correlated errors."""
+
+    data: Equations
+    independent: Array
+    beta: Array
+    sigma: Array
+
+    def __iter__(self) -> Iterator[Stretch]:
+        for part, columns in self.data:
+            X, F = columns[..., self.independent], part.matrix(len(columns), part.span().start)
+            U = (F.T @ (F @ X.reshape(len(X), -1))).reshape(X.shape) / self.sigma[:, None] ** 2
+            yield X, U, columns[..., -1] - X @ self.beta
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,38 +84,16 @@ class Reduced:
     n: int
 
     @staticmethod
-    def of(
-        regressor: Regressor,
-        q: Array,
-        v: Array,
-        a: Array,
-        tau: Array,
-        filtered: Filter | None = None,
-        own: Array | None = None,
-        shared: Array | None = None,
-    ) -> Reduced:
-        """Reduce a log, block by block.
-
-        filtered: rows that count, and the filter that all columns go through; own: further columns of each joint, (N, nv, k), whose
-        nv k coefficients follow the parameters, joint by joint; shared: likewise, with k coefficients for all joints together.
-        """
-        filtered = Filter.none(len(q)) if filtered is None else filtered
-        nv = tau.shape[1]
-        size = regressor.size + (0 if own is None else nv * own.shape[2]) + (0 if shared is None else shared.shape[2])
-        factors: list[Array] = [np.zeros((0, size + 1)) for _ in range(nv)]
-        block = BLOCK if not filtered.half else max(1, 2 * BLOCK // filtered.half)
-        for start in range(0, len(filtered), block):
-            part = filtered.take(slice(start, start + block))
-            rows = part.span()
-            Y, known = regressor.rows(q[rows], v[rows], a[rows])
-            more = [] if own is None else [side_by_side(own[rows])]
-            more += [] if shared is None else [shared[rows]]
-            both = part.apply(np.concatenate([Y, *more, (tau[rows] - known)[..., None]], 2), rows.start)
+    def of(data: Equations) -> Reduced:
+        """Reduce the equations of a log, block by block."""
+        size, factors = data.size, [np.zeros((0, data.size + 1)) for _ in range(data.tau.shape[1])]
+        for part, columns in data:
+            both = part.apply(columns, part.span().start)
             factors = [triangle(np.concatenate([f, both[:, j]])) for j, f in enumerate(factors)]
         R = [f[:size, :size] for f in factors]
         z = [f[:size, size] for f in factors]
         rest = np.array([float((f[size:, size] ** 2).sum()) for f in factors])
-        return Reduced(R, z, rest, len(filtered))
+        return Reduced(R, z, rest, len(data.filtered))
 
     @staticmethod
     def together(parts: Sequence[Reduced]) -> Reduced:

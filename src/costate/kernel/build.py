@@ -18,6 +18,7 @@ from costate.kernel.kernel import Kernel
 from costate.kernel.ops.cond import Cond
 from costate.kernel.ops.custom import Custom
 from costate.kernel.ops.dense import Common, Dense
+from costate.kernel.ops.epsilon import Epsilon
 from costate.kernel.ops.finite import Finite
 from costate.kernel.ops.index_tables import index_table
 from costate.kernel.ops.map import Map
@@ -139,6 +140,10 @@ class ProgramBuilder:
     def add(self, u: Var, v: Var) -> Var:
         """Add two vectors."""
         return add(self._builder, u, v)
+
+    def epsilon(self) -> Var:
+        """Return the relative spacing of the kernel's numbers: 2.2e-16 in float64, 1.2e-7 in float32."""
+        return self._builder.stage(Epsilon())[0]
 
     def zeros(self, size: int) -> Var:
         """Return a vector of zeros."""

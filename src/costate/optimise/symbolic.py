@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import casadi as ca
 import numpy as np
@@ -29,7 +30,7 @@ def step_function(world: World) -> ca.Function:
 
 def slope_function(world: World) -> ca.Function:
     """Return the function (state (nx), control (nu)) -> time derivative of the state (nx)."""
-    setup = _smooth(world)
+    setup = replace(_smooth(world), integrator="rk4")  # forces of an instant, not those of a step
     s = Symbols(setup)
     free = free_motion(s, s.q, s.v, s.u, setup.contact.forces(s)[0])
     slope = ca.vertcat(velocity_map(setup.scene.model, s.q) @ s.v, free.acceleration)

@@ -2,7 +2,7 @@
 
 from costate.model.constraint import Connect, Couple, Distance, Weld
 from costate.model.tendon import FixedTendon, Pulley, SpatialTendon, Via, Wrap
-from costate.sim.contact.builtin import PGS, Compliant, ContactModel, Newton, SmoothContact
+from costate.sim.contact.builtin import PGS, Compliant, ContactModel, Hard, Newton, SmoothContact
 from costate.sim.forces.actuators import Affine, DCMotor, Motor, PositionServo, Torque, VelocityServo
 from costate.sim.forces.delays import Lag, Latency
 from costate.sim.forces.general import General
@@ -25,6 +25,7 @@ __all__ = [
     "Distance",
     "FixedTendon",
     "General",
+    "Hard",
     "Lag",
     "Latency",
     "Motor",

@@ -28,5 +28,6 @@ class Contacts:
     torques: Tensor
     """Torques of torsional and rolling friction [N m] on the first link, world axes, (..., n, 3); only `Newton` has them."""
     residual: Tensor
-    """Residual that the solver left, (...,). PGS: largest speed [m/s or rad/s] by which one more sweep would change a row;
-    Newton: largest generalised force [N or N m] that is not balanced; else 0."""
+    """Residual that the solver left, (...,). Hard: largest speed [m/s or rad/s] by which a row misses its law (those of Signorini
+    and Coulomb for contacts); PGS: largest speed by which one more sweep would change a row; Newton: largest generalised force
+    [N or N m] that is not balanced; else 0."""

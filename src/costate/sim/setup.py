@@ -131,6 +131,11 @@ class Setup:
         return INTEGRATORS[self.integrator]
 
     @property
+    def coasts(self) -> bool:
+        """Return whether forces of inertia are those of the middle of a substep (integrate/bias.py)."""
+        return self.contact.coasts(self)
+
+    @property
     def nq(self) -> int:
         return self.scene.model.nq
 

@@ -4,11 +4,11 @@ A step is one or more substeps under one control. A substep has four parts:
 
     free      motion without contact: actuators, bias forces, the mass matrix    integrate/free.py, forces/
     detect    contact points of all pairs of shapes, and their rows              contact/detect.py, contact/rows.py
-    solve     forces or impulses along the rows                                  contact/pgs, contact/newton, contact/compliant.py
+    solve     forces or impulses along the rows                                  contact/hard, contact/newton, contact/compliant.py
     advance   velocities and positions at the end of the substep                 integrate/advance.py, integrate/rk4.py
 
-The contact model (contact/model.py) puts them together, because models differ in what they solve for: impulses (PGS), accelerations
-(Newton) or nothing at all (smooth forces). It returns one program for all of them:
+The contact model (contact/model.py) puts them together, because models differ in what they solve for: impulses (Hard, PGS),
+accelerations (Newton) or nothing at all (smooth forces). It returns one program for all of them:
 
     (x, carry, u, parameters, wrenches) -> (x', carry', impulses, residual)
 

@@ -43,7 +43,7 @@ from costate.sim.contact.builtin import DEFAULT, contact_model
 from costate.sim.contact.detect import Contact
 from costate.sim.contact.model import ContactModel
 from costate.sim.contacts import Contacts
-from costate.sim.divergence import SimulationError, check_state, check_states
+from costate.sim.divergence import SimulationError, check_state, check_states, turns_fast
 from costate.sim.files.keyframes import keyframe_control, keyframe_names, keyframe_state
 from costate.sim.files.parts import Parts, self_collisions
 from costate.sim.forces.drives import Actuators, drives, shares, with_rotors
@@ -80,9 +80,9 @@ class World(Augmented):
         scenery: Static geometry: shapes that do not move.
         actuators: One for all joints, or name of a joint ("robot/joint", or "joint"), tendon, robot or body -> actuator; joints
             without one are free. None: torques on all joints of the robots. "file": those that the robots' files list.
-        contact: PGS(), Compliant(), Newton(), a ContactModel of your own, or None for no contact and no joint limits.
-        integrator: "semi_implicit", "explicit", "implicit" (in joint damping and springs), "rk4" (smooth worlds, and Newton).
-            None: with Newton that of the robots' MJCF, else "semi_implicit".
+        contact: Hard(), PGS(), Compliant(), Newton(), a ContactModel of your own, or None: no contact, no joint limits.
+        integrator: "semi_implicit", "implicit" (in damping and springs), "explicit", "euler" (MuJoCo's), "rk4" (smooth worlds, and
+            Newton). None: with Newton that of the robots' MJCF, else "semi_implicit".
         substeps: Physics steps per control step.
         dt: Control step [s]; None: with Newton the timestep of the robots' MJCF times the substeps, else 0.01.
         gravity: [m/s^2]; None: that of the robots, else (0, 0, -9.81).
@@ -95,6 +95,8 @@ class World(Augmented):
         parameters: Further inputs of every step, given as params=: "friction", "mass:LINK", "size:SHAPE", "actuator_gain", ...
         check: Raise an error when a state is not finite or diverges.
     """
+
+    _warned = False
 
     @with_suggestions(MAKE_WORLD)
     def __init__(
@@ -289,8 +291,7 @@ class World(Augmented):
         origin and torque [N m], world axes.
         """
         (after,) = self._call("step", step_kernel, state, control, params, wrenches)
-        if self.check:
-            check_state(self.setup.scene.model, after, 1)
+        self._look_at(after, first_step=1, depth=1)
         return after
 
     def rollout(
@@ -349,8 +350,7 @@ class World(Augmented):
 
     def _numbered_step(self, state, control, params, wrenches, number: int) -> Tensor:
         (after,) = self._call("step", step_kernel, state, control, params, wrenches)
-        if self.check:
-            check_state(self.setup.scene.model, after, number)
+        self._look_at(after, first_step=number, depth=3)
         return after
 
     def _open_loop(self, state, controls, params, wrenches, every: int, done: int = 0) -> Tensor:
@@ -374,9 +374,23 @@ class World(Augmented):
         rows = [stretches(x, every) for x in (controls, *pushes)]
         values = self._inputs.values(state, params, self.coordinates)
         states = kernel.apply([state, rows[0], *values, *rows[1:]])[0].movedim(-2, 0)
-        if self.check:
-            check_states(self.setup.scene.model, states, first_step=done, every=every)
+        self._look_at(states, first_step=done, depth=2, every=every)
         return states
+
+    def _look_at(self, states: Tensor, first_step: int, depth: int, every: int | None = None) -> None:
+        """Raise if the state (..., nx) after a step diverges, or any of states (T, ..., nx) that are `every` steps apart; warn once
+        if bodies turn too fast for the step. depth: calls since the user's."""
+        if not self.check:
+            return
+        model = self.setup.scene.model
+        if every is None:
+            largest = check_state(model, states, first_step)
+        else:
+            largest = check_states(model, states, first_step, every)
+        note = None if self._warned else turns_fast(self.setup, states, largest)
+        if note:
+            self._warned = True
+            warnings.warn(note, ModelWarning, stacklevel=2 + depth)
 
     def linearize(
         self, state: Tensor, control: Tensor | None = None, params: Params = None, wrenches: Wrenches = None

@@ -15,16 +15,14 @@ import torch
 from torch import Tensor
 
 from costate.core.fork import cached_property
+from costate.identify.noise.correlated import record_intervals
 from costate.model import Model, load_model
 from costate.model.builtin.parts import BLUE, GREY, ORANGE, X, Y, Z, box, cylinder, joint, link, robot, sphere
 from costate.robot import Robot
 from costate.sim import PGS, Static, Torque, World
 from costate.sim.scene.shapes import plane
-from costate.tasks.numbers import normal, uniform
+from costate.tasks.numbers import correlated, normal, uniform
 from costate.train.solve.problems import Problems, Solvable
-
-Z95 = 1.96
-"""Standard deviations to each side that hold 95 % of a normal distribution."""
 
 
 @dataclass(frozen=True)
@@ -193,6 +191,8 @@ class IdentifyContact(Solvable):
     """A key of `SYSTEMS`."""
     tolerance: float = 0.05
     """Largest relative error of a parameter."""
+    correlation: float = 0.0
+    """Correlation of the noise of a position with that of the one before."""
 
     @cached_property
     def setup(self) -> System:
@@ -230,7 +230,8 @@ class IdentifyContact(Solvable):
         own = self.setup
         clean = self.records(self.encode(self.truth)[None])[..., own.observed].detach()
         shape = clean.shape[0], *clean.shape[2:]
-        return clean + own.noise * normal([10_000 + k for k in numbers], *shape).movedim(0, 1)
+        white = normal([10_000 + k for k in numbers], *shape).movedim(0, 1)
+        return clean + own.noise * torch.as_tensor(correlated(white.numpy(), self.correlation))
 
     def problems(self, numbers: Sequence[int], attempt: int = 0) -> Problems:
         own = self.setup
@@ -256,15 +257,15 @@ class IdentifyContact(Solvable):
     def confidence(self, residuals: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
         """Return half widths of the 95 % confidence intervals of the parameters at a minimum x (B, n): (B, n).
 
-        With J of the residuals, which have unit variance, the covariance of x is (J^T J)^-1.
+        Noise may go together from row to row; all coordinates of all records have the same.
         """
         columns = [
             torch.func.jvp(residuals, (x,), (e.expand_as(x).contiguous(),))[1] for e in torch.eye(x.shape[-1]).to(x)
         ]
-        J = torch.stack(columns, -1)
-        variance = torch.linalg.inv(J.mT @ J).diagonal(dim1=-2, dim2=-1)
+        each = zip(x.numpy(), torch.stack(columns, -1).numpy(), residuals(x).numpy(), strict=True)
+        wide = np.stack([record_intervals(y, J, r, self.setup.steps + 1)[1] - y for y, J, r in each])
         slopes = torch.stack([u.slope(x[..., k]) for k, u in enumerate(self.setup.unknowns)], -1)
-        return Z95 * variance.sqrt() * slopes
+        return torch.as_tensor(wide) * slopes
 
     def _facts(self, residuals: Callable[[Tensor], Tensor], x: Tensor) -> dict[str, Any]:
         width = self.confidence(residuals, x)[0]

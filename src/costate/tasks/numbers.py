@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
+from scipy.signal import lfilter
 from torch import Tensor
 
 TARGET = (0.2, 0.7, 0.3, 1.0)
@@ -20,6 +22,12 @@ def uniform(numbers: Sequence[int], low: Sequence[float], high: Sequence[float])
     """Return uniform numbers of each problem between bounds, (B, len(low))."""
     a, b = (torch.tensor(v, dtype=torch.float64) for v in (low, high))
     return a + (b - a) * torch.stack([torch.rand(len(a), dtype=torch.float64, generator=_source(k)) for k in numbers])
+
+
+def correlated(white: np.ndarray, correlation: float) -> np.ndarray:
+    """Return white noise (T, ...) as noise of the same variance in which every row is correlated with the one before."""
+    scale = np.where(np.arange(len(white)) > 0, np.sqrt(1 - correlation**2), 1.0)
+    return lfilter([1.0], [1.0, -correlation], white * scale.reshape(-1, *[1] * (white.ndim - 1)), axis=0)
 
 
 def interpolate(knots: Tensor, steps: int) -> Tensor:

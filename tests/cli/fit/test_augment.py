@@ -44,5 +44,5 @@ def test_motions_that_do_not_fit(tmp_path: Path, arrays: dict, message: str) -> 
     np.savez(tmp_path / "motions.npz", **arrays)
     with pytest.raises(ValueError, match=message):
         run(Options("pendulum2", tmp_path / "motions.npz", on=("joint_1",)))
-    with pytest.raises(ValueError, match="cannot be read"):
+    with pytest.raises(FileNotFoundError, match=r"missing\.npz"):
         run(Options("pendulum2", tmp_path / "missing.npz", on=("joint_1",)))

@@ -78,9 +78,10 @@ def test_distance_to_waves() -> None:
         assert np.abs(n - np.array([-slopes[0], -slopes[1], 1]) / np.sqrt(1 + np.dot(slopes, slopes))).max() < 5e-3
 
 
-def test_there_is_nothing_beyond_a_height_field() -> None:
-    distance, _ = looked_up(sampled(lambda x, y: 0 * x * y, 3, 3), np.array([[1.01, 0, 0.1], [0, -0.51, 0.1]]))
-    assert np.all(distance > 100)
+def test_a_height_field_has_upright_sides() -> None:
+    points = np.array([[1.01, 0, -0.1], [0, -0.53, -0.2], [1.01, 0, 0.2]])
+    distance, normal = looked_up(sampled(lambda x, y: 0 * x * y, 3, 3), points)
+    assert np.allclose(distance, [0.01, 0.03, 0.2]) and np.allclose(normal, [[1, 0, 0], [0, -1, 0], [0, 0, 1]])
 
 
 def pair_kernel(a: Solid, field: Field) -> Kernel:
@@ -99,7 +100,8 @@ def column(position: np.ndarray, q: np.ndarray) -> torch.Tensor:
 
 @pytest.mark.parametrize("kind", ["capsule", "cylinder", "ellipsoid", "hull"])
 def test_solids_over_a_slope(kind: str) -> None:
-    """The least gap is the height above the plane less how far the solid reaches; derivatives against differences."""
+    """The least gap is the height above the plane less how far the solid reaches, unless a side of the field is nearer than that;
+    derivatives against differences."""
     field = sampled(lambda x, y: SLOPE[0] * x + SLOPE[1] * y, 5, 4)
     a = solid(BODIES[kind])
     k = pair_kernel(a, field)
@@ -113,8 +115,9 @@ def test_solids_over_a_slope(kind: str) -> None:
     found = k(x=pose, y=base, **given).places.numpy()
     way = np.array([*-SLOPE, 1]) / np.sqrt(1 + SLOPE @ SLOPE)
     expected = position @ way - reach(BODIES[kind], -np.einsum("nij,i->nj", rotation(q), way))
-    assert np.abs(found[..., 0].min(1) - expected).max() < 1e-9
-    first = found[np.arange(50), found[..., 0].argmin(1)]
+    shallow = expected > -0.1
+    assert shallow.sum() > 30 and np.abs(found[..., 0].min(1) - expected)[shallow].max() < 1e-9
+    first = found[np.arange(50), found[..., 0].argmin(1)][shallow]
     assert np.abs(first[:, 4:] - rotation(turned) @ way).max() < 1e-9
     if kind == "cylinder":
         check_gradients(

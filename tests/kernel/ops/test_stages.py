@@ -427,3 +427,16 @@ def test_sizes_of_arguments_and_outputs_are_checked() -> None:
         b.call(ca.Function("f", [x], [x]), X)
     with pytest.raises(ValueError, match=r"output 'y' of shape \(2, 2\) has 4 elements, but the value has 3"):
         b.output("y", X, (2, 2))
+
+
+@pytest.mark.parametrize(("dtype", "factor"), [(torch.float64, 3.0), (torch.float32, 5.0)])
+def test_straight_code_can_tell_the_number_type(dtype: torch.dtype, factor: float) -> None:
+    """Also in a derivative, and where it is fused with other code."""
+    b = ProgramBuilder("typed")
+    x = b.input("x", 2)
+    b.output("y", b.trace(lambda e, x: ca.if_else(e < 1e-10, 3, 5) * x, b.epsilon(), x))
+    b.output("spacing", b.epsilon())
+    kernel, x = b.kernel(), torch.tensor([1.0, -2.0], dtype=dtype, requires_grad=True)
+    found = kernel(x=x)
+    assert torch.equal(found.y, factor * x) and found.spacing.item() == torch.finfo(dtype).eps
+    assert torch.equal(*torch.autograd.grad(found.y.sum(), x), torch.full_like(x, factor))

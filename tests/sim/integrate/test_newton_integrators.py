@@ -111,7 +111,7 @@ def test_choices(tmp_path: Path) -> None:
     euler = cs.load_robot(path)
     assert cs.World([slow]).setup.integrator == "semi_implicit"  # of other contact models
     assert cs.World([slow], contact=cs.Newton(), integrator="rk4").setup.integrator == "rk4"
-    assert cs.World([euler], contact=cs.Newton()).setup.integrator == "semi_implicit"
+    assert cs.World([euler], contact=cs.Newton()).setup.integrator == "euler"
     with pytest.raises(ValueError, match=r"integrators \['Euler', 'implicit'\]: choose one"):
         cs.World({"a": slow, "b": euler}, contact=cs.Newton())
     with pytest.raises(ValueError, match="no explicit integrator"):

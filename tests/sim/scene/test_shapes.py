@@ -179,35 +179,37 @@ def test_points_that_are_cut_away_do_not_touch() -> None:
 # --- a cylinder in a bore ---------------------------------------------------------------------------------------------
 
 
-def test_cylinder_in_bore_finds_the_deepest_rim_point() -> None:
-    """Against a rim of 20,000 points: exact along the lateral offset; 32 fixed points miss 0.14 mm of a rim of 30 mm."""
+@pytest.mark.parametrize("chamfer", [0.0, 0.001])
+def test_cylinder_in_bore_finds_the_deepest_rim_point(chamfer: float) -> None:
+    """Against a rim of 20,000 points, in the bore, at its mouth and above: 32 fixed points would miss 0.14 mm."""
     radius, length, bore = 0.03, 0.2, 0.031
-    pair = pair_function(solids.Cylinder(radius, length), solids.Socket(bore, 0.05, 0.06, 0.02))
+    cup = solids.ChamferedSocket(bore, 0.05, 0.06, 0.02, chamfer) if chamfer else solids.Socket(bore, 0.05, 0.06, 0.02)
+    pair = pair_function(solids.Cylinder(radius, length), cup)
     random = np.random.default_rng(3)
     angle = np.linspace(0, 2 * np.pi, 20_000, endpoint=False)
     rim = np.stack([radius * np.cos(angle), radius * np.sin(angle), np.full_like(angle, -length / 2)])
     misses = []
-    for _ in range(50):
+    for k in range(60):
         tilt = random.uniform(-0.02, 0.02, 2)
         q = np.array([1, *(tilt / 2), 0])
-        x = np.array([*random.uniform(-1e-3, 1e-3, 2), length / 2 - 0.03, *(q / np.linalg.norm(q))])
+        height = (-0.03, 0.0, 0.001)[k % 3] + random.uniform(-1e-3, 1e-3)
+        x = np.array([*random.uniform(-2e-3, 2e-3, 2), length / 2 + height, *(q / np.linalg.norm(q))])
         R = np.array(ca.Function("R", [], [rotation(SX(x[3:]))])()["o0"])
         world = R @ rim + x[:3, None]
-        low = x[:3] + R @ np.array([0, 0, -length / 2])
-        u = low[:2] / np.linalg.norm(low[:2])
+        beyond = bore - np.linalg.norm(world[:2], axis=0)
+        faces = [beyond, world[2]] + ([(beyond + chamfer + world[2]) / math.sqrt(2)] if chamfer else [])
+        distance = np.max(faces, axis=0)
         gap = float(pair(x, [0, 0, 0, 1, 0, 0, 0])[0][0])
-        assert abs(gap - (bore - (u @ world[:2]).max())) < 2e-9 + 1e-6  # offsets below a micrometre fade out
-        lateral = np.linalg.norm(world[:2], axis=0)
-        assert gap > bore - lateral.max() - 1e-6
-        assert gap < bore - lateral.max() + radius * (1 - math.cos(0.03)) + 1e-6
-        misses.append((u @ world[:2]).max() - (u @ world[:2, :: 20_000 // 32]).max())
+        assert -3e-7 < gap - distance.min() < 1e-9  # where two faces meet, the samples are as far beside
+        misses.append(distance[:: 20_000 // 32].min() - distance.min())
     assert max(misses) > 1e-4
 
 
-def test_cylinder_beside_a_socket_is_left_alone() -> None:
+def test_cylinder_beside_a_socket_is_as_far_as_it_is() -> None:
+    """The nearest of its rim's four points to the outside, 50 mm from the middle."""
     pair = pair_function(solids.Cylinder(0.03, 0.2), solids.Socket(0.031, 0.05, 0.06, 0.02))
     gaps = np.array(pair([0.2, 0, 0.05, 1, 0, 0, 0], [0, 0, 0, 1, 0, 0, 0])[0])
-    assert gaps.min() > 1
+    assert abs(gaps.min() - (0.2 - 0.03 - 0.05)) < 1e-9
 
 
 def test_centred_cylinder_has_finite_derivatives() -> None:

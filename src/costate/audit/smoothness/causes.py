@@ -36,6 +36,10 @@ GAP = 1e-7
 """Gap below which hard contact touches [m]."""
 STEEP = 100.0
 """Growth in a single step that is worth a word."""
+JAM = 1e4
+"""Growth in a single step of contacts that work against each other."""
+ALIKE = 0.95
+"""Cosine between normals of contacts that push the same way, or against each other."""
 SHARE = 0.1
 """Share of the steps in which an actuator is saturated that is worth a word."""
 
@@ -54,7 +58,7 @@ def _unconverged(motion: Motion, events: Sequence[Event]) -> Iterator[Cause]:
     if motion.world.setup.contact.hard:
         speeds = motion.velocities.norm(dim=-1)
         allowed = (SWEEPS * (speeds * touching).amax(-1)).clamp(min=SLOW)
-        advice = "Use more sweeps (cs.PGS(sweeps=...)), shorter steps (substeps=), or cs.Newton()"
+        advice = "Use cs.Hard(), or more sweeps (cs.PGS(sweeps=...)), shorter steps (substeps=), or cs.Newton()"
         unit = "m/s"
     else:
         allowed = BALANCE * motion.contacts.forces.amax(-1).clamp(min=1.0)
@@ -172,6 +176,30 @@ def _soft_landing(motion: Motion, events: Sequence[Event]) -> Iterator[Cause]:
         )  # fmt: skip
 
 
+def _jammed(motion: Motion, events: Sequence[Event]) -> Iterator[Cause]:
+    """Find steps that multiply a disturbance while two contacts of the same shapes push along one line."""
+    if not motion.has_contacts or not motion.world.setup.contact.hard:
+        return
+    steep = motion.growth > JAM
+    normals, near = motion.contacts.normals, motion.contacts.gaps < GAP
+    shapes = motion.contacts.shapes
+    together = torch.tensor([[i != j and a == b for j, b in enumerate(shapes)] for i, a in enumerate(shapes)])
+    along = (normals @ normals.mT) * (near[:, :, None] & near[:, None, :] & together)
+    jams = steep & (along.abs().amax((-2, -1)) > ALIKE)
+    if bool(jams.any()):
+        t = int((motion.growth * jams).argmax())
+        i, j = divmod(int(along[t].abs().argmax()), along.shape[-1])
+        how = "against each other" if float(along[t, i, j]) < 0 else "the same way"
+        yield Cause(
+            "jam", t,
+            f"{motion.name(i)} is jammed in step {t}: two contact points ({min(i, j)} and {max(i, j)}, gaps "
+            f"{1e3 * float(motion.contacts.gaps[t, i]):.2g} and {1e3 * float(motion.contacts.gaps[t, j]):.2g} mm) push {how}, and "
+            f"the step multiplies a disturbance by {float(motion.growth[t]):.1e} (such steps: {int(jams.sum())} of {len(jams)}). "
+            "How they share the force depends on changes far smaller than those of interest: compare with a difference. Start "
+            "outside of the overlap, use more substeps, or leave such episodes out.",
+        )  # fmt: skip
+
+
 def _zeno(motion: Motion, events: Sequence[Event]) -> Iterator[Cause]:
     touches: dict[str, list[int]] = {}
     for e in events:
@@ -201,7 +229,7 @@ def _exhausted(motion: Motion, events: Sequence[Event]) -> Iterator[Cause]:
         yield Cause(
             "many impacts", t,
             f"{int(number[t])} contacts strike in step {t}, and a substep finds {most} impacts at their time "
-            "(cs.PGS(impacts=...)): the others do not bounce, and their derivatives are not those of the motion. Use more "
+            "(cs.Hard(impacts=...)): the others do not bounce, and their derivatives are not those of the motion. Use more "
             "impacts, or substeps.",
         )  # fmt: skip
 
@@ -251,6 +279,7 @@ CAUSES: dict[str, Finder] = {
     "unresolved landing": _unresolved,
     "grazing impact": _grazing,
     "soft landing": _soft_landing,
+    "jam": _jammed,
     "bouncing": _zeno,
     "many impacts": _exhausted,
     "saturation": _saturated,

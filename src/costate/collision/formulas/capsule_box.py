@@ -1,8 +1,8 @@
-"""A capsule and a box: the ends of the capsule, the corners of the box, and edges that cross.
+"""A capsule and a box: both ends of the capsule, and where its axis is nearest to the box.
 
-Points against faces do not see the middle of the capsule on an edge of the box. For the axis of the capsule and an edge of the box
-the normal is their cross product. They touch where their closest points lie on both, and where no face keeps the solids further
-apart (separating axes: Gottschalk, Lin and Manocha, 1996).
+The distance of a box is convex, so along the axis it has one least value, which halving finds; no gap changes faster than the
+bodies move, however deep they are in each other. A capsule that lies on a face is as near in many points. Then the least of a
+distance that leans a little, to one side and to the other, are the two ends of that stretch, such as the edges that it lies across.
 """
 
 from __future__ import annotations
@@ -10,79 +10,69 @@ from __future__ import annotations
 import casadi as ca
 from casadi import SX
 
-from costate.collision.contact_point import ContactPoint, Placed, points_against
+from costate.collision.contact_point import ContactPoint, Placed, ball_against, points_against
 from costate.collision.shapes.box import Box
 from costate.collision.shapes.capsule import Capsule
-from costate.collision.shapes.rays import FAR
-from costate.collision.shapes.solid import length
+from costate.collision.shapes.solid import TINY, length
 
-PARALLEL = 1e-6
-"""Squared sine of the angle below which two edges are parallel: their ends, which are points, touch instead."""
-ON_EDGE = 1e-9
-"""Distance beyond the end of an edge at which its closest point still counts, relative to the edge."""
-FACE_FIRST = 1e-6
-"""Tolerance of rounding by which a face goes before edges [m]."""
+LEAN = 1e-4
+"""Slope that tells points at the same distance apart."""
+HALVINGS, NEWTON = 12, 3
+"""Times that the axis is halved, and steps of Newton from there, which have the derivatives of the nearest point."""
 
 
 def capsule_box(a: Placed, b: Placed) -> list[ContactPoint]:
-    """Return both ends against the box, the nearest corner against the capsule, and the nearest edge against its axis."""
-    corner = _nearest([c.flipped() for c in points_against(b, a)])
-    return [*points_against(a, b), corner, _edges(a, b)]
+    """Return both ends against the box, and the nearest point of the axis with a slope to either side."""
+    return [*points_against(a, b), *(_nearest(a, b, lean) for lean in (-LEAN, LEAN))]
 
 
-def _nearest(found: list[ContactPoint]) -> ContactPoint:
-    """Return the contact point with the smallest gap."""
-    best = found[0]
-    for c in found[1:]:
-        nearer = c.gap < best.gap
-        pairs = ((c.gap, best.gap), (c.point, best.point), (c.normal, best.normal))
-        best = ContactPoint(*(ca.if_else(nearer, x, y) for x, y in pairs))
-    return best
-
-
-def _edges(a: Placed, b: Placed) -> ContactPoint:
-    """Return the contact of the axis with the edge that is nearest; its gap is FAR if none meets the axis."""
-    least = _face_separation(a, b) - FACE_FIRST
-    gap, point, normal = SX(-FAR), SX.zeros(3), SX([0, 0, 1])
-    for k in range(3):
-        found, meets = _edge(a, b, k)
-        better = ca.logic_and(ca.logic_and(meets, found.gap > least), found.gap > gap)
-        pairs = ((found.gap, gap), (found.point, point), (found.normal, normal))
-        gap, point, normal = (ca.if_else(better, x, y) for x, y in pairs)
-    return ContactPoint(ca.if_else(gap > -FAR, gap, FAR), point, normal)
-
-
-def _face_separation(a: Placed, b: Placed) -> SX:
-    """Return the largest distance along the normals of the box's faces; negative if no face separates the two."""
+def _nearest(a: Placed, b: Placed, lean: float) -> ContactPoint:
     assert isinstance(a.solid, Capsule) and isinstance(b.solid, Box)
-    between, best = a.position - b.position, SX(-FAR)
-    for k in range(3):
-        n = b.rotation[:, k]
-        reach = a.solid.length / 2 * ca.fabs(ca.dot(n, a.rotation[:, 2])) + a.solid.radius
-        best = ca.fmax(best, ca.fabs(ca.dot(between, n)) - reach - b.solid.size[k] / 2)
-    return best
+    middle, axis, edges = b.to_local(a.position), b.rotation.T @ a.rotation[:, 2], b.solid.size / 2
+    half = a.solid.length / 2
+
+    def slopes(t: SX) -> tuple[SX, SX, SX, SX]:
+        """Return the distances from the planes of the faces and their slopes along the axis, the distance outside of the box, and
+        half the slope of its square."""
+        p = middle + t * axis
+        planes, along = ca.fabs(p) - edges, ca.if_else(p < 0, -axis, axis)
+        out = ca.fmax(planes, 0)
+        far = length(out)
+        return planes, along, far, ca.dot(out, along) + lean * far
+
+    t = SX(0)
+    for k in range(HALVINGS):
+        planes, along, far, slope = slopes(t)
+        rises = ca.if_else(far > 2 * TINY**0.5, slope, _steepest(planes, along) + lean) > 0
+        t = t + ca.if_else(rises, -1, 1) * half / 2 ** (k + 1)
+    finest = half / 2**HALVINGS
+    for _ in range(NEWTON):
+        planes, along, far, slope = slopes(t)
+        bend = ca.dot(ca.if_else(planes > 0, along, 0), along)
+        bent = bend > TINY
+        (first, rise, depth), (second, fall, _) = _two_largest(planes, along, edges)
+        # Inside: downhill to where the opposite face takes over, or the next one before that.
+        moves, crosses = ca.fabs(rise) > LEAN, rise * fall < 0
+        inside = ca.if_else(moves, -(first + depth) / ca.if_else(moves, rise, 1), 0)
+        crossing = (second - first) / ca.if_else(crosses, rise - fall, 1)
+        inside = ca.if_else(ca.logic_and(crosses, ca.fabs(crossing) < ca.fabs(inside)), crossing, inside)
+        outside = ca.if_else(bent, -slope / ca.if_else(bent, bend, 1), 0)
+        step = ca.if_else(far > 2 * TINY**0.5, outside, inside)
+        t = ca.fmin(ca.fmax(t + ca.fmin(ca.fmax(step, -finest), finest), -half), half)
+    return ball_against(a.to_world(ca.vertcat(0, 0, t)), a.solid.radius, b)
 
 
-def _edge(a: Placed, b: Placed, k: int) -> tuple[ContactPoint, SX]:
-    """Return the contact of the axis with the edge along the box's axis k that stands out most, and whether their closest points
-    are on both."""
-    assert isinstance(a.solid, Capsule) and isinstance(b.solid, Box)
-    u, w = a.rotation[:, 2], b.rotation[:, k]
-    across = ca.cross(u, w)
-    sine2 = ca.dot(across, across)
-    skew = sine2 > PARALLEL
-    across = ca.if_else(skew, across, SX([0, 0, 1]))
-    n = across / length(across)
-    n = ca.if_else(ca.dot(n, a.position - b.position) < 0, -n, n)
-    q = b.position
-    for j in {0, 1, 2} - {k}:
-        q = q + ca.if_else(ca.dot(n, b.rotation[:, j]) >= 0, 1, -1) * (b.solid.size[j] / 2) * b.rotation[:, j]
-    between, cosine = a.position - q, ca.dot(u, w)
-    along_u, along_w = ca.dot(u, between), ca.dot(w, between)
-    safe = ca.if_else(skew, sine2, 1)
-    s = (cosine * along_w - along_u) / safe
-    t = (along_w - cosine * along_u) / safe
-    halves = (a.solid.length / 2, b.solid.size[k] / 2)
-    on_a, on_b = (ca.fabs(x) <= half * (1 + ON_EDGE) for x, half in zip((s, t), halves, strict=True))
-    gap = ca.dot(n, between) - a.solid.radius
-    return ContactPoint(gap, q + t * w + n * (gap / 2), n), ca.logic_and(skew, ca.logic_and(on_a, on_b))
+def _steepest(planes: SX, along: SX) -> SX:
+    """Return the slope of the largest of three distances."""
+    first = ca.if_else(planes[0] > planes[1], along[0], along[1])
+    return ca.if_else(planes[2] > ca.fmax(planes[0], planes[1]), along[2], first)
+
+
+def _two_largest(*rows: SX) -> list[list[SX]]:
+    """Return the columns with the largest and the next number in the first of some rows (3,)."""
+    columns = [[row[k] for row in rows] for k in range(3)]
+    for i, j in ((0, 1), (0, 2), (1, 2)):
+        swap = columns[j][0] > columns[i][0]
+        pair = list(zip(columns[i], columns[j], strict=True))
+        columns[i], columns[j] = [ca.if_else(swap, y, x) for x, y in pair], [ca.if_else(swap, x, y) for x, y in pair]
+    return columns[:2]

@@ -11,7 +11,6 @@ from casadi import SX
 from numpy.typing import NDArray
 
 from costate.collision.shapes.field import Field
-from costate.collision.shapes.rays import FAR
 from costate.collision.shapes.solid import TINY, Number, length
 from costate.core.files import checksum
 from costate.kernel import ProgramBuilder
@@ -25,7 +24,7 @@ FOOT_STEPS = 4
 
 @dataclass(frozen=True, eq=False)
 class Heights(Field):
-    """A surface z = h(x, y) over a rectangle around the origin, solid below; nothing beyond the rectangle."""
+    """A surface z = h(x, y) over a rectangle around the origin, solid below, with upright sides; nothing beyond the rectangle."""
 
     extent: SX
     """Lengths along x and y [m], (2,)."""
@@ -53,8 +52,11 @@ class Heights(Field):
             normal = ca.vertcat(-h[1] / extent[0], -h[2] / extent[1], 1)
             normal = normal / length(normal)
             gap = ca.dot(normal, p - ca.vertcat(x, h[0]))
-            beyond = ca.mmax(ca.fabs(p[:2]) - extent / 2) > 0
-            return _within(p - gap * normal, extent), ca.vertcat(ca.if_else(beyond, FAR, gap), normal)
+            out = ca.fabs(p[:2]) - extent / 2
+            on_x = out[0] > out[1]
+            beside, out = ca.fmax(out[0], out[1]) > gap, ca.fmax(out[0], out[1])
+            sides = ca.vertcat(ca.if_else(p[:2] < 0, -1, 1) * ca.vertcat(on_x, 1 - on_x), 0)
+            return _within(p - gap * normal, extent), ca.vertcat(ca.fmax(gap, out), ca.if_else(beside, sides, normal))
 
         def at(x: Var) -> tuple[Var, ...]:
             h = b.table(b.trace(lambda x, extent: x / extent, x, extent), grid, axes, "cubic")

@@ -9,7 +9,7 @@ from casadi import SX
 
 from costate.collision.mesh.triangles import Mesh, lathe
 from costate.collision.shapes.socket import Socket
-from costate.collision.shapes.solid import Number, Part, sizes
+from costate.collision.shapes.solid import Number, Part, length, sizes
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,13 +22,17 @@ class ChamferedSocket(Socket):
     size_count = 5
 
     def distance(self, p: SX) -> SX:
-        return ca.fmax(super().distance(p), self.faces(ca.norm_2(p[:2] + 1e-12), p[2])[1])
+        return ca.fmax(super().distance(p), self._chamfer(length(p[:2]), p[2]))
 
-    def faces(self, lateral: SX, z: SX) -> tuple[SX, SX, SX]:
-        """Return signed distances of a point at a lateral distance and a height [m] from the wall, from the chamfer and from the
-        upper face, each as if it went on for ever: the point is in the material if all are below zero."""
-        beyond = self.bore - lateral
-        return beyond, (beyond + self.chamfer + z) / 2**0.5, z
+    @property
+    def edge_height(self) -> Number:
+        return -self.chamfer
+
+    def wall_faces(self, lateral: SX, z: SX) -> list[tuple[SX, float, float]]:
+        return [*super().wall_faces(lateral, z), (self._chamfer(lateral, z), 0.5**0.5, 0.5**0.5)]
+
+    def _chamfer(self, lateral: SX, z: SX) -> SX:
+        return (self.bore + self.chamfer - lateral + z) / 2**0.5
 
     def parts(self) -> list[Part]:
         numbers = sizes(self)

@@ -14,6 +14,11 @@ from costate.collision.shapes import rays
 from costate.collision.shapes.convex import Convex
 from costate.collision.shapes.solid import MassProperties, Part, Points, length, sizes
 
+NEWTON = 10
+"""Steps to the nearest point."""
+BESIDE = 1e-9
+"""Distance from a plane of symmetry at which the nearest point is looked for [m]."""
+
 
 @dataclass(frozen=True, eq=False)
 class Ellipsoid(Convex):
@@ -29,9 +34,24 @@ class Ellipsoid(Convex):
         return cls(sizes)
 
     def distance(self, p: SX) -> SX:
-        """Return the distance to first order near the surface, from the gradient of its quadric; contact does not use it."""
-        inside, slope = length(p / self.semi), length(p / self.semi**2)
-        return inside * (inside - 1) / slope
+        normal, x = self._nearest(p)
+        return ca.dot(normal, p - x)
+
+    def normal(self, p: SX) -> SX:
+        return self._nearest(p)[0]
+
+    def _nearest(self, p: SX) -> tuple[SX, SX]:
+        """Return the nearest point x of the surface, (3,), behind its normal. It has x_i = s_i^2 p_i / (s_i^2 + t), where t is the
+        root of sum (s_i p_i / (s_i^2 + t))^2 - 1, which falls and is convex: from below, Newton's method does not pass it."""
+        p = p + ca.if_else(p < 0, -BESIDE, BESIDE)  # in a plane of symmetry the nearest point may be on either side
+        longer = self.semi**2 - ca.mmin(self.semi) ** 2  # t is counted from the pole of the shortest axis
+        t = ca.mmax(self.semi * ca.fabs(p) - longer)
+        for _ in range(NEWTON):
+            ratio = self.semi * p / (longer + t)
+            t = t + (ca.dot(ratio, ratio) - 1) / (2 * ca.dot(ratio, ratio / (longer + t)))
+        ratio = self.semi * p / (longer + t)
+        normal = ratio / self.semi
+        return normal / length(normal), self.semi * ratio
 
     def points_toward(self, d: SX) -> Points:
         return [(self.support(d), 0.0)]

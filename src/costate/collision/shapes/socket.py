@@ -34,6 +34,16 @@ class Socket(Solid):
         hole = Cylinder(self.bore, 2 * self.depth).distance(p)
         return ca.fmax(outside, -hole)
 
+    @property
+    def edge_height(self) -> Number:
+        """Height of the bore's upper edge [m]."""
+        return 0.0
+
+    def wall_faces(self, lateral: SX, z: SX) -> list[tuple[SX, float, float]]:
+        """Return the faces of the wall, each as if it went on for ever: signed distances of a point at a lateral distance and a
+        height [m], and the normals' components towards the axis and upwards. A point is in the wall if all are below zero."""
+        return [(self.bore - lateral, 1.0, 0.0), (z, 0.0, 1.0)]
+
     def parts(self) -> list[Part]:
         numbers = sizes(self)
         return [Part("socket " + " ".join(f"{x:g}" for x in numbers), lambda: socket_mesh(*numbers))]

@@ -153,9 +153,9 @@ class _Machine:
             self.row(length / speed, code == "G1" and (self.lit or extruding))
 
     def _feed(self, value: float) -> float:
-        if not value > 0:
+        if not (speed := self.unit * value / 60) > 0:
             raise ValueError(f"F{value:g} is no feed; expected one above 0 [units per minute]")
-        return self.unit * value / 60
+        return speed
 
     def _extrude(self, words: Words) -> bool:
         """Take over E, and tell whether it has grown."""

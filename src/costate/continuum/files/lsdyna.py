@@ -54,7 +54,7 @@ class _Deck:
         for fields in _splits(text, widths):
             try:
                 if not fields:  # all there is stands behind the last column
-                    continue
+                    break
                 return [finite(f) if f else 0.0 for f in fields]
             except ValueError:
                 continue

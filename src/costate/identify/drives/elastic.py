@@ -20,6 +20,7 @@ from costate.identify.base import Base
 from costate.identify.derivatives import HALF_WIDTHS, differentiate, smoothed, windows
 from costate.identify.filter import Filter
 from costate.identify.log import Log
+from costate.identify.noise.correlated import Scatter, intervals
 from costate.identify.regressor import JOINT_TERMS, Regressor
 from costate.robot.identified import with_parameters
 
@@ -34,8 +35,6 @@ SMALL = 1e-4
 """Twist by which columns are found as differences [rad or m]."""
 Rates = Callable[[Array, Array], tuple[Array, Array, Array]]
 """Function (columns, their joints) -> columns smoothed, their first and second derivatives in time."""
-Z95 = 1.959963984540054
-"""Half width of a 95 % interval of a normal distribution, in standard deviations."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,13 +46,16 @@ class Elastic:
     """Number of each of them among the velocities, shape (k,)."""
     compliance: Array
     """Twist by torque [rad/(N m) or m/N], not negative, shape (k,)."""
-    std: Array
-    """Standard deviations of the compliances, with all parameters unknown, shape (k,)."""
     rigid: Array
     """Inertial parameters by which torques between motors and links are computed, shape (10 links,)."""
     period: float | None
-    covariance: Array
-    """Covariance of the base parameters if the compliances are unknown, too, shape (rank, rank)."""
+    scatter: Scatter
+    """Scatter of the base parameters and of the compliances after them."""
+
+    @property
+    def std(self) -> Array:
+        """Standard deviations of the compliances, with all parameters unknown, shape (k,)."""
+        return self.scatter.std[-len(self.index) :]
 
     @property
     def stiffness(self) -> Array:
@@ -63,7 +65,8 @@ class Elastic:
     @property
     def interval(self) -> tuple[Array, Array]:
         """Ends of the 95 % intervals of the stiffness; the upper one is infinite where the joint may be rigid."""
-        softest, stiffest = self.compliance + Z95 * self.std, self.compliance - Z95 * self.std
+        effective = self.scatter.effective[-len(self.index) :]
+        stiffest, softest = intervals(self.compliance, self.std, effective)
         return 1 / softest, np.where(stiffest > 0, 1 / np.maximum(stiffest, 1e-300), np.inf)
 
     def torques(self, regressor: Regressor, log: Log) -> Array:
@@ -92,7 +95,8 @@ def fit_elastic(
         )
     bare, size = _bare(regressor), 10 * len(regressor.links)
     scale = np.maximum(np.sqrt((log.tau**2).mean(0)), 1e-9)
-    found = solve.solve_linear(_reduced(regressor, log, filtered, log.tau), base.independent, scale)
+    data = _equations(regressor, log, filtered, log.tau)
+    found = solve.solve_linear(solve.Reduced.of(data), base.independent, scale)
     columns = np.concatenate([base.independent, regressor.size + np.arange(len(index))]).astype(int)
     x, rigid = np.concatenate([found.beta, np.zeros(len(index))]), np.zeros(size)
     rates: Rates | None = None
@@ -104,16 +108,15 @@ def fit_elastic(
         rates = rates or _rates(bare, log, rigid, period)
         own = np.stack([_column(bare, log, c, j, rigid, rates) for j in index], -1)
         rest = log.tau - _change(bare, log, c, rigid, rates)
-        found = solve.solve_linear(_reduced(regressor, log, filtered, rest, own), columns, scale)
+        data = _equations(regressor, log, filtered, rest, own)
+        found = solve.solve_linear(solve.Reduced.of(data), columns, scale)
         std = np.sqrt(np.diag(found.covariance))
         step = found.beta + np.where(columns < regressor.size, 0.0, x) - x
         if (np.abs(step) <= ENOUGH * np.maximum(std, np.abs(x))).all():
             break
         x = x + step
         x[base.rank :] = np.maximum(x[base.rank :], 0.0)
-    r = base.rank
-    std = np.sqrt(np.diag(found.covariance))[r:]
-    return Elastic(names, index, x[r:], std, rigid, period, found.covariance[:r, :r])
+    return Elastic(names, index, x[base.rank :], rigid, period, data.scatter(columns, found.beta, found.sigma))
 
 
 def _chosen(joints: Sequence[str], regressor: Regressor) -> tuple[tuple[str, ...], Array]:
@@ -171,8 +174,8 @@ def _column(bare: Regressor, log: Log, c: Array, j: int, rigid: Array, rates: Ra
     return (ends[0] - ends[1]) / (2 * h)
 
 
-def _reduced(
+def _equations(
     regressor: Regressor, log: Log, filtered: Filter, tau: Array, shared: Array | None = None
-) -> solve.Reduced:
+) -> solve.Equations:
     assert log.v is not None and log.a is not None
-    return solve.Reduced.of(regressor, log.q, log.v, log.a, tau, filtered, shared=shared)
+    return solve.Equations(regressor, log.q, log.v, log.a, tau, filtered, shared=shared)

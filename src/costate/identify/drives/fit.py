@@ -13,6 +13,7 @@ from costate.identify.base import Base
 from costate.identify.drives.laws import KINDS, PLAIN, Law, Motion, laws
 from costate.identify.filter import Filter
 from costate.identify.log import Log
+from costate.identify.noise.correlated import Scatter
 from costate.identify.regressor import Regressor
 
 FOLDS = 5
@@ -35,8 +36,8 @@ class Drive:
     errors: dict[str, tuple[Array, float, float]]
     """Errors in cross-validation of every law that was tried: root mean square per joint (nv,) [N m or N]; mean of the ratio to
     Coulomb and viscous friction over joints, and its standard error over the parts of the log."""
-    covariance: Array | None = None
-    """Covariance of the base parameters if the law's weights are unknown, too, shape (rank, rank)."""
+    scatter: Scatter | None = None
+    """Scatter of the base parameters and of the law's weights after them."""
 
     def torques(self, regressor: Regressor, log: Log) -> Array:
         """Return the friction of a log beyond damping and Coulomb friction, shape (N, nv)."""
@@ -82,7 +83,12 @@ def fit_drive(friction: str, regressor: Regressor, log: Log, filtered: Filter, i
         doubt = float(ratio.std(ddof=1) / np.sqrt(len(ratio)))
         errors[law.name] = (np.sqrt(parts.mean(0)), float(np.sqrt(parts.mean(0) / plain.mean(0)).mean()), doubt)
     best = _best(tried, errors, friction == "auto")
-    return Drive(best[0], best[2].reshape(log.tau.shape[1], -1), rigid, errors, best[3])
+    pi, own = best[2], best[0].columns(motion)
+    columns = np.concatenate([base.independent, np.arange(regressor.size, len(pi))]).astype(int)
+    scatter = _equations(regressor, log, filtered.within(index), own if own.shape[2] else None).scatter(
+        columns, pi[columns], best[3]
+    )
+    return Drive(best[0], pi[regressor.size :].reshape(log.tau.shape[1], -1), rigid, errors, scatter)
 
 
 def _best(
@@ -105,14 +111,14 @@ def _folds(filtered: Filter, index: Array, n: int) -> list[Filter]:
     return [filtered.within(np.flatnonzero(allowed & (part == k))) for k in range(FOLDS)]
 
 
-def _reduced(regressor: Regressor, log: Log, fold: Filter, own: Array | None) -> solve.Reduced:
+def _equations(regressor: Regressor, log: Log, fold: Filter, own: Array | None) -> solve.Equations:
     assert log.v is not None and log.a is not None
-    return solve.Reduced.of(regressor, log.q, log.v, log.a, log.tau, fold, own)
+    return solve.Equations(regressor, log.q, log.v, log.a, log.tau, fold, own)
 
 
 def _rigid(regressor: Regressor, log: Log, folds: list[Filter], base: Base) -> Array:
     """Return parameters that give the torques without friction and rotors."""
-    whole = solve.Reduced.together([_reduced(regressor, log, fold, None) for fold in folds])
+    whole = solve.Reduced.together([solve.Reduced.of(_equations(regressor, log, fold, None)) for fold in folds])
     pi = np.zeros(regressor.size)
     pi[base.independent] = solve.solve_linear(whole, base.independent, _scale(log)).beta
     pi[10 * len(regressor.links) :] = 0.0
@@ -126,11 +132,10 @@ def _scale(log: Log) -> Array:
 def _validated(
     law: Law, regressor: Regressor, log: Log, folds: list[Filter], base: Base, motion: Motion
 ) -> tuple[Array, Array, Array]:
-    """Return mean squared errors of folds that were left out (folds, nv); the weights by all of them (nv k,); and the covariance of
-    the base parameters, in which the weights are unknown, too (rank, rank)."""
+    """Return mean squared errors of folds that were left out (folds, nv); and all parameters by all folds, with the noise (nv,)."""
     own = law.columns(motion)
     own = own if own.shape[2] else None
-    parts = [_reduced(regressor, log, fold, own) for fold in folds]
+    parts = [solve.Reduced.of(_equations(regressor, log, fold, own)) for fold in folds]
     columns = np.concatenate([base.independent, np.arange(regressor.size, parts[0].R[0].shape[1])]).astype(int)
     # Damping and Coulomb friction share columns with a law: without a sign one could grow at the cost of the other.
     resists = [own is not None and base.names[k].startswith(("damping:", "friction:")) for k in base.independent]
@@ -141,8 +146,7 @@ def _validated(
         errors.append(part.misfit(_solve(rest, columns, positive, _scale(log))) / max(part.n, 1))
     whole = solve.Reduced.together(parts)
     pi = _solve(whole, columns, positive, _scale(log))
-    covariance = solve.solve_linear(whole, columns, _scale(log)).covariance[: base.rank, : base.rank]
-    return np.array(errors), pi[regressor.size :], covariance
+    return np.array(errors), pi, solve.solve_linear(whole, columns, _scale(log)).sigma
 
 
 def _solve(data: solve.Reduced, columns: Array, positive: Array, scale: Array) -> Array:

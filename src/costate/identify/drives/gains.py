@@ -23,6 +23,7 @@ from costate.core.arrays import Array
 from costate.identify.base import Base
 from costate.identify.filter import Filter
 from costate.identify.log import Columns, Log, from_table
+from costate.identify.noise.correlated import scatter
 from costate.identify.regressor import Regressor
 from costate.identify.repair.prepare import prepare
 from costate.identify.solve import side_by_side, triangle
@@ -40,6 +41,8 @@ class Gains:
     """Torque per measured unit [N m/A or N/A], shape (nv,)."""
     std: Array
     """Standard deviations, shape (nv,)."""
+    effective: Array
+    """Effective sample sizes behind them, shape (nv,)."""
     moment: Array
     """First moment of the payload about the link's origin [kg m], shape (3,)."""
 
@@ -104,9 +107,16 @@ def find_gains(
         )
         sigma = np.array([np.linalg.norm(e) for e in error]) / np.sqrt(len(X))
     assert found is not None
-    std = np.sqrt(np.diag(np.linalg.pinv(found.jac.T @ found.jac)))
-    _, x, _ = parts(found.x)
-    return Gains(np.exp(found.x), np.exp(found.x) * std, x[-9:-6])
+    k, x = np.exp(found.x), parts(found.x)[1]
+    # Derivatives of the currents by the logarithms of the gains and by all other unknowns, run by run.
+    stretches = []
+    for block in blocks:
+        rows = block[..., columns]
+        current = (rows[..., :-2] @ x + rows[..., -2]) / k
+        J = np.concatenate([side_by_side(-current[..., None]), rows[..., :-2] / k[:, None]], 2)
+        stretches.append((J, J / sigma[:, None] ** 2, rows[..., -1] - current))
+    doubt = scatter(stretches).first(nv)
+    return Gains(k, k * doubt.std, doubt.effective, x[-9:-6])
 
 
 def _rows(regressor: Regressor, log: Log, filtered: Filter, at: int, mass: float) -> Array:

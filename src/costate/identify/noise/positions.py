@@ -23,10 +23,11 @@ from costate.identify.base import Base
 from costate.identify.derivatives import differentiate, window_weights
 from costate.identify.filter import Filter
 from costate.identify.log import Log
+from costate.identify.noise.correlated import ORDER, Scatter, lag_sums, scatter
 from costate.identify.regressor import BLOCK, Regressor
 
 PAIRS = 4
-"""Number of pairs of draws for the bias."""
+"""Number of pairs of draws for the bias, and of draws for the errors of torques."""
 _STEP = 1e-5
 """Step of finite differences, relative to the size of q or v."""
 
@@ -36,7 +37,7 @@ class Corrected:
     """Base parameters without the bias of noisy positions, and their covariance."""
 
     beta: Array
-    covariance: Array
+    scatter: Scatter
     bias: Array
     """Bias that was taken off, shape (rank,)."""
     noise: Array
@@ -56,9 +57,9 @@ def correct(
     pi[base.independent] = linear.beta
     S = [_smoothing(log.t, int(half)) for half in halves]
     noise = np.array([_noise(measured[:, j] - log.q[:, j], S[j][0]) for j in range(len(halves))])
-    covariance = _covariance(regressor, base, linear, log, pi, filtered, S, noise)
+    found = _scatter(regressor, base, linear, log, pi, filtered, S, noise)
     bias = _bias(regressor, base, linear, log, pi, halves, filtered, noise)
-    return Corrected(linear.beta - bias, covariance, bias, noise)
+    return Corrected(linear.beta - bias, found, bias, noise)
 
 
 def _smoothing(t: Array, half: int) -> list[sparse.csr_matrix]:
@@ -91,7 +92,7 @@ def _jacobians(regressor: Regressor, log: Log, pi: Array) -> list[Array]:
     return found
 
 
-def _covariance(
+def _scatter(
     regressor: Regressor,
     base: Base,
     linear: solve.Linear,
@@ -100,32 +101,24 @@ def _covariance(
     filtered: Filter,
     S: list[list[sparse.csr_matrix]],
     noise: Array,
-) -> Array:
-    """Return H^-1 (covariance of the score) H^-1."""
+) -> Scatter:
+    """Return how far the estimate scatters: by noise of positions, in closed form, and by that of torques, from residuals."""
     J = _jacobians(regressor, log, pi)
     Y, known = _regressor_rows(regressor, log, base)
     n, nv, r = Y.shape
-    rows = np.repeat(np.arange(len(filtered)), filtered.index.shape[1])
-    F = sparse.csr_matrix((filtered.weights.ravel(), (rows, filtered.index.ravel())), (len(filtered), n))
-    FY = (F @ Y.reshape(n, -1)).reshape(len(filtered), nv, r) / linear.sigma[:, None]
-    H = np.einsum("nir,nis->rs", FY, FY)
-    U = (F.T @ (FY / linear.sigma[:, None]).reshape(len(filtered), -1)).reshape(n, nv, r)
-    error = log.tau - known - Y @ linear.beta
-    through = np.zeros((n, nv))  # variance of torques that comes from positions
+    F = filtered.matrix(n)
+    U = (F.T @ (F @ Y.reshape(n, -1))).reshape(Y.shape) / linear.sigma[:, None] ** 2
+    draws = noise * np.random.default_rng(1).normal(size=(PAIRS, n, nv))
+    through = np.zeros_like(draws)  # errors of torques that come from positions
     score = np.zeros((r, r))
     for j in range(nv):
         D = np.zeros((n, r))
         for d in range(3):
             D -= S[j][d].T @ np.einsum("nir,ni->nr", U, J[d][:, :, j])
-            for e in range(3):
-                gram = np.asarray(S[j][d].multiply(S[j][e]).sum(1))
-                through += noise[j] ** 2 * J[d][:, :, j] * J[e][:, :, j] * gram
+            through += J[d][:, :, j] * (S[j][d] @ draws[..., j].T).T[..., None]
         score += noise[j] ** 2 * (D.T @ D)
-    used = np.unique(filtered.index)
-    own = np.maximum((error[used] ** 2).mean(0) - through[used].mean(0), 1e-3 * (error[used] ** 2).mean(0))
-    score += np.einsum("nir,nis,i->rs", U, U, own)
-    inverse = np.linalg.pinv(H, hermitian=True)
-    return inverse @ score @ inverse
+    foreign = sum(lag_sums(x[..., None], x[..., None], ORDER) for x in through) / (PAIRS * n)
+    return scatter([(Y, U, log.tau - known - Y @ linear.beta)], other=score, foreign=foreign)
 
 
 def _regressor_rows(regressor: Regressor, log: Log, base: Base) -> tuple[Array, Array]:
@@ -158,6 +151,6 @@ def _bias(
         n = noise * rng.normal(size=log.q.shape)
         for sign in (1, -1):
             q, v, a = differentiate(log.t, log.q + sign * n, halves=halves)
-            A, b = solve.Reduced.of(regressor, q, v, a, tau, filtered).weighted(linear.sigma)
+            A, b = solve.Reduced.of(solve.Equations(regressor, q, v, a, tau, filtered)).weighted(linear.sigma)
             total += np.linalg.lstsq(A[:, base.independent], b, rcond=None)[0] - linear.beta
     return total / (2 * PAIRS)

@@ -141,7 +141,7 @@ def _least(regressor: Regressor) -> int:
 def _unexplained(log: Log, filtered: Filter, regressor: Regressor) -> float:
     """Return the error of the torques by the best parameters, as a geometric mean over joints [N m or N]."""
     assert log.v is not None and log.a is not None
-    reduced = solve.Reduced.of(regressor, log.q, log.v, log.a, log.tau, filtered)
+    reduced = solve.Reduced.of(solve.Equations(regressor, log.q, log.v, log.a, log.tau, filtered))
     base = Base.of(np.concatenate(reduced.R), regressor.names)
     scale = np.maximum(np.sqrt((log.tau**2).mean(0)), 1e-9)
     linear = solve.solve_linear(reduced, base.independent, scale)

@@ -139,8 +139,8 @@ def fit(
 def covariance(trial: Trial, raws: Raws, parts: Stretches) -> Tensor:
     """Return the covariance of the raw numbers, in their order, from the scatter between tosses.
 
-    It is H^-1 S H^-1: H is the Gauss-Newton Hessian of the loss (each error weighted by the inverse of its size), S the sum over
-    tosses of the outer product of their gradients. So stretches of one toss need not be independent, nor errors those of cameras.
+    It is the jackknife: the scatter of what would be found without one toss, each by a step of Gauss-Newton with errors weighted by
+    the inverse of their size. So errors of a toss may go together in any way, nor need they be those of cameras.
     """
     sizes = [raw.numel() for raw in raws.values()]
 
@@ -161,9 +161,12 @@ def covariance(trial: Trial, raws: Raws, parts: Stretches) -> Tensor:
     weight = 1 / (size**2 + SOFT**2).sqrt()
     fine = torch.isfinite(J).all(-1).all(-1).all(0)
     J, r, weight = J[:, fine], r[:, fine], weight[:, fine]
-    H = torch.einsum("tnia,tni,tnib->ab", J, weight, J)
-    gradients = torch.einsum("tnia,tni,tni->na", J, weight, r)
     toss = torch.as_tensor(np.unique(parts.toss[fine.numpy()], return_inverse=True)[1])
-    sums = torch.zeros(int(toss.max()) + 1, len(flat), dtype=flat.dtype).index_add(0, toss, gradients)
-    inverse = torch.linalg.inv(H + 1e-9 * H.diagonal().mean() * torch.eye(len(flat), dtype=flat.dtype))
-    return inverse @ (sums.T @ sums) @ inverse
+    count, n = int(toss.max()) + 1, len(flat)
+    H = torch.einsum("tnia,tni,tnib->nab", J, weight, J)
+    H = torch.zeros(count, n, n, dtype=flat.dtype).index_add(0, toss, H)
+    gradients = torch.einsum("tnia,tni,tni->na", J, weight, r)
+    gradients = torch.zeros(count, n, dtype=flat.dtype).index_add(0, toss, gradients)
+    without = H.sum(0) - H + 1e-9 * H.sum(0).diagonal().mean() * torch.eye(n, dtype=flat.dtype)
+    steps = torch.linalg.solve(without, gradients[..., None])[..., 0]
+    return (count - 1) / count * steps.T @ steps

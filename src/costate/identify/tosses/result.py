@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from costate.core.arrays import Array
-from costate.identify.result import Z95
+from costate.identify.noise.correlated import intervals
 from costate.identify.tosses.fit import Raws, distances
 from costate.identify.tosses.log import Tosses
 from costate.identify.tosses.thrown import UNKNOWNS, Thrown, parameter, values
@@ -92,7 +92,8 @@ class TossResult:
         flat = torch.cat(list(self.raws.values()))
         for name in self.raws:
             J = torch.func.jacfwd(lambda x, name=name: number(name, x))(flat)
-            found[name] = (Z95 * (J @ self.covariance @ J.T).diagonal().clamp(min=0).sqrt()).numpy()
+            std = (J @ self.covariance @ J.T).diagonal().clamp(min=0).sqrt().numpy()
+            found[name] = intervals(np.zeros_like(std), std, 2 * (len(self.train) - 1))[1]
         return found
 
     def given(self, name: str) -> Array:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from costate.identify.result import Z95, Identification
+from costate.identify.result import Identification
 from costate.report.report import Report
 
 
@@ -128,14 +128,14 @@ def _residuals_section(report: Report, result: Identification, joints: list[str]
 
 def _parameters_section(report: Report, result: Identification) -> None:
     report.section("Parameters, with 95 % intervals")
-    given, std = result.base.project(result.regressor.pi()), result.std
+    given, wide = result.base.project(result.regressor.pi()), result.interval[1] - result.beta
     rows = [
         {
             "combination": result.base.expression(k),
             "given": float(given[k]),
             "found": float(result.beta[k]),
-            "+- 95 %": float(Z95 * std[k]),
-            "determined": bool(Z95 * std[k] <= abs(result.beta[k])),
+            "+- 95 %": float(wide[k]),
+            "determined": bool(wide[k] <= abs(result.beta[k])),
         }
         for k in range(result.base.rank)
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from costate.sim.contact.compliant import Compliant
+from costate.sim.contact.hard.model import Hard
 from costate.sim.contact.model import ContactModel
 from costate.sim.contact.newton.model import Newton
 from costate.sim.contact.pgs.model import PGS
@@ -21,7 +22,7 @@ def contact_model(given: Any) -> ContactModel:
         return given
     hint = f"; make one of the class: {given.__name__}()" if isinstance(given, type) else ""
     raise TypeError(
-        f"contact must be PGS(...), Compliant(...), Newton(...), a ContactModel of your own or None, not {given!r}{hint}"
+        f"contact must be Hard(...), PGS(...), Compliant(...), Newton(...), a ContactModel of your own or None, not {given!r}{hint}"
     )
 
 
@@ -30,6 +31,7 @@ __all__ = [
     "PGS",
     "Compliant",
     "ContactModel",
+    "Hard",
     "Newton",
     "NoContact",
     "SmoothContact",

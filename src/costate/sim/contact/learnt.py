@@ -1,7 +1,7 @@
 """Networks that act on contacts, and the forces of all networks of a step.
 
-Compliant() hands its forces and stiffness to networks itself. Models that solve for their forces (PGS, Newton) take what networks
-add as forces that act from the start of the substep on:
+Compliant() hands its forces and stiffness to networks itself. Models that solve for their forces (Hard, PGS, Newton) take what
+networks add as forces that act from the start of the substep on:
 
     normal   f n,   f = gate * network            sliding   -f v_t / sqrt(|v_t|^2 + SLOW^2)
 
@@ -36,8 +36,8 @@ STILL = 1e-6
 
 FORCES = ("normal_force", "friction_force")
 """Quantities that are forces: of models that do not hand them to networks, networks add forces beside theirs."""
-ONLY = {"contact_stiffness": "Compliant()", "restitution": "PGS()"}
-"""Quantities that only one contact model has."""
+ONLY = {"contact_stiffness": "Compliant()", "restitution": "Hard()"}
+"""Quantities that some contact models have, and the one to use."""
 
 
 def names(t: Contact) -> tuple[str, ...]:

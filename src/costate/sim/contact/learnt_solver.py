@@ -60,7 +60,7 @@ class LearntSolver(ContactModel):
     max_correction: float = 2.0
     """Speed at which overlap is undone at most [m/s]."""
 
-    integrators: ClassVar[tuple[str, ...]] = ("semi_implicit", "implicit")
+    integrators: ClassVar[tuple[str, ...]] = ("semi_implicit", "euler", "implicit")
     parameters: ClassVar[tuple[str, ...]] = ("friction", "weights")
     hard: ClassVar[bool] = True
 
@@ -81,19 +81,19 @@ class LearntSolver(ContactModel):
         contacts = s.contacts()
         free = free_motion(s, s.q, s.v, s.u)
         if isinstance(free.factor, Tied):
-            raise ValueError("LearntSolver has no equality constraints: use contact=PGS() in worlds with some")
+            raise ValueError("LearntSolver has no equality constraints: use contact=Hard() in worlds with some")
         J = ca.sparsify(ca.vertcat(*(row for t in contacts for row in self._rows(s, t))))
         shape, factor = J.sparsity(), free.factor
         b = ProgramBuilder("substep")
         carry, args = substep_inputs(b, s)
         frictions = ca.vertcat(*(t.friction for t in contacts))
         seen = self._seen(s, contacts, J @ free.velocity)
-        values = s.call(b, "seen", [seen, frictions, free.velocity, nonzeros(J), _flat(factor)], args)
+        values = s.call(b, "seen", [seen, frictions, free.velocity, free.drift, nonzeros(J), _flat(factor)], args)
         impulses = b.trace(_projected, self._answer(b, setup, args, values[0]), values[1])
 
-        def moved(x: SX, v: SX, j: SX, m: SX, p: SX) -> SX:
+        def moved(x: SX, v: SX, drift: SX, j: SX, m: SX, p: SX) -> SX:
             after = v + _like(factor, m).solve(SX(shape, j).T @ p)
-            return advance(setup.scene.model, x[: setup.nq], after, after, setup.dt)
+            return advance(setup, x[: setup.nq], after + drift, after, setup.dt)
 
         x = b.trace(moved, args[0], *values[2:], impulses)
         return b.program(x, carry, impulses, b.zeros(1))

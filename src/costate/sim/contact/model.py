@@ -1,7 +1,7 @@
 """The door for contact: what a world asks of a contact model.
 
-A contact model says how shapes that touch push each other. `PGS`, `Newton` and `Compliant` are contact models; one of your own is
-another subclass of `ContactModel`, given as World(contact=...). It must build the program of one substep:
+A contact model says how shapes that touch push each other. `Hard`, `PGS`, `Newton` and `Compliant` are contact models; one of your
+own is another subclass of `ContactModel`, given as World(contact=...). It must build the program of one substep:
 
     (x, carry, u, parameters, wrenches) -> (x', carry', impulses, residual)
 
@@ -82,6 +82,10 @@ class ContactModel(Constants, ABC):
         if integrator not in self.integrators:
             names = ", ".join(f"'{i}'" for i in self.integrators)
             raise ValueError(f"{self.name} has no integrator '{integrator}': use one of {names} with it")
+
+    def coasts(self, setup: Setup) -> bool:
+        """Return whether forces of inertia are those of the middle of a substep, as the integrator says, or at its start."""
+        return setup.method.coasts
 
     def default_timestep(self, files: Sequence[Physics]) -> float | None:
         """Return the time step of a substep [s] that the robots' files ask for, if the model follows them."""

@@ -51,8 +51,7 @@ class SmoothContact(ContactModel):
             x = runge_kutta(b, setup, _acceleration(s, free), args)
             (found,) = s.call(b, "impulses", [impulses], args)
         else:
-            travelled = s.v if setup.method.travels_before else free.velocity
-            after = advance(setup.scene.model, s.q, travelled, free.velocity, setup.dt)
+            after = advance(setup, s.q, free.travelled(s, free.velocity), free.velocity, setup.dt)
             x, found = s.call(b, "step", [after, impulses], args)
         return b.program(x, carry, found, b.zeros(1))
 

@@ -13,7 +13,7 @@ from costate.model.drag import Drag
 from costate.model.model import Keyframe
 from costate.model.surface import Bounds, Listed, Physics, Softness, Surface
 from costate.model.tendon import FixedTendon, Pulley, SpatialTendon, Tendon, Via, Wrap
-from costate.sim.contact.builtin import PGS, Compliant, Newton, NoContact
+from costate.sim.contact.builtin import PGS, Compliant, Hard, Newton, NoContact
 from costate.sim.forces import actuators
 from costate.sim.forces.general import General
 from costate.sim.forces.muscle import Muscle
@@ -41,7 +41,7 @@ _ACTUATION = (
     *(actuation.Site, General, Muscle, actuators.Affine, actuators.DCMotor, actuators.Motor, actuators.PositionServo),
     *(actuators.Torque, actuators.VelocityServo),
 )
-_CONTACT = (PGS, Compliant, Newton, NoContact)
+_CONTACT = (Hard, PGS, Compliant, Newton, NoContact)
 _SOLIDS = (
     *(solids.Box, solids.Capsule, solids.Cylinder, solids.Ellipsoid, solids.Plane, solids.Socket, solids.Sphere),
     *(solids.Difference, solids.Intersection, solids.Moved, solids.Offset, solids.Union, Grid, Heights, Hull),

@@ -246,7 +246,7 @@ def tie(s: Symbols, q: SX, free: Factor) -> Tied | None:
     J = ca.vertcat(*(e.J for e in rows))
     W = ca.sparsify(ca.horzcat(*(free.solve(J[k, :].T) for k in range(J.shape[0]))))
     A = J @ W
-    return Tied(free, J, W, factor(A + ca.diag(_soften(rows, A))), ca.vertcat(*(e.r for e in rows)), _rates(s, rows))
+    return Tied(free, J, W, factor(A + ca.diag(_soften(rows, A))), ca.vertcat(*(e.r for e in rows)), rates(s, rows))
 
 
 def _soften(rows: Sequence[Equation], A: SX) -> SX:
@@ -260,7 +260,8 @@ def _soften(rows: Sequence[Equation], A: SX) -> SX:
     return ca.vertcat(*parts)
 
 
-def _rates(s: Symbols, rows: Sequence[Equation]) -> SX:
+def rates(s: Symbols, rows: Sequence[Equation]) -> SX:
+    """Return 1 / time constant of every row [1/s], (m,)."""
     dt = s.setup.dt
     times = [e.constraint.time_constant or SUBSTEPS * dt for e in rows for _ in range(e.dim)]
     return SX(ca.DM([1 / max(t, dt) for t in times]))

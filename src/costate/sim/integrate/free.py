@@ -9,14 +9,12 @@ from casadi import SX
 
 from costate.physics.algebra.ltl import Factor, factor
 from costate.physics.dynamics.crba import crba
-from costate.physics.dynamics.passive import Passive
-from costate.physics.dynamics.rnea import rnea
-from costate.sim.contact.learnt import learnt_forces
 from costate.sim.forces.equality import Tied, tie
-from costate.sim.forces.surroundings import wrenches
-from costate.sim.forces.tendons import resistance, tendon_forces
-from costate.sim.forces.torques import actuate
+from costate.sim.forces.surroundings import drag_damping
+from costate.sim.forces.tendons import resistance
+from costate.sim.forces.torques import actuate, actuator_damping
 from costate.sim.integrate.advance import turning
+from costate.sim.integrate.bias import bias_forces
 from costate.sim.setup import Symbols
 
 
@@ -28,35 +26,70 @@ class Free:
     """Acceleration of the velocity coordinates, (nv,)."""
     velocity: SX
     """Velocity after the step, in the axes of its start (see advance.py), (nv,)."""
+    drift: SX
+    """Velocity to be added to the one that positions move with, (nv,): see `travelled`."""
     torque: SX
     """Torque of the actuators, (nv,)."""
     factor: Factor | Tied
     """Factor of the mass matrix that impulses act on; motions keep to the constraints."""
 
+    def travelled(self, s: Symbols, after: SX) -> SX:
+        """Return the velocity that positions move with, (nv,). after: velocity at the end of the step, with impulses."""
+        return (s.v if s.setup.method.travels_before else after) + self.drift
+
+
+@dataclass(frozen=True, eq=False)
+class Loads:
+    """What moves a world without contact and constraints: M (v' - v) = h force, in the axes of the start (see advance.py)."""
+
+    M: SX
+    """Mass matrix (nv, nv), with what resists velocities and positions of the end where the integrator is implicit."""
+    factor: Factor
+    """Its factor."""
+    tied: Tied | None
+    """The same with the equality constraints, if there are any."""
+    bias: SX
+    """Forces that oppose the actuators, (nv,)."""
+    torque: SX
+    """Torque of the actuators, (nv,)."""
+    turning: SX
+    """Acceleration of axes that turn, (nv,)."""
+    drift: SX
+    """Velocity to be added to the one that positions move with, (nv,)."""
+
+    @property
+    def force(self) -> SX:
+        return self.torque - self.bias + self.M @ self.turning
+
+
+def loads(s: Symbols, q: SX, v: SX, u: SX, extra: SX | None = None, joint_friction: bool = True) -> Loads:
+    """Return masses and forces at a state. extra: further generalised forces (nv,)."""
+    setup = s.setup
+    model, dt = setup.scene.model, setup.h
+    M = plain = crba(model, s.params, q)
+    springs = SX(setup.nv, 1)
+    if setup.method.implicit:  # M (v' - v) / dt = ... - D v' - K (q + dt v' - rest)
+        D, K = resistance(s, q)
+        D = D + actuator_damping(s, q, v, u) + drag_damping(s, q, v)
+        stiffness = per_velocity(s, "stiffness")
+        M = M + ca.diag(dt * per_velocity(s, "damping") + dt**2 * stiffness) + dt * D + dt**2 * K
+        springs = dt * stiffness * v + dt * K @ v
+    factored = factor(M)
+    tied = tie(s, q, factored)
+    found = bias_forces(s, q, v, plain, tied or factored, joint_friction)
+    bias = (found.force if extra is None else found.force - extra) + springs
+    return Loads(M, factored, tied, bias, actuate(s, q, v, u, M, bias), turning(model, v), found.drift)
+
 
 def free_motion(s: Symbols, q: SX, v: SX, u: SX, extra: SX | None = None, joint_friction: bool = True) -> Free:
     """Return v + dt M^-1 (actuators + extra - bias forces). extra: further generalised forces (nv,)."""
-    setup = s.setup
-    model, dt = setup.scene.model, setup.h
-    M = crba(model, s.params, q)
-    bias = rnea(model, s.params, q, v, SX(setup.nv, 1), wrenches(s, q, v), Passive(friction=joint_friction))
-    if setup.tendons:
-        bias = bias - tendon_forces(s, q, v, joint_friction)
-    for more in (extra, learnt_forces(s, q, v)):
-        bias = bias if more is None else bias - more
-    if setup.method.implicit:  # M (v' - v) / dt = ... - D v' - K (q + dt v' - rest)
-        D, K = resistance(s, q)
-        stiffness = per_velocity(s, "stiffness")
-        M = M + ca.diag(dt * per_velocity(s, "damping") + dt**2 * stiffness) + dt * D + dt**2 * K
-        bias = bias + dt * stiffness * v + dt * K @ v
-    factored = factor(M)
-    torque = actuate(s, q, v, u, M, bias)
-    acceleration = factored.solve(torque - bias)
-    velocity = v + dt * (acceleration + turning(model, v))
-    tied = tie(s, q, factored)
+    load = loads(s, q, v, u, extra, joint_friction)
+    factored, tied = load.factor, load.tied
+    acceleration = factored.solve(load.torque - load.bias)
+    velocity = v + s.setup.h * (acceleration + load.turning)
     if tied is None:
-        return Free(acceleration, velocity, torque, factored)
-    return Free(tied.acceleration(s, q, v, acceleration), tied.velocity(velocity), torque, tied)
+        return Free(acceleration, velocity, load.drift, load.torque, factored)
+    return Free(tied.acceleration(s, q, v, acceleration), tied.velocity(velocity), load.drift, load.torque, tied)
 
 
 def per_velocity(s: Symbols, kind: str) -> SX:

@@ -44,14 +44,14 @@ def runge_kutta(b: ProgramBuilder, setup: Setup, acceleration: Program, args: li
         way_next = numbers[1] * dt * v
         v_next = x0[start_v:start_a] + numbers[1] * dt * a_start
         after = ca.vertcat(v_next, way_next, sum_v + numbers[0] * v, sum_a + numbers[0] * a_start)
-        moved = advance(model, x0[:nq], way_next, v_next, 1.0)
+        moved = advance(setup, x0[:nq], way_next, v_next, 1.0)
         if setup.na:
             moved = ca.vertcat(moved, x0[start_a:] + numbers[1] * dt * rates(setup, x[start_a:], u))
         return moved, after
 
     def end(x0: SX, carried: SX) -> SX:
         _, _, sum_v, sum_a = ca.vertsplit(carried, nv)
-        return advance(model, x0[:nq], sum_v, x0[start_v:start_a] + dt * sum_a, dt)
+        return advance(setup, x0[:nq], sum_v, x0[start_v:start_a] + dt * sum_a, dt)
 
     body = ProgramBuilder("stage")
     x, carried, numbers, x0, *rest = body.inputs(nx, 4 * nv, 2, *(v.size for v in args))

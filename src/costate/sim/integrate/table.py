@@ -15,12 +15,15 @@ class Integrator:
     """True if positions move with the velocity of the substep's start; else with that of its end."""
     implicit: bool = False
     """True if damping and springs act on the velocity and position of the substep's end."""
+    coasts: bool = True
+    """True if forces of inertia are those of the middle of the substep (bias.py); else those at its start, or of every stage."""
 
 
 INTEGRATORS: dict[str, Integrator] = {
     "semi_implicit": Integrator(),
+    "euler": Integrator(coasts=False),
     "explicit": Integrator(travels_before=True),
     "implicit": Integrator(implicit=True),
-    "rk4": Integrator(stages=4),
+    "rk4": Integrator(stages=4, coasts=False),
 }
 """Name -> what it does."""

@@ -142,7 +142,7 @@ def heightfield(
     color: Color | None = None,
 ) -> Shape:
     """Make a smooth surface through heights [m] (nx, ny), spread evenly over a rectangle of two lengths [m] around the origin; it
-    is solid below, and there is nothing beyond."""
+    is solid below, with upright sides."""
     values = np.asarray(constant(heights, "heights of a heightfield"), float)
     if values.ndim != 2 or min(values.shape) < 2:
         raise ValueError(f"heights have shape {values.shape}; expected (nx, ny), at least 2 x 2")
@@ -178,8 +178,8 @@ def socket(
 
     chamfer: width and height of a chamfer of 45 degrees at the mouth [m].
 
-    Contact with a cylinder that goes in with its lower end (its local -z) is exact: see
-    `costate.collision.formulas.cylinder_socket` and `cylinder_chamfer`.
+    Contact with a cylinder that goes in with its lower end (its local -z) is exact for wall, chamfer and edge of the bore; floor,
+    upper face and outside meet four points of its rim: see `costate.collision.formulas.cylinder_socket`.
     """
     sizes = [bore, radius, depth, floor]
     if chamfer:

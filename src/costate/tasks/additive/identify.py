@@ -9,12 +9,12 @@ import torch
 from scipy.optimize import least_squares
 from torch import Tensor
 
+from costate.identify.noise.correlated import record_intervals
 from costate.tasks.additive.problem import Found, Tell, case_of
+from costate.tasks.numbers import correlated
 
 NAMES = ("conductivity", "absorptivity", "convection")
 BOUNDS = ((0.2, 2.0), (0.05, 1.0), (1.0, 500.0))
-WIDE = 1.959963984540054
-"""Half width of a 95 % interval of a normal distribution, in standard deviations."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,8 @@ class ThermocoupleTask:
     iterations: int = 30
     noise: float = 2.0
     """Standard deviation of a reading [K]."""
+    correlation: float = 0.0
+    """Correlation of the noise of a reading with that of the one before."""
     couples: int = 4
     """Number of thermocouples."""
 
@@ -39,7 +41,7 @@ class ThermocoupleTask:
         model = case.model(sensors=inside, surroundings=type(case.surroundings)(), dt=dt)
         truth = np.array([random.uniform(0.7, 1.3), random.uniform(0.3, 0.6), random.uniform(20.0, 80.0)])
         clean = self._readings(model, torch.as_tensor(truth, dtype=dtype), case.power).detach()
-        measured = clean.numpy() + random.normal(0, self.noise, clean.shape)
+        measured = clean.numpy() + self.noise * correlated(random.normal(size=clean.shape), self.correlation)
         losses: list[float] = []
 
         def residual(x: np.ndarray) -> np.ndarray:
@@ -68,11 +70,11 @@ class ThermocoupleTask:
             x_scale=first,
             max_nfev=self.iterations,
         )
-        deviation = np.sqrt(np.diag(np.linalg.inv(found.jac.T @ found.jac)))
-        hits = np.abs(found.x - truth) <= WIDE * deviation
+        low, high = record_intervals(found.x, found.jac, found.fun, len(measured))
+        hits = (low <= truth) & (truth <= high)
         rows = [
-            {"parameter": n, "true": t, "found": x, "from": x - WIDE * d, "to": x + WIDE * d}
-            for n, t, x, d in zip(NAMES, truth, found.x, deviation, strict=True)
+            {"parameter": n, "true": t, "found": x, "from": a, "to": b}
+            for n, t, x, a, b in zip(NAMES, truth, found.x, low, high, strict=True)
         ]
         with torch.no_grad():
             run = model.run(case.power, **dict(zip(NAMES, torch.as_tensor(found.x, dtype=dtype), strict=True)))

@@ -14,13 +14,13 @@ from costate.continuum.cloth.contact import Collider
 from costate.continuum.cloth.model import ClothModel
 from costate.continuum.cloth.state import ClothHistory
 from costate.continuum.cloth.step import Solver
+from costate.identify.noise.correlated import record_intervals
 from costate.tasks.cloth.methods import minimise
 from costate.tasks.cloth.problem import ClothFound, ClothProblem, ClothTask, Tell, found_of
+from costate.tasks.numbers import correlated
 
 UNKNOWN = {"friction": (0.1, 0.25, 0.8), "bending": (5e-5, 3e-4, 2e-3)}
 """Unknown number -> (least, first guess, greatest). Bending stiffness [N m]."""
-WIDE = 1.959963984540054
-"""Half width of a 95 % interval of a normal distribution, in standard deviations."""
 CLOSE = 0.05
 """Largest relative error of a number that counts as found."""
 
@@ -36,6 +36,8 @@ class TowelTask(ClothTask):
     """Points along a side."""
     noise: float = 5e-4
     """Standard deviation of an observed coordinate [m]."""
+    correlation: float = 0.0
+    """Correlation of the noise of a coordinate with that of the one before."""
     watched: int = 20
     """Number of points that are watched."""
 
@@ -60,8 +62,9 @@ class TowelTask(ClothTask):
         def play(z: Tensor) -> ClothHistory:
             return model.run(self.steps, start, friction=z[:1].exp(), parameters={"bending": z[1].exp()})
 
-        clean = play(torch.as_tensor(truth)).x[1:, seen].flatten()
-        measured = clean + torch.as_tensor(random.normal(0, self.noise, clean.shape))
+        clean = play(torch.as_tensor(truth)).x[1:, seen]
+        noise = self.noise * correlated(random.normal(size=clean.shape), self.correlation)
+        measured = (clean + torch.as_tensor(noise)).flatten()
 
         def residuals(z: Tensor, motion: ClothHistory) -> Tensor:
             return (motion.x[1:, seen].flatten() - measured) / self.noise
@@ -73,11 +76,11 @@ class TowelTask(ClothTask):
         problem, truth = self._drawn(seed)
         counted = minimise(problem, self.method, self.iterations, tell)
         facts = counted.facts
-        J = counted.jacobian(counted.best)
-        wide = WIDE * np.sqrt(np.diag(np.linalg.inv(J.T @ J)))
+        best = counted.best
+        ends_of = record_intervals(best, counted.jacobian(best), counted.residual(best), self.steps)
         rows: list[dict[str, float | str]] = []
-        for name, z, t, w in zip(UNKNOWN, counted.best, truth, wide, strict=True):
-            ends = {"found": np.exp(z), "from": np.exp(z - w), "to": np.exp(z + w)}
+        for name, z, t, low, high in zip(UNKNOWN, best, truth, *ends_of, strict=True):
+            ends = {"found": np.exp(z), "from": np.exp(low), "to": np.exp(high)}
             rows.append({"parameter": name, "true": np.exp(t)} | {k: float(v) for k, v in ends.items()})
         told = {
             f"{r['parameter']} (true {r['true']:.4g})": f"{r['found']:.4g}, from {r['from']:.4g} to {r['to']:.4g}"

@@ -59,6 +59,9 @@ class Insertion(Cell):
     transfer: ClassVar[str] = "costate.tasks.insertion.mujoco.transfer:try_elsewhere"
     tolerance: ClassVar[float] = ALLOWED
 
+    _gentle: Gentle | None = None
+    """World with shortened gradients that the last training ran in."""
+
     # --- what the trainer asks for --------------------------------------------------------------------------------
 
     def draw(
@@ -124,7 +127,9 @@ class Insertion(Cell):
     def practised(self, plan: Iteration) -> Stepper:
         """Return the world of an iteration: without contact until the end of the training."""
         if plan.factors["contact"]:
-            return Gentle(self.world, plan.options.state_clip)
+            if self._gentle is None or self._gentle.longest != plan.options.state_clip:
+                self._gentle = Gentle(self.world, plan.options.state_clip)
+            return self._gentle
         return self.smooth_payload if self.practised_against(plan.options).payload else self.smooth
 
     def loss(self, trajectory: Trajectory, iteration: Iteration) -> dict[str, Tensor]:
@@ -148,7 +153,10 @@ class Insertion(Cell):
         return {"error_mm": 1e3 * float(position.norm(dim=-1).mean()), "tilt_deg": float(torch.rad2deg(tilt).mean())}
 
     def after_training(self, run: Run, watching: Watching) -> None:
-        """Look for the shortest horizon, if that is wanted."""
+        """Tell what training did not see of the gradients through contact; look for the shortest horizon, if that is wanted."""
+        if self._gentle is not None and (told := self._gentle.told()):
+            print(told)
+            self._gentle = None
         if run.options.minimum_time:
             from costate.tasks.insertion.least_time.minimum_time import search_and_tell
 

@@ -68,7 +68,8 @@ class InsertionTraining(TrainOptions):
     contact_batch: int = 64
     """Episodes per iteration there."""
     state_clip: float = 100.0
-    """Longest gradient of an episode's state there; a longer one is shortened: a few hard impacts would decide for all."""
+    """Longest gradient of an episode's state there; a longer one is shortened: a few hard impacts would decide for all. How many
+    were, and what was not finite, is told after the training."""
     hidden: int = 256
     """Units of the controller's hidden layer."""
     minimum_time: bool = False

@@ -13,10 +13,10 @@ from costate.continuum.mpm import fill
 from costate.continuum.mpm.body import SoftBody
 from costate.continuum.mpm.grid import cube
 from costate.continuum.mpm.model import MpmModel
+from costate.identify.noise.correlated import record_intervals
+from costate.tasks.numbers import correlated
 from costate.tasks.soft.found import SoftFound, Tell
 
-WIDE = 1.959963984540054
-"""Half width of a 95 % interval of a normal distribution, in standard deviations."""
 UNKNOWN: dict[str, dict[str, tuple[float, float, float]]] = {
     "neo_hookean": {"E": (3e3, 5e3, 1.2e4), "nu": (0.1, 0.25, 0.42)},
     "plasticine": {"E": (5e3, 8e3, 1.5e4), "yield": (60.0, 150.0, 400.0)},
@@ -36,6 +36,8 @@ class MaterialTask:
     iterations: int = 30
     noise: float = 5e-4
     """Standard deviation of an observed coordinate [m]."""
+    correlation: float = 0.0
+    """Correlation of the noise of a coordinate with that of the one before."""
     watched: int = 24
     """Number of points that are watched."""
     frames: int = 10
@@ -63,35 +65,37 @@ class MaterialTask:
             return model.run(self.steps, start, parameters=dict(zip(names, values, strict=True)))
 
         def watch(values: Tensor) -> Tensor:
-            return run(values).x[1:, seen].flatten()
+            return run(values).x[1:, seen].flatten(1)
 
         clean = watch(torch.as_tensor(truth, dtype=dtype)).detach().numpy()
-        measured = clean + random.normal(0, self.noise, clean.shape)
+        measured = clean + self.noise * correlated(random.normal(size=clean.shape), self.correlation)
         losses: list[float] = []
 
         def residual(values: np.ndarray) -> np.ndarray:
             r = watch(torch.as_tensor(values, dtype=dtype)).numpy() - measured
             losses.append(float(np.mean(r**2)))
             tell(f"evaluation {len(losses)}, {1e3 * np.sqrt(losses[-1]):.3g} mm")
-            return r / self.noise
+            return r.ravel() / self.noise
 
         def jacobian(values: np.ndarray) -> np.ndarray:
             point = torch.as_tensor(values, dtype=dtype)
             ways = [torch.zeros_like(point).index_fill(0, torch.tensor(k), 1.0) for k in range(len(names))]
-            columns = [torch.func.jvp(watch, (point,), (w,))[1].detach().numpy() for w in ways]
+            columns = [torch.func.jvp(watch, (point,), (w,))[1].detach().numpy().ravel() for w in ways]
             return np.stack(columns, 1) / self.noise
 
         bounds = (low, high)
         found = least_squares(residual, first, jacobian, bounds, x_scale=first, max_nfev=self.iterations)  # type: ignore[arg-type]
-        wide = WIDE * np.sqrt(np.diag(np.linalg.inv(found.jac.T @ found.jac)))
+        ends = record_intervals(found.x, found.jac, found.fun, len(measured))
         rows = [
-            {"parameter": n, "true": t, "found": x, "from": x - w, "to": x + w}
-            for n, t, x, w in zip(names, truth, found.x, wide, strict=True)
+            {"parameter": n, "true": t, "found": x, "from": a, "to": b}
+            for n, t, x, a, b in zip(names, truth, found.x, *ends, strict=True)
         ]
         facts = {
             f"{r['parameter']} (true {r['true']:.4g})": f"{r['found']:.4g} ± {r['to'] - r['found']:.2g}" for r in rows
         }
-        facts |= {"true values in the intervals": f"{int((np.abs(found.x - truth) <= wide).sum())} of {len(names)}"}
+        facts |= {
+            "true values in the intervals": f"{int(((ends[0] <= truth) & (truth <= ends[1])).sum())} of {len(names)}"
+        }
         history = run(torch.as_tensor(found.x, dtype=dtype))
         solved = bool((np.abs(found.x / truth - 1) < 0.05).all())
         return SoftFound(facts, solved, losses, model, history.x, history.times, {}, rows)

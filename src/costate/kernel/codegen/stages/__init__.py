@@ -18,6 +18,7 @@ from costate.kernel.codegen.stages.scan import write_scan
 from costate.kernel.codegen.stages.simple import (
     write_add,
     write_custom,
+    write_epsilon,
     write_finite,
     write_join,
     write_solve,
@@ -34,6 +35,7 @@ from costate.kernel.ops.columns import Columns
 from costate.kernel.ops.cond import Cond
 from costate.kernel.ops.custom import Custom
 from costate.kernel.ops.dense import Common, Dense
+from costate.kernel.ops.epsilon import Epsilon
 from costate.kernel.ops.fields.for_each import ForEach
 from costate.kernel.ops.fields.krylov import ConjugateGradients
 from costate.kernel.ops.fields.newton import Newton
@@ -50,6 +52,7 @@ WRITERS: Mapping[type[Op], Writer] = {
     Add: write_add,
     Join: write_join,
     Finite: write_finite,
+    Epsilon: write_epsilon,
     Custom: write_custom,
     Columns: write_columns,
     Cond: write_cond,

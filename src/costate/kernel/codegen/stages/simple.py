@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 
 from costate.kernel.codegen.emit import Emitter
@@ -9,6 +10,7 @@ from costate.kernel.codegen.slots import Memory, Slot, shifted
 from costate.kernel.ir.straight import Straight
 from costate.kernel.ir.vector_ops import Add, Join, Zeros
 from costate.kernel.ops.custom import Custom
+from costate.kernel.ops.epsilon import EPSILON, Epsilon
 from costate.kernel.ops.fields.krylov import ConjugateGradients
 from costate.kernel.ops.fields.newton import Newton
 from costate.kernel.ops.finite import Finite
@@ -62,6 +64,11 @@ def write_finite(e: Emitter, op: Finite, ins: Sequence[Slot], outs: Sequence[Slo
         n = e.n
         least = e.new(f"call {n.scalar} @llvm.vector.reduce.fmin.{n.suffix}({n.vec} {e.load(n.vec, flag)})")
         e.spread(least, flag)
+
+
+def write_epsilon(e: Emitter, op: Epsilon, ins: Sequence[Slot], outs: Sequence[Slot]) -> None:
+    """Store the constant of the number type."""
+    e.spread(f"0x{struct.pack('>d', EPSILON[e.n.bytes]).hex().upper()}", e.pointer(outs[0]))
 
 
 def write_custom(e: Emitter, op: Custom, ins: Sequence[Slot], outs: Sequence[Slot]) -> None:

@@ -21,6 +21,7 @@ from costate.sim.forces.surroundings import drag_damping
 from costate.sim.forces.tendons import resistance
 from costate.sim.forces.torques import actuator_damping
 from costate.sim.integrate.advance import advance, turning
+from costate.sim.integrate.bias import drift
 from costate.sim.integrate.free import per_velocity
 from costate.sim.setup import Symbols
 
@@ -54,7 +55,7 @@ def finish(b: ProgramBuilder, s: Symbols, problem: Problem, options: Newton, arg
             (a,) = s.call(b, "damped", [slower], args, symbols)
     acceleration = SX.sym("a", setup.nv)
     after = s.v + setup.dt * acceleration
-    x = advance(setup.scene.model, s.q, after, after, setup.dt)
+    x = advance(setup, s.q, after + drift(s), after, setup.dt)
     return s.call(b, "finish", [x], args, {a: acceleration})[0]
 
 
@@ -114,7 +115,7 @@ def _coriolis(s: Symbols, options: Newton) -> SX | None:
     or as in MuJoCo's implicitfast for single free bodies."""
     model = s.setup.scene.model
     chosen = list(range(model.nv)) if options.implicit_coriolis else _single_bodies(model)
-    if not s.setup.method.implicit or not chosen:
+    if not s.setup.method.implicit or s.setup.coasts or not chosen:
         return None
     bias = rnea(model, s.params, s.q, s.v, SX(model.nv, 1), passive=None)
     bias = bias - turning_force(s, crba(model, s.params, s.q))

@@ -26,7 +26,10 @@ from costate.sim.scene.scene import Collider, Scene
 from costate.sim.setup import Setup, Symbols
 
 FROM_MUJOCO = {"RK4": "rk4", "implicit": "implicit", "implicitfast": "implicit"}
-"""MuJoCo's name of an integrator -> ours; semi_implicit for all others (said when a file is read)."""
+"""MuJoCo's name of an integrator -> ours; euler for all others (said when a file is read)."""
+
+USUAL = {name: getattr(Physics(), name) for name in ("cone", "impratio", "implicit_damping")}
+"""What holds where neither the options nor a file say anything."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,7 @@ class Newton(ContactModel):
     True."""
     implicit_coriolis: bool | None = None
     """True if the integrator "implicit" is implicit in Coriolis forces, too (MuJoCo's implicit); False: only in those of single
-    free bodies (its implicitfast); None: what the robots' MJCF says, else False."""
+    free bodies (its implicitfast); None: what the robots' MJCF says, else neither: they are those of the middle of the step."""
     mapped: bool | None = None
     """True to solve contacts pair by pair, by one program for all pairs of a kind, instead of by rows of one system: for worlds
     with many pairs. Accelerations are the same, but for rounding. None: from 96 pairs on."""
@@ -79,7 +82,7 @@ class Newton(ContactModel):
     """True if derivatives know that the time at which a contact or limit begins or ends depends on the motion: they are the
     motion's. False: they are those of the step as it is computed, which knows only whether a contact acts. Values are the same."""
 
-    integrators: ClassVar[tuple[str, ...]] = ("semi_implicit", "implicit", "rk4")
+    integrators: ClassVar[tuple[str, ...]] = ("semi_implicit", "euler", "implicit", "rk4")
     parameters: ClassVar[tuple[str, ...]] = ("friction", *OF_SHAPE)
     own_parameters: ClassVar[tuple[str, ...]] = (*OF_SHAPE, *OF_JOINT)
 
@@ -97,7 +100,11 @@ class Newton(ContactModel):
 
     def default_integrator(self, files: Sequence[Physics]) -> str | None:
         told = _agreed({f.integrator for f in files}, "integrators", "World(integrator=...)")
-        return None if told is None else FROM_MUJOCO.get(told)
+        return None if told is None else FROM_MUJOCO.get(told, "euler")
+
+    def coasts(self, setup: Setup) -> bool:
+        as_mujoco = setup.method.implicit and self.resolved(setup).implicit_coriolis is not None
+        return super().coasts(setup) and not as_mujoco
 
     def number(self, setup: Setup, parameter: str) -> np.ndarray:
         if parameter in OF_SHAPE:
@@ -165,7 +172,7 @@ class Newton(ContactModel):
         for name in ("cone", "impratio", "implicit_damping", "implicit_coriolis"):
             if getattr(self, name) is None:
                 found = _agreed({getattr(t, name) for t in told}, name, f"Newton({name}=...)")
-                own[name] = getattr(Physics(), name) if found is None else found
+                own[name] = USUAL.get(name) if found is None else found
         return replace(self, **own)
 
 

@@ -30,8 +30,8 @@ LINE_TOLERANCE = 0.1
 EXACT = 1e-13
 """Relative accuracy to which the slope after a full step, and its change, must be those of one quadratic for the step to be
 exact."""
-SINGLE = 1e-12
-"""Tolerance that float32 can reach."""
+REACHED = 70.0
+"""Least tolerance that can be reached, by the square of the spacing of numbers: 1e-12 in float32."""
 FAR = 1e10
 """Upper end of a line search that has not found one."""
 
@@ -70,8 +70,7 @@ class Solver:
         first = [self._per_group(b, g, flags, self._deviation, self._parts(b, data, g, "jdtm", a)) for g in p.groups]
         x = b.concat(*(part[0] for part in first))
         costs = b.concat(*(part[1] for part in first))
-        # Two stages, so that the sum is rounded as the kernel's numbers are: in float32 it is 1.
-        least, busy = b.trace(self._scale, f, free, costs, b.constant([1 + 2**-40]))
+        least, busy = b.trace(self._scale, f, free, costs, b.epsilon())
         busy = b.constant([1.0]) if near else busy
         shared = [least, flags, *data]
         (a, _, _), _ = b.while_loop(_going, self._iteration(), self.iterations, [a, x, busy], shared)
@@ -106,11 +105,10 @@ class Solver:
         x = ca.densify(SX(self.problem.J[g.index], j) @ a - target)
         return x, sum((c.value(v, w, own) for c, v, w, own in self.problem.blocks(g, x, D, mu)), SX(0))
 
-    def _scale(self, f: SX, a: SX, costs: SX, probe: SX) -> tuple[SX, SX]:
+    def _scale(self, f: SX, a: SX, costs: SX, spacing: SX) -> tuple[SX, SX]:
         """Return the decrease of the cost that is negligible, and whether there is anything to do."""
         cost = ca.sum1(costs)
-        tolerance = ca.if_else(probe > 1, self.tolerance, max(self.tolerance, SINGLE))
-        return tolerance * (ca.dot(f, a) + cost), ca.if_else(cost > 0, 1, 0)
+        return ca.fmax(self.tolerance, REACHED * spacing**2) * (ca.dot(f, a) + cost), ca.if_else(cost > 0, 1, 0)
 
     # --- an iteration ---------------------------------------------------------------------------------------------
 

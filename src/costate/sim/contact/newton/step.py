@@ -17,11 +17,9 @@ from casadi import SX
 
 from costate.kernel import ProgramBuilder
 from costate.kernel.ir.program import Program, Var
+from costate.physics.algebra.ltl import factor
 from costate.physics.dynamics.crba import crba
-from costate.physics.dynamics.passive import Passive
-from costate.physics.dynamics.rnea import rnea
 from costate.sim.contact.detect import Contact
-from costate.sim.contact.learnt import learnt_forces
 from costate.sim.contact.model import substep_inputs
 from costate.sim.contact.newton.finish import finish, turning_force
 from costate.sim.contact.newton.onset import RowOnsets
@@ -29,9 +27,8 @@ from costate.sim.contact.newton.pairwise.step import PairStep, is_pairwise
 from costate.sim.contact.newton.problem import Data, Problem, make_problem
 from costate.sim.contact.newton.rows import blocks
 from costate.sim.contact.newton.solve import Solver
-from costate.sim.forces.surroundings import wrenches
-from costate.sim.forces.tendons import tendon_forces
 from costate.sim.forces.torques import actuate
+from costate.sim.integrate.bias import bias_forces
 from costate.sim.integrate.rk4 import runge_kutta
 from costate.sim.setup import Setup, Symbols
 
@@ -113,11 +110,7 @@ def problem_of(s: Symbols, options: Newton, contacts: list[Contact]) -> tuple[Da
     assert options.cone is not None and options.impratio is not None
     model = s.setup.scene.model
     M = crba(model, s.params, s.q)
-    passive = Passive(friction=not options.joint_friction)
-    bias = rnea(model, s.params, s.q, s.v, SX(model.nv, 1), wrenches(s, s.q, s.v), passive)
-    bias = bias - tendon_forces(s, s.q, s.v, not options.joint_friction)
-    learnt = learnt_forces(s, s.q, s.v)
-    bias = bias if learnt is None else bias - learnt
+    bias = bias_forces(s, s.q, s.v, M, factor(M), not options.joint_friction).force
     # Accelerations are those in axes that stand still, see advance.py.
     f = actuate(s, s.q, s.v, s.u, M, bias) - bias + turning_force(s, M)
     return make_problem(M, f, blocks(s, contacts, options), options.cone, options.impratio)

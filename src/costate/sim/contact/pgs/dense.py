@@ -19,7 +19,7 @@ from costate.kernel import ProgramBuilder
 from costate.kernel.ir.program import Program, Var
 from costate.physics.algebra.ltl import Factor
 from costate.sim.contact.learnt import Learnt
-from costate.sim.contact.model import substep_inputs
+from costate.sim.contact.model import ContactModel, substep_inputs
 from costate.sim.contact.pgs.impact import after_impact
 from costate.sim.contact.pgs.pieces import Pieces, Scope, closing, least, meeting
 from costate.sim.contact.pgs.sweep import Sweep, blocks, make_sweep, nonzeros
@@ -44,15 +44,15 @@ def dense_substep(options: PGS, setup: Setup) -> Program:
     b = ProgramBuilder("substep")
     carry, args = substep_inputs(b, s, dense.size if options.warms(setup) else 0)
     if not dense.rows:
-        return _without_rows(b, s, args, carry, options)
+        return without_rows(b, s, args, carry, options)
     x, impulses, residual, ready = dense.substep(b, args, carry)
     return b.program(x, ready, impulses, residual)
 
 
-def _without_rows(b: ProgramBuilder, s: Symbols, args: list[Var], carry: Var, options: PGS) -> Program:
-    velocity = free_motion(s, s.q, s.v, s.u, joint_friction=not options.joint_friction).velocity
-    travelled = s.v if s.setup.method.travels_before else velocity
-    after = advance(s.setup.scene.model, s.q, travelled, velocity, s.setup.dt)
+def without_rows(b: ProgramBuilder, s: Symbols, args: list[Var], carry: Var, options: ContactModel) -> Program:
+    """Build the substep of a world in which nothing can touch, and no joint has a limit or friction."""
+    free = free_motion(s, s.q, s.v, s.u, joint_friction=not options.joint_friction)
+    after = advance(s.setup, s.q, free.travelled(s, free.velocity), free.velocity, s.setup.dt)
     (x,) = s.call(b, "free", [after], args)
     return b.program(x, carry, b.zeros(1), b.zeros(1))
 
@@ -141,6 +141,7 @@ class Dense(Pieces):
         ]
         outputs = {
             "v_free": self.free.velocity,
+            "drift": self.free.drift,
             "w": nonzeros(self.W),
             "j": nonzeros(self.J),
             "system": self.sweep.system,
@@ -186,17 +187,17 @@ class Dense(Pieces):
         nq, explicit, pattern = self.setup.nq, "jump" in ends, self.W.sparsity()
         J = self.J.sparsity()
 
-        def path(x: SX, clock: SX, v_free: SX, w: SX, j: SX, impulse: SX, *more: SX) -> list[SX]:
+        def path(x: SX, clock: SX, v_free: SX, drift: SX, w: SX, j: SX, impulse: SX, *more: SX) -> list[SX]:
             W, rows, v = SX(pattern, w), SX(J, j)[self.striking, :], x[nq:]
             after = v_free + W @ impulse
-            base, slope = v, (after - v) / clock[0]
+            base, slope = v, (after + drift - v) / clock[0]
             if explicit:
-                base, slope = v + W @ more[-1], SX.zeros(self.setup.nv)
+                base, slope = v + W @ more[-1], drift / clock[0]
             if "push" in ends:
                 base = base + W @ more[0]
             return [after, base, slope, rows @ base, rows @ slope]
 
-        values = scope.pick(("x", "clock", "v_free", "w", "j"))
+        values = scope.pick(("x", "clock", "v_free", "drift", "w", "j"))
         found = b.trace(path, *values, *solved.values())
         for name, value in zip(("after", "base", "slope", "base_speed", "slope_speed"), found, strict=True):
             scope[name] = value
@@ -217,11 +218,11 @@ class Dense(Pieces):
         return b.scan(self.sweep.function, self.options.sweeps, start, shared=shared)[0][0]
 
     def travel(self, scope: Scope, tau: Var) -> Var:
-        model, nq = self.setup.scene.model, self.setup.nq
+        nq = self.setup.nq
 
         def moved(x: SX, clock: SX, after: SX, base: SX, slope: SX, tau: SX) -> SX:
             v = x[nq:] + tau / clock[0] * (after - x[nq:])
-            return advance(model, x[:nq], base + tau * slope, v, tau)
+            return advance(self.setup, x[:nq], base + tau * slope, v, tau)
 
         return scope.b.trace(moved, *scope.pick(("x", "clock", "after", "base", "slope")), tau)
 
@@ -233,10 +234,10 @@ class Dense(Pieces):
         return scope.b.trace(first, *scope.pick(("clock", "gap", "waits", "base_speed", "slope_speed")))
 
     def closer(self, scope: Scope) -> tuple[Var, Var]:
-        model, nq = self.setup.scene.model, self.setup.nq
+        nq = self.setup.nq
 
         def ahead(x: SX, base: SX, slope: SX, tau: SX) -> SX:
-            return advance(model, x[:nq], base + tau * slope, base + 2 * tau * slope, tau)
+            return advance(self.setup, x[:nq], base + tau * slope, base + 2 * tau * slope, tau)
 
         def first(tau: SX, clock: SX, waits: SX, gap: SX, rate: SX) -> list[SX]:
             times = [closing(tau, gap[k], rate[k], waits[k], clock[0], -self.setup.dt) for k in range(self.hits)]

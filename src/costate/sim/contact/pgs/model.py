@@ -23,7 +23,8 @@ CORRECTIONS = ("baumgarte", "split", "none")
 
 @dataclass(frozen=True)
 class PGS(ContactModel):
-    """Hard contact at the level of velocities, by projected Gauss-Seidel. Its adjoint is the reversed sweeps.
+    """Hard contact at the level of velocities, by projected Gauss-Seidel. Its adjoint is the reversed sweeps. `Hard` solves the
+    same contact to tolerance; this is the method by name, and the one for piles of many bodies.
 
     Impacts faster than `restitution_speed` happen at their time within the step, at the configuration and with the velocities of
     that time (pieces.py), so that derivatives are those of the motion. What approaches more slowly may come as near as touching
@@ -65,7 +66,7 @@ class PGS(ContactModel):
     """True to solve contacts pair by pair, by one program for all pairs of a kind, instead of by rows of one system: for
     worlds with many pairs. The impulses are the same. None: for free bodies without robots, from 25 pairs on."""
 
-    integrators: ClassVar[tuple[str, ...]] = ("semi_implicit", "explicit", "implicit")
+    integrators: ClassVar[tuple[str, ...]] = ("semi_implicit", "euler", "explicit", "implicit")
     parameters: ClassVar[tuple[str, ...]] = ("friction", "restitution")
     learns: ClassVar[tuple[str, ...]] = ("restitution",)
     hard: ClassVar[bool] = True

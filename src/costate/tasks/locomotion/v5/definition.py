@@ -34,7 +34,7 @@ PRACTICE = ShacOptions(
 )
 """Options of training: windows of stiff contact are short, and long gradients are shortened, or else they say nothing (docs)."""
 
-INTEGRATORS = {"RK4": "rk4", "Euler's": "semi_implicit"}
+INTEGRATORS = {"RK4": "rk4", "Euler's": "euler"}
 """Integrators that a policy is tried with: those of gymnasium's files."""
 
 

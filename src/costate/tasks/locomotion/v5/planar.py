@@ -40,7 +40,7 @@ class Walker2dV5(HopperV5):
     summary = "gymnasium's Walker2d-v5: a two-legged robot walks along x"
     training = replace(HopperV5.training, iterations=700, batch=256, discount=0.99)
     gym, file, skip = "Walker2d-v5", "walker2d_v5", 4
-    practice = {"integrator": "semi_implicit"}  # noqa: RUF012
+    practice = {"integrator": "euler"}  # noqa: RUF012
     care = 2.0
 
     def margin_of(self, x: SX) -> SX:

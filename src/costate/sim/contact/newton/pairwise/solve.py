@@ -25,7 +25,7 @@ from costate.sim.contact.newton.pairwise.movers import SIX, Movers
 from costate.sim.contact.newton.pairwise.places import Places, Vars, joined
 from costate.sim.contact.newton.pairwise.stages import Pushes
 from costate.sim.contact.newton.problem import Data, Problem
-from costate.sim.contact.newton.solve import FAR, SINGLE, line_step
+from costate.sim.contact.newton.solve import FAR, REACHED, line_step
 
 if TYPE_CHECKING:
     from costate.sim.contact.newton.model import Newton
@@ -105,8 +105,7 @@ class PairSolver:
         free = b.trace(self.problem.free, *flat[:2])
         a = start or free
         costs = self.pushes.costs(b, on, rows, own, b.trace(self.movers.twists, axes, a))
-        # Two stages, so that the sum is rounded as the kernel's numbers are: in float32 it is 1.
-        least, busy = b.trace(self._scale, costs, b.constant([1 + 2**-40]), free, a, *flat)
+        least, busy = b.trace(self._scale, costs, b.epsilon(), free, a, *flat)
         busy = b.constant([1.0]) if start else busy
         groups = self.bends.flags(b, joined(b, on))
         jacobians = self.bends.jacobians(b, groups, joined(b, rows), axes)
@@ -131,14 +130,15 @@ class PairSolver:
         d = self.problem.data(*flat)
         return d, d.deviations(a) if self.problem.n else SX(0, 1)
 
-    def _scale(self, costs: SX, probe: SX, free: SX, a: SX, *flat: SX) -> tuple[SX, SX]:
+    def _scale(self, costs: SX, spacing: SX, free: SX, a: SX, *flat: SX) -> tuple[SX, SX]:
         """Return the decrease of the cost that is negligible, and whether there is anything to do. free: accelerations without
         constraints."""
         p, (d, x) = self.problem, self._small(flat, a)
         every = [c.value(v, w, own) for g in p.groups for c, v, w, own in p.blocks(g, x[g.rows], d.D[g.span], d.mu)]
         cost = sum(every, costs)
-        tolerance = ca.if_else(probe > 1, self.options.tolerance, max(self.options.tolerance, SINGLE))
-        return tolerance * (ca.dot(d.f, free) + cost), ca.if_else(cost > 0, 1, 0)
+        return ca.fmax(self.options.tolerance, REACHED * spacing**2) * (ca.dot(d.f, free) + cost), ca.if_else(
+            cost > 0, 1, 0
+        )
 
     def _pull(self, flat: Sequence[SX], a: SX) -> SX:
         """Return the generalised forces that are not balanced, but for those of contacts."""

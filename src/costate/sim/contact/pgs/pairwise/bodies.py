@@ -90,7 +90,7 @@ class OneBody:
         link = scene.model.joints[0].child
         names = [f"{kind}:{link}" for kind in LINK_NUMBERS]
         one = replace(
-            Setup(scene, (), setup.contact, "semi_implicit", setup.dt, 1, (*names, "gravity"), (link,)),
+            Setup(scene, (), setup.contact, setup.integrator, setup.dt, 1, (*names, "gravity"), (link,)),
             duration=SX.sym("h"),
         )
         s = self.symbols = Symbols(one)
@@ -126,18 +126,20 @@ class OneBody:
         return self._function("turn", [twist], [ca.vertcat(self.symbols.q, self._local(twist))])
 
     def free(self) -> ca.Function:
-        """Return (state, constants, gravity, clock) -> (twist without contact, largest speed of its points at both ends)."""
+        """Return (state, constants, gravity, clock) -> (twist without contact, its drift, largest speed of its points at both
+        ends)."""
         s, clock = self.symbols, SX.sym("clock", 2)
-        velocity = ca.substitute(free_motion(s, s.q, s.v, s.u).velocity, SX(s.setup.h), clock[0])
-        twist = self._twist(velocity)
+        free = free_motion(s, s.q, s.v, s.u)
+        twists = [self._twist(free.velocity), self._twist(free.drift)]
+        twist, drift = ca.substitute(twists, [SX(s.setup.h)], [clock[0]])
         speed = ca.fmax(self._speed(twist), self._speed(self._twist(s.v)))
-        return self._function("free", [s.given["gravity"], clock], [twist, speed])
+        return self._function("free", [s.given["gravity"], clock], [twist, drift, speed])
 
     def travel(self) -> ca.Function:
         """Return (state, constants, mean twist of a motion, twist at its end, its duration) -> state."""
         mean, end, tau = SX.sym("mean", NV), SX.sym("end", NV), SX.sym("tau")
         s = self.symbols
-        x = advance(s.setup.scene.model, s.q, self._local(mean), self._local(end), tau)
+        x = advance(s.setup, s.q, self._local(mean), self._local(end), tau)
         return self._function("travel", [mean, end, tau], [x])
 
     def _local(self, twist: SX) -> SX:

@@ -70,8 +70,9 @@ class BodyStep(PairwiseStep):
     def free(self, scope: Scope) -> None:
         b, n = scope.b, self.carriers
         more = [(scope[k], same_for_all(n, scope[k].size)) for k in ("gravity", "clock")]
-        twists, speeds = b.map(self.one.free(), [*self._of_bodies(scope, scope["x"]), *more], [None] * 2)
-        scope["free"], scope["fastest"] = b.concat(twists, b.zeros(NV)), b.trace(ca.mmax, speeds)
+        twists, drifts, speeds = b.map(self.one.free(), [*self._of_bodies(scope, scope["x"]), *more], [None] * 3)
+        scope["free"], scope["drift"] = (b.concat(x, b.zeros(NV)) for x in (twists, drifts))
+        scope["fastest"] = b.trace(ca.mmax, speeds)
 
     def travel(self, scope: Scope, tau: Var) -> Var:
         def end(now: SX, after: SX, tau: SX, clock: SX) -> SX:

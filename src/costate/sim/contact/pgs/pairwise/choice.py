@@ -19,6 +19,7 @@ from costate.sim.contact.pgs.pairwise.tree_step import TreeStep
 from costate.sim.setup import SHAPE_PARAMETERS, Setup
 
 if TYPE_CHECKING:
+    from costate.sim.contact.hard.model import Hard
     from costate.sim.contact.pgs.model import PGS
 
 MANY = 24
@@ -26,7 +27,7 @@ MANY = 24
 BODY_PARAMETERS = ("mass", "com", "inertia", "gravity")
 
 
-def is_pairwise(options: PGS, setup: Setup) -> bool:
+def is_pairwise(options: PGS | Hard, setup: Setup) -> bool:
     """Return whether a world is solved pair by pair. Raises an error where that is asked for and not possible."""
     if options.mapped is False:
         return False
@@ -34,7 +35,7 @@ def is_pairwise(options: PGS, setup: Setup) -> bool:
         return False
     reason = why_not(setup)
     if options.mapped and reason:
-        raise ValueError(f"this world cannot be solved pair by pair: {reason}. Leave PGS(mapped=None)")
+        raise ValueError(f"this world cannot be solved pair by pair: {reason}. Leave {options.name}(mapped=None)")
     return reason is None
 
 

@@ -309,10 +309,12 @@ class PairwiseStep(Pieces):
         scope["base"] = now if jump is None else b.add(now, jump)
         if push is not None:
             scope["base"] = b.add(scope["base"], push)
-        if jump is not None:
-            scope["slope"] = self.still(b)
-        else:
-            scope["slope"] = self.over_carriers(b, lambda v, w, clock: (w - v) / clock[0], [now, after], scope["clock"])
+        end = now if jump is not None else after
+
+        def slope(v: SX, end: SX, drift: SX, clock: SX) -> SX:
+            return (end + drift - v) / clock[0]
+
+        scope["slope"] = self.over_carriers(b, slope, [now, end, scope["drift"]], scope["clock"])
 
     # --- the time of the next impact ------------------------------------------------------------------------------
 

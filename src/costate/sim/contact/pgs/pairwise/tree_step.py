@@ -65,9 +65,10 @@ class TreeStep(PairwiseStep):
 
     def _free(self) -> dict[str, SX]:
         s = self.symbols
-        velocity = self._free_motion.velocity
-        fastest = LEVERS * self.trees.fastest(self.links, [velocity, s.v])
-        return {"free": self.trees.velocities(velocity), "fastest": fastest}
+        free = self._free_motion
+        fastest = LEVERS * self.trees.fastest(self.links, [free.velocity, s.v])
+        velocities = {"free": self.trees.velocities(free.velocity), "drift": self.trees.velocities(free.drift)}
+        return velocities | {"fastest": fastest}
 
     @cached_property
     def _free_motion(self) -> Free:
@@ -87,20 +88,20 @@ class TreeStep(PairwiseStep):
         return scope.b.trace(lambda x, now: ca.vertcat(x[:nq], now[slots]), scope["x"], now)
 
     def travel(self, scope: Scope, tau: Var) -> Var:
-        model, nq, slots = self.setup.scene.model, self.setup.nq, self.trees.slots
+        nq, slots = self.setup.nq, self.trees.slots
 
         def reached(x: SX, clock: SX, base: SX, slope: SX, after: SX, tau: SX) -> SX:
             v = x[nq:] + tau / clock[0] * (after[slots] - x[nq:])
-            return advance(model, x[:nq], (base + tau * slope)[slots], v, tau)
+            return advance(self.setup, x[:nq], (base + tau * slope)[slots], v, tau)
 
         return scope.b.trace(reached, *scope.pick(("x", "clock", "base", "slope", "after")), tau)
 
     def ahead(self, scope: Scope) -> None:
-        model, nq, slots = self.setup.scene.model, self.setup.nq, self.trees.slots
+        nq, slots = self.setup.nq, self.trees.slots
 
         def reached(x: SX, base: SX, slope: SX, tau: SX) -> SX:
             u, a = base[slots], slope[slots]
-            return advance(model, x[:nq], u + tau * a, u + 2 * tau * a, tau)
+            return advance(self.setup, x[:nq], u + tau * a, u + 2 * tau * a, tau)
 
         x = scope.b.trace(reached, *scope.pick(("x", "base", "slope", "tau")))
         self._set(scope, self._places() | {"joint_rates": self.joints.rates(self.symbols.v)}, x)

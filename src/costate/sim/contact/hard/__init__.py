@@ -1,0 +1,1 @@
+"""Hard contact, solved to tolerance."""
