@@ -107,17 +107,16 @@ def identify(
     regressor, ready, notes = _begin(robot, model, data, columns, chosen)
     log, given = ready.log, _torques(regressor, ready.log, regressor.pi())
     train_index, test_index = solve.blocks(len(log), chosen.held_out)
-    reduced = _reduce(regressor, log, ready.filter.within(train_index))
+    kept = ready.filter.within(train_index)
+    reduced = _reduce(regressor, log, kept)
     base, singular = _base(reduced, regressor)
     elastic, drive, beyond = _beyond(chosen, regressor, ready, train_index, base)
     if elastic is not None or drive.weights.size:
         log = replace(log, tau=log.tau - beyond)
-        reduced = _reduce(regressor, log, ready.filter.within(train_index))
+        reduced = _reduce(regressor, log, kept)
     linear = solve.solve_linear(reduced, base.independent, _scale(log))
     corrected = _correct(ready, regressor, base, linear, train_index) if log is ready.log else None
-    scatter = _scatter(
-        corrected, drive, elastic, linear, base, _equations(regressor, log, ready.filter.within(train_index))
-    )
+    scatter = _scatter(corrected, drive, elastic, linear, base, _equations(regressor, log, kept))
     if chosen.method == "adam":
         found, predicted, history, unseen = _by_adam(robot, regressor, log, train_index, test_index, chosen, progress)
     else:
@@ -125,10 +124,7 @@ def identify(
         found, predicted = with_parameters(model, regressor.values(pi)), _torques(regressor, log, pi) + beyond
         unseen, notes = [], notes + extra
     return Identification(
-        model=found,
-        prior=model,
-        regressor=regressor,
-        base=base,
+        model=found, prior=model, regressor=regressor, base=base,
         beta=linear.beta if corrected is None else corrected.beta,
         scatter=scatter,
         sigma=linear.sigma,
