@@ -101,8 +101,7 @@ def identify(
         progress: Called with the iteration and the cost.
         options: Fields of `IdentifyOptions`.
     """
-    chosen = IdentifyOptions(**options)
-    robot = robot if isinstance(robot, Robot) else load_robot(robot)
+    chosen, robot = IdentifyOptions(**options), robot if isinstance(robot, Robot) else load_robot(robot)
     model = robot.model if chosen.method == "adam" and robot.learnable() else robot.identified_model()
     regressor, ready, notes = _begin(robot, model, data, columns, chosen)
     log, given = ready.log, _torques(regressor, ready.log, regressor.pi())
@@ -111,9 +110,8 @@ def identify(
     reduced = _reduce(regressor, log, kept)
     base, singular = _base(reduced, regressor)
     elastic, drive, beyond = _beyond(chosen, regressor, ready, train_index, base)
-    if elastic is not None or drive.weights.size:
-        log = replace(log, tau=log.tau - beyond)
-        reduced = _reduce(regressor, log, kept)
+    log = replace(log, tau=log.tau - beyond) if elastic is not None or drive.weights.size else log
+    reduced = reduced if log is ready.log else _reduce(regressor, log, kept)
     linear = solve.solve_linear(reduced, base.independent, _scale(log))
     corrected = _correct(ready, regressor, base, linear, train_index) if log is ready.log else None
     scatter = _scatter(corrected, drive, elastic, linear, base, _equations(regressor, log, kept))
@@ -124,7 +122,10 @@ def identify(
         found, predicted = with_parameters(model, regressor.values(pi)), _torques(regressor, log, pi) + beyond
         unseen, notes = [], notes + extra
     return Identification(
-        model=found, prior=model, regressor=regressor, base=base,
+        model=found,
+        prior=model,
+        regressor=regressor,
+        base=base,
         beta=linear.beta if corrected is None else corrected.beta,
         scatter=scatter,
         sigma=linear.sigma,

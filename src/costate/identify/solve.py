@@ -23,7 +23,7 @@ _REWEIGHTINGS = 10
 
 @dataclass(frozen=True, eq=False)
 class Equations:
-    """Equations of a log for parameters, block by block: the filter of a block, and [Y, own, shared, torque] of its span of rows."""
+    """Equations of a log, block by block: the filter of a block, and [Y, own, shared, torque] of its span of rows."""
 
     regressor: Regressor
     q: Array
