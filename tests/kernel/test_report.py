@@ -8,6 +8,7 @@ from tests.kernel import programs
 
 from costate.kernel import Kernel
 from costate.kernel.machine.target import host
+from costate.kernel.report import peak_rate
 
 
 @pytest.fixture(scope="module")
@@ -32,8 +33,11 @@ def test_report_counts(polynomial: Kernel) -> None:
 
 def test_report_rates_are_possible(polynomial: Kernel) -> None:
     """Time, rate and peak belong together, and no kernel is faster than the machine."""
-    # Rate and peak are measured one after the other, on a machine that others use too: the least of some ratios counts.
-    reports = [polynomial.report(batch=2048) for _ in range(5)]
+    # Both are measured on a machine that others use too, one after the other: the least of some ratios counts.
+    reports = []
+    for _ in range(8):
+        peak_rate.cache_clear()
+        reports.append(polynomial.report(batch=2048))
     report = min(reports, key=lambda r: r.efficiency)
     assert report.rate == pytest.approx(640 / (report.nanoseconds * 1e-9))
     assert report.peak > 1e8

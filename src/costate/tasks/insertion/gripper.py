@@ -74,6 +74,7 @@ def gripper_world(task: Insertion) -> World:
         bodies=[socket_body()],
         actuators=dict.fromkeys(arm, own),
         contact=PGS(friction=o.friction, sweeps=30),
+        integrator="euler",  # as in the task's world
         substeps=o.substeps,
         dt=o.dt,
         collide=TOUCHING,
