@@ -131,7 +131,7 @@ def run(solve: Contestant, own: Case, limit: float = 2.0) -> Run:
 
 
 def ours(recorder: Recorder, given: Problems, batch: int) -> tuple[float, np.ndarray]:
-    """Return the seconds that `Hard` takes for a problem, the best of several rounds, and the residuals. batch: problems at once."""
+    """Return the seconds that `Hard` takes for a problem, the best of several rounds, and the residuals. batch: how many at once."""
     s = recorder.stages
     solver = Solver(s.problem, s.solver.limit, s.solver.rounds, s.solver.wanted)
     b = ProgramBuilder("hard_solver")
@@ -140,7 +140,15 @@ def ours(recorder: Recorder, given: Problems, batch: int) -> tuple[float, np.nda
         b.output(name, value)
     kernel = b.kernel()
     m, j = (np.array(x.get_triplet(), int) for x in (s.problem.M, s.problem.J))
-    numbers = [given.M[:, m[0], m[1]], given.p, given.J[:, j[0], j[1]], given.t, given.bounds, given.first_v, given.first_l]
+    numbers = [
+        given.M[:, m[0], m[1]],
+        given.p,
+        given.J[:, j[0], j[1]],
+        given.t,
+        given.bounds,
+        given.first_v,
+        given.first_l,
+    ]
     inputs = [torch.tensor(np.ascontiguousarray(x)) for x in numbers]
     best = np.inf
     found = []
@@ -157,7 +165,10 @@ def ours(recorder: Recorder, given: Problems, batch: int) -> tuple[float, np.nda
 
 
 def mujoco_runs(recorder: Recorder, states: np.ndarray, torques: np.ndarray) -> list[Run]:
-    """Solve the contacts of states by MuJoCo with stiff settings: its own contact points, masses and free motion. torques: (b, nu)."""
+    """Solve the contacts of states by MuJoCo with stiff settings: its own contact points, masses and free motion.
+
+    torques: (b, nu).
+    """
     world = recorder.world
     stiff = Options(tolerance=0.0, iterations=200, solref=2 * world.dt, friction=float(world.setup.contact.friction))
     text = mjcf(world, stiff).replace("<option ", '<option impratio="1000" ')

@@ -126,9 +126,7 @@ class Recorder:
             # As Stages.piece does it, but the impact is computed in every state, so that its problem is there to be kept.
             hit = b.trace(s._hit, found.gap, found.rate, found.restitution)
             p, after, struck, residual = s._impact(b, found, clock)
-            force, drift = s._at(
-                b, "forces", [s.force, s.drift], args, b.concat(b.slice(at, 0, setup.nq), after), T
-            )
+            force, drift = s._at(b, "forces", [s.force, s.drift], args, b.concat(b.slice(at, 0, setup.nq), after), T)
             waited = b.trace(lambda p, f, tau: p + tau * f, found.momentum, found.force, tau)
             pairs = (p, waited), (force, found.force), (drift, found.drift), (after, v), (struck, impulses)
             chosen = [b.trace(lambda hit, a, c: ca.if_else(hit, a, c), hit, *pair) for pair in pairs]

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 import costate as cs
-from benchmarks.convergence.robots import D, GROUND, laikago, normal
+from benchmarks.convergence.robots import GROUND, D, laikago, normal
 from costate.model import Transform
 
 DT = 0.002
@@ -95,7 +95,9 @@ def joint_stops(contact: cs.ContactModel, count: int) -> Jam:
     random = torch.Generator().manual_seed(2)
     world, loose = (cs.World([cs.load_robot("ur5")], contact=c, dt=DT, check=False) for c in (contact, None))
     joints = world.setup.scene.model.joints
-    low, high = (torch.tensor([float(getattr(j, end)[0]) for j in joints if j.nv == 1], dtype=D) for end in ("lower", "upper"))
+    low, high = (
+        torch.tensor([float(getattr(j, end)[0]) for j in joints if j.nv == 1], dtype=D) for end in ("lower", "upper")
+    )
     q = torch.where(torch.rand(count, 6, dtype=D, generator=random) < 0.5, low, high)
     q = q.clamp(-math.pi, math.pi) * (1 - 0.02 * torch.rand(count, 6, dtype=D, generator=random))
     return Jam(world, loose, torch.cat([q, 2 * normal(random, count, 6)], 1))

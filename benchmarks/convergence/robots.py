@@ -46,7 +46,9 @@ def normal(random: torch.Generator, *shape: int) -> torch.Tensor:
     return torch.randn(*shape, dtype=D, generator=random)
 
 
-def held(steps: int, motions: int, nu: int, middle: torch.Tensor, spread: float, random: torch.Generator) -> torch.Tensor:
+def held(
+    steps: int, motions: int, nu: int, middle: torch.Tensor, spread: float, random: torch.Generator
+) -> torch.Tensor:
     """Return targets of servos that jump every 20 steps."""
     jumps = middle + spread * normal(random, -(-steps // 20), motions, nu)
     return jumps.repeat_interleave(20, 0)[:steps]
@@ -74,7 +76,7 @@ def arm(contact: cs.ContactModel) -> Scene:
     box = cs.Body("box", [cs.shapes.box((0.2, 0.2, 0.2))], 2.0, pose=Transform(translation=[0.5, 0.1, 0.1]))
     world = cs.World(
         {"arm": cs.load_robot("ur5")}, [box], [GROUND], cs.PositionServo(2000, 100), dt=0.002, contact=contact,
-        collide=lambda a, b: "box" in a + b and "ground" in a + b or "wrist" in a + b or "forearm" in a + b, check=False,
+        collide=lambda a, b: ("box" in a + b and "ground" in a + b) or "wrist" in a + b or "forearm" in a + b, check=False,
     )  # fmt: skip
     home = world.initial_state(dtype=D)
     reach = torch.tensor([0.1, -0.4, 1.0, -0.6, -1.5, 0.0], dtype=D)
@@ -117,7 +119,8 @@ def stacks(contact: cs.ContactModel, boxes: int = 4) -> Scene:
     names = [f"box{k}" for k in range(boxes)]
     edges = [0.2 - 0.02 * k for k in range(boxes)]
     bodies = [
-        cs.Body(n, [cs.shapes.box((e,) * 3)], m) for n, e, m in zip(names, edges, [1.0, 30.0, 0.3, 10.0][:boxes], strict=True)
+        cs.Body(n, [cs.shapes.box((e,) * 3)], m)
+        for n, e, m in zip(names, edges, [1.0, 30.0, 0.3, 10.0][:boxes], strict=True)
     ]
     world = cs.World(
         bodies=bodies, scenery=[GROUND], dt=0.002, contact=contact, check=False,
