@@ -241,8 +241,8 @@ def peer_table(chosen: Options) -> Table:
     note = (
         "The same Delassus matrices, free velocities and friction coefficients for all but MuJoCo, one thread. Each peer gets ever "
         "smaller tolerances until the true residual is below 1e-8 m/s; the time is that of the first solve which is. Hard: its "
-        "whole solver from its own start, rescue included. MuJoCo: the same states with solref 2 dt, solimp 0.9999, impratio 1,000, "
-        "elliptic cones; its problem is a softer one, so its residual is that of the model, not of its solver."
+        "whole solver from its own start, rescue included. MuJoCo: the same states with solref 2 dt, solimp 0.9999, impratio "
+        "1,000, elliptic cones; its problem is a softer one, so its residual is that of the model, not of its solver."
     )
     return Table("Other solvers on the same problems", columns, tuple(rows), note)
 

@@ -131,7 +131,7 @@ def run(solve: Contestant, own: Case, limit: float = 2.0) -> Run:
 
 
 def ours(recorder: Recorder, given: Problems, batch: int) -> tuple[float, np.ndarray]:
-    """Return the seconds that `Hard` takes for a problem, the best of several rounds, and the residuals. batch: how many at once."""
+    """Return the seconds that `Hard` takes for a problem, best of several rounds, and the residuals. batch: how many at once."""
     s = recorder.stages
     solver = Solver(s.problem, s.solver.limit, s.solver.rounds, s.solver.wanted)
     b = ProgramBuilder("hard_solver")

@@ -149,7 +149,7 @@ class Recorder:
             controls = torch.zeros(len(states), self.world.nu, dtype=states.dtype)
         with torch.no_grad():
             found = self.kernel.apply(self.world._arguments(states, controls, None, None))
-        names = [spec.name for spec in self.kernel.outputs]
+        names = [spec.name for spec in self.kernel.signature.outputs]
         return {name: value.numpy() for name, value in zip(names, found, strict=True)}
 
     def problems(self, states: torch.Tensor, controls: torch.Tensor | None = None) -> Iterator[Problems]:

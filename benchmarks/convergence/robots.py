@@ -35,7 +35,7 @@ class Scene:
         with torch.no_grad():
             controls = self.drive(steps, motions, random)
             found = self.world.rollout(self.start(motions, random), controls)[:-1]
-        states, controls = (x[WARM::EVERY].reshape(-1, x.shape[-1])[:count] for x in (found, controls))
+        states, controls = (x[WARM::EVERY].flatten(0, 1)[:count] for x in (found, controls))
         good = states.isfinite().all(-1)
         if not good.all():
             raise RuntimeError(f"{int((~good).sum())} of {len(good)} states are not finite")

@@ -105,7 +105,7 @@ class Rescue:
 
     def _state(self, spacing: SX, j: SX, v: SX, t: SX, impulses: SX, bounds: SX) -> SX:
         u = ca.densify(self.solver.problem.rows(j) @ v)
-        return self.solver.state(spacing, v, u, t, impulses, bounds)
+        return self.solver.state(spacing, v, u, t, impulses, bounds, SX(0))
 
     def _chosen(self, *given: SX) -> list[SX]:
         """Return the exact solution if there is one, else the best of the rounds."""
