@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from costate.sim.contact.hard.solve import Solver
 
 FIRST = (1e-3, 1e-2)
-LEAST = (1e-5, 1e-4)
+LEAST = (1e-7, 1e-4)
 """Compliance of rows by their ease in the first round and at least, in float64 and in float32."""
 HARDER = 0.3
 """Factor of the compliance from round to round."""
