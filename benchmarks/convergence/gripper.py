@@ -1,7 +1,8 @@
 """A gripper that closes on a cube from a random distance, and squeezes it a little more, or less, than its weight needs.
 
 Two fingers, the right one coupled to the left, press with half of the drive's force F each: the cube stays where
-2 mu F / 2 >= m g. The fingers strike it first; until `GRASP` it is carried.
+2 mu F / 2 >= m g. The fingers strike it first; until `GRASP` it is carried. It is in the middle of the pads' width: beside it
+friction carries a torque, too, and the pressures of several points that would bear it are not the only ones that statics allows.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ SQUEEZES = (1.01, 0.99)
 GRASP, HOLD = 0.3, 1.0
 """Seconds in which the cube is carried while the fingers close, and in which it is then watched."""
 OPEN, ASIDE, ROLL = 0.004, 0.01, 0.4
-"""How far the fingers are open at most, the cube off the middle of the pads [m], and turned about the closing axis [rad]."""
+"""How far the fingers are open at most, the cube above or below the middle of the pads [m], and turned about the closing axis
+[rad]."""
 LOST = 0.02
 """Fall that counts as lost [m]: with a squeeze 1 % too small it falls 49 mm."""
 DT = 0.002
@@ -44,7 +46,7 @@ class Grasps:
 
 
 def gripper(contact: cs.ContactModel) -> cs.World:
-    """Return the fingers and the cube between them."""
+    """Return the fingers and the cube between them. contact: with friction FRICTION."""
     return cs.World(
         robots={"gripper": fingers()},
         bodies=[cs.Body("cube", [cs.shapes.box((EDGE,) * 3)], MASS)],
@@ -66,7 +68,7 @@ def grasps(world: cs.World, starts: int, hold: float = HOLD) -> Grasps:
     opening = random.uniform(0.001, OPEN, starts)
     state[:, fingers[0]] = -opening[:, None]
     state[:, cube] = random.uniform(-0.9, 0.9, starts) * opening
-    state[:, cube + 1 : cube + 3] = random.uniform(-ASIDE, ASIDE, (starts, 2))
+    state[:, cube + 2] = random.uniform(-ASIDE, ASIDE, starts)
     roll = random.uniform(-ROLL, ROLL, starts) / 2
     state[:, cube + 3], state[:, cube + 6] = np.sin(roll), np.cos(roll)
     both = torch.tensor(np.tile(state, (len(SQUEEZES), 1)))

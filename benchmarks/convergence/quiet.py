@@ -51,13 +51,13 @@ class Jam:
     def gain(self, steps: int) -> tuple[float, float]:
         """Return the largest energy that contact adds in a step [J], and how much energy the motions lose in all [J].
 
-        What a step has at its end counts as gained beyond what it began with, and beyond what it has without contact: the
-        integrator alone may let energy rise and fall a little.
+        What a step has at its end counts as gained beyond what it began with, what it has without contact, and the difference of
+        these two: the integrator alone lets energy rise and fall a little.
         """
         with torch.no_grad():
             states = self.world.rollout(self.states, steps=steps)
             energy, loose = self.world.energy(states), self.world.energy(self.loose.step(states[:-1]))
-        gain = energy[1:] - torch.maximum(energy[:-1], loose)
+        gain = energy[1:] - torch.maximum(energy[:-1], loose) - (loose - energy[:-1]).abs()
         return float(gain.nan_to_num(nan=math.inf).max()), float((energy[0] - energy[-1]).max())
 
 
