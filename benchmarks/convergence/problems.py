@@ -155,11 +155,16 @@ class Recorder:
     def problems(self, states: torch.Tensor, controls: torch.Tensor | None = None) -> Iterator[Problems]:
         """Yield the problems of states, a chunk at a time: those of motions, and those of impacts where something strikes."""
         for k in range(0, len(states), CHUNK):
-            found = self.call(states[k : k + CHUNK], None if controls is None else controls[k : k + CHUNK])
-            yield self._problems(found, "motion")
-            struck = found["hit"][:, 0] > 0
-            if struck.any():
-                yield self._problems({name: value[struck] for name, value in found.items()}, "impact")
+            yield from self.split(
+                self.call(states[k : k + CHUNK], None if controls is None else controls[k : k + CHUNK])
+            )
+
+    def split(self, found: dict[str, np.ndarray]) -> Iterator[Problems]:
+        """Yield the problems of motions in what `call` returns, then those of impacts where something strikes."""
+        yield self._problems(found, "motion")
+        struck = found["hit"][:, 0] > 0
+        if struck.any():
+            yield self._problems({name: value[struck] for name, value in found.items()}, "impact")
 
     def _problems(self, found: dict[str, np.ndarray], name: str) -> Problems:
         m, p, j, t, bounds, *rest, residual = (found[f"{name}_{number}"] for number in NUMBERS)

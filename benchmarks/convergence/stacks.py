@@ -9,6 +9,8 @@ import numpy as np
 import torch
 
 import costate as cs
+from benchmarks.convergence.problems import Recorder
+from benchmarks.convergence.truth import residual
 
 EDGE, DT = 0.1, 0.002
 """Edge of a box, and the step [m, s]."""
@@ -39,10 +41,8 @@ class Rest:
 
     creep: float
     """Furthest any box moves after it has settled [m]."""
-    states: torch.Tensor
-    """Every tenth state, (t, nx)."""
-    reported: float
-    """Largest residual that the solver itself reports of these [m/s]."""
+    residual: float
+    """Largest residual of a step [m/s]."""
 
 
 def stack(weights: list[float], contact: cs.ContactModel) -> tuple[cs.World, torch.Tensor]:
@@ -66,13 +66,26 @@ def stack(weights: list[float], contact: cs.ContactModel) -> tuple[cs.World, tor
 
 
 def rest(world: cs.World, state: torch.Tensor, seconds: float) -> Rest:
-    """Leave a stack alone."""
+    """Leave a stack alone. With `Hard` the residual is the true one of every tenth step, else that which the solver reports."""
     steps = round(seconds / DT) // EVERY * EVERY
-    with torch.no_grad():
-        states = world.rollout(state, steps=steps, checkpoint=EVERY)
-        reported = float(world.contacts(states).residual.max())
+    if not isinstance(world.setup.contact, cs.Hard):
+        with torch.no_grad():
+            states = world.rollout(state, steps=steps, checkpoint=EVERY)
+            return Rest(_creep(world, states), float(world.contacts(states).residual.max()))
+    # The kernel that keeps problems makes steps, too: so there is one to compile, not two.
+    recorder, states, left = Recorder(world), [state], 0.0
+    for step in range(1, steps + 1):
+        kept = recorder.call(state[None])
+        state = torch.tensor(kept["after"][0])
+        if step % EVERY == 0:
+            states.append(state)
+            left = max(left, *(float(residual(p)[0]) for p in recorder.split(kept)))
+    return Rest(_creep(world, torch.stack(states)), left)
+
+
+def _creep(world: cs.World, states: torch.Tensor) -> float:
     bodies = [world.coordinates(f"box{k}")[0] for k in range(world.nv // 6)]
     places = torch.stack([states[:, q][:, :3] for q in bodies], 1)
     start = min(round(SETTLED / DT) // EVERY, len(states) - 1)
     creep = (places[start:] - places[start]).norm(dim=-1).max()
-    return Rest(float(creep.nan_to_num(nan=torch.inf)), states, reported)
+    return float(creep.nan_to_num(nan=torch.inf))
