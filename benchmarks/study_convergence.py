@@ -207,8 +207,8 @@ PARTS: dict[str, Callable[[Options], list[Finding]]] = {
 def peer_table(chosen: Options) -> Table:
     """Give the same problems to other solvers."""
     rows: list[tuple[str | float, ...]] = []
-    for what, (world, states, controls) in _peer_worlds(chosen).items():
-        recorder = Recorder(world)
+    for what, (recorder, states, controls) in _peer_problems(chosen).items():
+        world = recorder.world
         given = next(recorder.problems(states, controls))
         cases = [c for k in range(len(given)) if (c := peers.case(given, k)) is not None]
         points = np.mean([len(c.mu) for c in cases])
@@ -243,22 +243,23 @@ def peer_table(chosen: Options) -> Table:
     return Table("Other solvers on the same problems", columns, tuple(rows), note)
 
 
-def _peer_worlds(chosen: Options) -> dict[str, tuple[cs.World, torch.Tensor, torch.Tensor]]:
+def _peer_problems(chosen: Options) -> dict[str, tuple[Recorder, torch.Tensor, torch.Tensor]]:
+    """Return states of stacks that settle, of a robot, and of boxes that tumble, with what keeps their problems; and controls."""
     count = 4 if chosen.smoke else 64
     found = {}
     for title, order, ratio in (("stack of ten", "even", 1.0), ("stack of ten, 1 : 1e4 in turn", "alternating", 1e4)):
         world, state = stacks.stack(stacks.masses(order, ratio, 3 if chosen.smoke else 10), cs.Hard())
-        with torch.no_grad():
-            states = world.rollout(state, steps=4 * count, checkpoint=4)[:count]
-        found[title] = world, states, torch.zeros(len(states), 0, dtype=states.dtype)
+        recorder, states = Recorder(world), [state]
+        for _ in range(count - 1):
+            states.append(torch.tensor(recorder.call(states[-1][None])["after"][0]))
+        found[title] = recorder, torch.stack(states), torch.zeros(count, 0, dtype=state.dtype)
         if chosen.smoke:
             return found
-    scene = robots.laikago(cs.Hard(joint_limits=False))
-    states, controls = scene.states(count, count)
-    found["Laikago, kicked"] = scene.world, states, controls
-    scene = robots.stacks(cs.Hard())
-    states, controls = scene.states(count, count)
-    found["four boxes knocked over"] = scene.world, states, controls
+    for title, scene in (
+        ("Laikago, kicked", robots.laikago(cs.Hard(joint_limits=False))),
+        ("four boxes knocked over", robots.stacks(cs.Hard())),
+    ):
+        found[title] = Recorder(scene.world), *scene.states(count, count)
     return found
 
 

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 FIRST = (1e-3, 1e-2)
 LEAST = (1e-7, 1e-4)
 """Compliance of rows by their ease in the first round and at least, in float64 and in float32."""
-HARDER = 0.3
+HARDER = 0.6
 """Factor of the compliance from round to round."""
-STEPS = 8
+STEPS = 16
 """Newton steps of a round at most."""
 POLISH = 3
 """Iterations of the exact law after a round."""

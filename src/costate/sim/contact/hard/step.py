@@ -31,9 +31,9 @@ from costate.sim.contact.hard.impact_time import until
 from costate.sim.contact.hard.law import Block
 from costate.sim.contact.hard.problem import Problem
 from costate.sim.contact.hard.solve import EXACT, Solver, nonzeros
-from costate.sim.contact.newton.weights import inverse_weights
 from costate.sim.contact.learnt import Learnt
 from costate.sim.contact.model import substep_inputs
+from costate.sim.contact.newton.weights import inverse_weights
 from costate.sim.contact.pgs.dense import without_rows
 from costate.sim.contact.pgs.impact import lossless_part
 from costate.sim.contact.rows import constraint_rows
