@@ -23,7 +23,7 @@ HINGE = Joint("hinge", "revolute", "base", "rod", rest_at=np.zeros(1), efforts=(
 ROBOT = cs.Robot(Model("arm", (Link("base"), Link("rod", INERTIA, (BALL,), (BALL,))), (HINGE,), home=np.zeros(1)))
 FORMULA: Any = GeneralActuator("motor", OnJoint("hinge", (1.0, 0.0, 0.0, 0.0, 0.0, 0.0)))
 EXAMPLES: list[Any] = [
-    cs.PGS(impacts=2), cs.Compliant(), cs.Newton(impratio=1.0),
+    cs.Hard(impacts=2), cs.PGS(impacts=2), cs.Compliant(), cs.Newton(impratio=1.0),
     cs.Torque(1.0), cs.Motor(limit=1.0), cs.DCMotor(1.0, 2.0, limit=3.0), cs.PositionServo(1.0, 2.0, limit=3.0),
     cs.VelocityServo(1.0, limit=3.0), cs.Affine(controls=(-1.0, 1.0), torques=(-1.0, 1.0), limit=1.0),
     cs.General((1.0, 2.0, 3.0), (1.0, 2.0, 3.0), times=(1.0, 2.0, 3.0), activations=(-1.0, 1.0), controls=(-1.0, 1.0),
@@ -44,6 +44,8 @@ WORKS = {"Lag": "the gradient reaches its time constant", "Noise": "the gradient
 NO_NUMBERS = ("Sensor", "ContactForce", "JointPosition", "JointVelocity", "LinkPose", "LinkVelocity", "Touch")
 
 INSTEAD: dict[tuple[str, str], str] = {
+    ("Hard", "friction"): r"World\(parameters=\['friction'\]\)",
+    ("Hard", "restitution"): r"parameters=\['restitution'\]",
     ("PGS", "friction"): r"World\(parameters=\['friction'\]\)",
     ("PGS", "restitution"): r"parameters=\['restitution'\]",
     ("Compliant", "stiffness"): r"parameters=\['stiffness'\]",

@@ -61,6 +61,7 @@ SUBJECTS = {
     "against_mujoco": "the same quantity computed by MuJoCo",
     "against_pinocchio": "the same quantity computed by Pinocchio",
     "against_pybullet": "the same quantity computed by PyBullet",
+    "continuity": "values that change no faster than what they depend on",
     "closed_forms": "problems with a solution on paper",
     "command": "a command as a user calls it",
     "derivatives": "derivatives against differences, and against each other",
@@ -102,7 +103,7 @@ OF_A_PACKAGE = {
     "sim": ("resting",),
     "sim/contact": ("own_model",),
     "sim/contact/newton": ("mjcf",),
-    "sim/integrate": ("newton_integrators",),
+    "sim/integrate": ("free_flight", "newton_integrators"),
     "tasks": ("solve",),
     "viewer": ("page", "speed"),
 }

@@ -1,4 +1,4 @@
-"""How often 95 % intervals hold the truth under noise that goes together from row to row: robots, contact, heat, cloth, dough."""
+"""Share of 95 % intervals that hold the truth under noise that goes together from row to row, in robots, contact and matter."""
 
 from __future__ import annotations
 

@@ -191,7 +191,7 @@ def test_a_constant_in_place_of_a_number_of_contacts(quantity: str, parameter: s
 def test_networks_of_a_robot_are_in_its_world_and_train_without_compiling() -> None:
     robot = cs.load_robot("pendulum2").double()
     network = robot.augment("joint_torque", on="joint_1", inputs=["speed", "speed:joint_2"], hidden=(3,))
-    world = cs.World([robot], contact=None, dt=0.01)
+    world = cs.World([robot], contact=None, integrator="euler", dt=0.01)
     network.set_vector(disturb(network))
     u = torch.zeros(6, 5, 2, dtype=torch.float64)
     start = STATE + 0.1 * torch.randn(5, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)

@@ -132,7 +132,7 @@ def random(*shape: int) -> torch.Tensor:
 @pytest.mark.parametrize("name", ["iiwa7", "ur5", "two_link", "laikago"])
 def test_random_torques(client: int, name: str, tmp_path: Path) -> None:
     model = unlimited(bare(load_model(name)))
-    world = World(robots=[cs.Robot(model)], actuators=cs.Torque(), contact=None, dt=DT)
+    world = World(robots=[cs.Robot(model)], actuators=cs.Torque(), contact=None, integrator="euler", dt=DT)
     x = world.initial_state()
     x[: world.nq] = x[: world.nq] + (0.1 * random(world.nq) if not model.floating_base else 0)
     x[world.nq :] = random(world.nv) / 4
@@ -170,7 +170,7 @@ def test_hinge_limits(client: int, tmp_path: Path) -> None:
     model = bare(load_model("two_link"))
     low, high = np.array([-0.5]), np.array([0.7])
     model = replace(model, joints=tuple(replace(j, lower=low, upper=high) if j.nv else j for j in model.joints))
-    world = World(robots=[cs.Robot(model)], actuators=cs.Torque(), dt=DT)
+    world = World(robots=[cs.Robot(model)], actuators=cs.Torque(), integrator="euler", dt=DT)
     u = np.tile([1.0, -0.5], (2500, 1))
     ours = world.rollout(world.initial_state(), torch.as_tensor(u)).numpy()
     robot = BulletRobot(client, model, tmp_path)

@@ -391,7 +391,7 @@ def test_divergence_names_sample_step_and_body() -> None:
         ({"integrator": "rk4"}, "rk4 needs smooth forces"),
         ({"dt": 0.0}, "dt must be positive"),
         ({"substeps": 0}, "substeps at least 1"),
-        ({"contact": "hard"}, "contact must be PGS"),
+        ({"contact": "hard"}, "contact must be Hard"),
         ({"actuators": {"elbow": cs.Torque()}}, "no joint 'elbow' to actuate"),
         ({"parameters": ["colour"]}, "unknown parameter 'colour'"),
         ({"parameters": ["size:moon"]}, "shapes: "),

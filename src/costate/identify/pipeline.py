@@ -101,23 +101,20 @@ def identify(
         progress: Called with the iteration and the cost.
         options: Fields of `IdentifyOptions`.
     """
-    chosen = IdentifyOptions(**options)
-    robot = robot if isinstance(robot, Robot) else load_robot(robot)
+    chosen, robot = IdentifyOptions(**options), robot if isinstance(robot, Robot) else load_robot(robot)
     model = robot.model if chosen.method == "adam" and robot.learnable() else robot.identified_model()
     regressor, ready, notes = _begin(robot, model, data, columns, chosen)
     log, given = ready.log, _torques(regressor, ready.log, regressor.pi())
     train_index, test_index = solve.blocks(len(log), chosen.held_out)
-    reduced = _reduce(regressor, log, ready.filter.within(train_index))
+    kept = ready.filter.within(train_index)
+    reduced = _reduce(regressor, log, kept)
     base, singular = _base(reduced, regressor)
     elastic, drive, beyond = _beyond(chosen, regressor, ready, train_index, base)
-    if elastic is not None or drive.weights.size:
-        log = replace(log, tau=log.tau - beyond)
-        reduced = _reduce(regressor, log, ready.filter.within(train_index))
+    log = replace(log, tau=log.tau - beyond) if elastic is not None or drive.weights.size else log
+    reduced = reduced if log is ready.log else _reduce(regressor, log, kept)
     linear = solve.solve_linear(reduced, base.independent, _scale(log))
     corrected = _correct(ready, regressor, base, linear, train_index) if log is ready.log else None
-    scatter = _scatter(
-        corrected, drive, elastic, linear, base, _equations(regressor, log, ready.filter.within(train_index))
-    )
+    scatter = _scatter(corrected, drive, elastic, linear, base, _equations(regressor, log, kept))
     if chosen.method == "adam":
         found, predicted, history, unseen = _by_adam(robot, regressor, log, train_index, test_index, chosen, progress)
     else:

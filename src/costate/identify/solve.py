@@ -23,7 +23,7 @@ _REWEIGHTINGS = 10
 
 @dataclass(frozen=True, eq=False)
 class Equations:
-    """What a log says of parameters, block by block: the filter of a block, and [Y, own, shared, torque] of its span of rows."""
+    """Equations of a log, block by block: the filter of a block, and [Y, own, shared, torque] of its span of rows."""
 
     regressor: Regressor
     q: Array
@@ -35,7 +35,7 @@ class Equations:
     own: Array | None = None
     """Further columns of each joint, (N, nv, k), whose nv k coefficients follow the parameters, joint by joint."""
     shared: Array | None = None
-    """Likewise, with k coefficients for all joints together."""
+    """The same, with k coefficients for all joints together."""
 
     @property
     def size(self) -> int:

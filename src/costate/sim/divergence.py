@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from costate.model import Model
 from costate.physics.joints import JOINTS
+from costate.sim.integrate.advance import single_bodies
 from costate.sim.setup import Setup
 
 LARGEST = 1e8
@@ -62,9 +64,10 @@ def turns_fast(setup: Setup, states: Tensor, largest: float) -> str | None:
     model, bound = setup.scene.model, TURN if setup.coasts or setup.method.stages > 1 else TURN_EULER
     if largest * setup.dt <= bound:
         return None
+    round_ones = {i for i, _ in single_bodies(model)} if bound == TURN_EULER else set()
     turns: dict[str, float] = {}
     for j, i in zip(model.joints, model.v_index, strict=True):
-        if j.kind in ("floating", "spherical"):
+        if j.kind in ("floating", "spherical") and not (i in round_ones and _is_round(model, j.child)):
             at = setup.nq + i + len(JOINTS[j.kind].linear)
             turns[j.child] = float(states.detach()[..., at : at + 3].norm(dim=-1).max()) * setup.dt
     body = max(turns, key=turns.__getitem__, default=None)
@@ -75,6 +78,13 @@ def turns_fast(setup: Setup, states: Tensor, largest: float) -> str | None:
         f"body '{body}' turns by {turns[body]:.2g} rad in a substep of {1e3 * setup.dt:g} ms{why}: "
         f"reduce dt or raise substeps, to stay below {bound:g} rad"
     )
+
+
+def _is_round(model: Model, link: str) -> bool:
+    """Return whether a body turns steadily about every axis, as balls and cubes do: no method gains energy with it."""
+    inertia = model.link(link).inertia.matrix
+    mean = float(inertia.trace()) / 3
+    return bool(abs(inertia - mean * np.eye(3)).max() <= 1e-9 * mean)
 
 
 def owner_of(model: Model, element: int) -> str:

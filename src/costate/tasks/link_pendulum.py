@@ -97,7 +97,9 @@ class LinkPendulum(RewardedTask):
         joints.append(joint("tip_fixed", "fixed", f"link_{n - 1}", "tip", (0, LENGTH, 0)))
         made = Robot(robot("link_pendulum", links, joints, "Qiao et al., 2021"))
         motors = Torque(limit=10.0)
-        return World([made], actuators=motors, contact=None, gravity=(0, 0, -9.8), dt=1 / 60, check=False)
+        return World(
+            [made], actuators=motors, contact=None, integrator="euler", gravity=(0, 0, -9.8), dt=1 / 60, check=False
+        )
 
     @property
     def best(self) -> float:

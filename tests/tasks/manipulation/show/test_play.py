@@ -17,7 +17,7 @@ def flip(tmp_path_factory):
     return Run.create(tmp_path_factory.mktemp("flip") / "run", Flip)
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_the_page_plans_anew_where_the_cube_is_dragged_to(flip):
     page, play = start_play(HandPlay, flip.task, flip.policy, 8365)
     try:

@@ -60,7 +60,7 @@ class Block:
     kind: str
     rows: tuple[int, ...]
     ease: float
-    """About the change of its speeds by a unit impulse [1/kg or 1/(kg m^2)]."""
+    """Change of its speeds by a unit impulse, about [1/kg or 1/(kg m^2)]."""
 
     def answer(self, u: Sequence[SX], t: Sequence[SX], impulses: Sequence[SX], bound: SX, stiff: SX) -> Answer:
         """Return the law around a guess. bound: friction coefficient of a contact, largest impulse of "rub"; stiff: 1 / eps."""

@@ -57,7 +57,7 @@ class Hard(ContactModel):
     joint_friction: bool = True
     """True if Coulomb friction of joints is a bound (one row per joint that has some); else it is smooth."""
 
-    integrators: ClassVar[tuple[str, ...]] = ("semi_implicit", "explicit", "implicit")
+    integrators: ClassVar[tuple[str, ...]] = ("semi_implicit", "euler", "explicit", "implicit")
     parameters: ClassVar[tuple[str, ...]] = ("friction", "restitution")
     learns: ClassVar[tuple[str, ...]] = ("restitution",)
     hard: ClassVar[bool] = True

@@ -20,7 +20,7 @@ from costate.sim.contact.hard.law import Answer, Block
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """What the problems of all states have in common."""
+    """Patterns and blocks that the problems of all states have in common."""
 
     M: ca.Sparsity
     """Lower triangle of the mass matrix."""

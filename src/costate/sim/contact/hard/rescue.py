@@ -1,4 +1,4 @@
-"""What finds a solution where Newton's method alone does not: heaps in which many points share few bodies, jammed levers.
+"""Rounds that find a solution where Newton's method alone does not: heaps in which many points share few bodies, jammed levers.
 
 Coulomb's law becomes that of a convex problem if the normal speed of a contact counts mu |u_t| more (De Saxce, 1992), and that
 number is taken from the last round. A round is then a step of the method of multipliers on

@@ -29,7 +29,7 @@ FROM_MUJOCO = {"RK4": "rk4", "implicit": "implicit", "implicitfast": "implicit"}
 """MuJoCo's name of an integrator -> ours; euler for all others (said when a file is read)."""
 
 USUAL = {name: getattr(Physics(), name) for name in ("cone", "impratio", "implicit_damping")}
-"""What holds where neither the options nor a file say anything."""
+"""Values that hold where neither the options nor a file say anything."""
 
 
 @dataclass(frozen=True)
