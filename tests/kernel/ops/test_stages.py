@@ -439,4 +439,5 @@ def test_straight_code_can_tell_the_number_type(dtype: torch.dtype, factor: floa
     kernel, x = b.kernel(), torch.tensor([1.0, -2.0], dtype=dtype, requires_grad=True)
     found = kernel(x=x)
     assert torch.equal(found.y, factor * x) and found.spacing.item() == torch.finfo(dtype).eps
-    assert torch.equal(*torch.autograd.grad(found.y.sum(), x), torch.full_like(x, factor))
+    (gradient,) = torch.autograd.grad(found.y.sum(), x)
+    assert torch.equal(gradient, torch.full_like(x, factor))

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import casadi as ca
 from casadi import SX
@@ -35,7 +36,7 @@ UPRIGHT = 1e-9
 
 Found = tuple[SX, SX, SX]
 """Gap, point and normal in the frame of the cup."""
-Face = Sequence[SX | float]
+Face = Sequence[Any]
 """Signed distance of a point from a face, and the components of its normal towards the axis and upwards."""
 
 
@@ -155,7 +156,7 @@ def _largest(faces: Sequence[Face]) -> Face:
     return best
 
 
-def _chosen(first: SX, a: Face, b: Face) -> Face:
+def _chosen(first: Any, a: Face, b: Face) -> Face:
     return [ca.if_else(first, x, y) for x, y in zip(a, b, strict=True)]
 
 

@@ -19,7 +19,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.fft import irfft, next_fast_len, rfft
+from numpy.fft import irfft, rfft
+from scipy.fft import next_fast_len
 from scipy.special import stdtrit
 
 from costate.core.arrays import Array

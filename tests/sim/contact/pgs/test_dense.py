@@ -22,7 +22,7 @@ def lcp(A: np.ndarray, b: np.ndarray) -> np.ndarray:
     raise AssertionError("no solution")
 
 
-def rods(contact: cs.PGS, substeps: int = 1) -> cs.World:
+def rods(contact: cs.ContactModel, substeps: int = 1) -> cs.World:
     """A ball pressed into a corner of three smooth walls by another one."""
     balls = [cs.Body(f"ball{k}", [cs.shapes.sphere(0.1, friction=0.0)], 1.0 + k) for k in range(2)]
     turn = np.pi / 2 - 0.3
