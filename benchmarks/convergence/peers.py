@@ -83,7 +83,7 @@ def case(given: Problems, k: int) -> Case | None:
 
 def pinocchio(solver: str, **options: object) -> Contestant:
     """Return one of Pinocchio's solvers. solver: "ADMM" or "PGS"; options: of its settings."""
-    import pinocchio as pin
+    import pinocchio as pin  # pyright: ignore[reportMissingImports]
 
     model = pin.Model()
     model.addJoint(0, pin.JointModelFreeFlyer(), pin.SE3.Identity(), "body")
@@ -214,4 +214,4 @@ def _seen(model: mujoco.MjModel, data: mujoco.MjData) -> Problems | None:
     bounds = np.array([data.contact[k].friction[0] for k, _ in own])
     none, l = np.zeros(0), h * data.efc_force[order]
     arrays = (M, J[order], p, t, bounds, none, none, data.qvel + h * data.qacc, l)
-    return Problems(kinds, rows, *(x[None] for x in arrays), np.zeros(1))
+    return Problems(kinds, rows, *(x[None] for x in arrays), np.zeros(1))  # pyright: ignore[reportCallIssue]

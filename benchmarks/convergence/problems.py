@@ -176,4 +176,4 @@ class Recorder:
         i, k = (np.array(x, int) for x in s.J.get_triplet())
         J[:, i, k] = j
         kinds, rows = tuple(b.kind for b in s.blocks), tuple(b.rows for b in s.blocks)
-        return Problems(kinds, rows, M, J, p, t, bounds, *rest, residual[:, 0])
+        return Problems(kinds, rows, M, J, p, t, bounds, *rest, residual[:, 0])  # pyright: ignore[reportCallIssue]

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
+import numpy as np
 import torch
 
 import costate as cs
@@ -73,7 +74,7 @@ def laikago(contact: cs.ContactModel, dt: float = 0.002) -> Scene:
 
 def arm(contact: cs.ContactModel) -> Scene:
     """Return a UR5 that thrusts its wrist at the ground and at a box that lies there."""
-    box = cs.Body("box", [cs.shapes.box((0.2, 0.2, 0.2))], 2.0, pose=Transform(translation=[0.5, 0.1, 0.1]))
+    box = cs.Body("box", [cs.shapes.box((0.2, 0.2, 0.2))], 2.0, pose=Transform(translation=np.array([0.5, 0.1, 0.1])))
     world = cs.World(
         {"arm": cs.load_robot("ur5")}, [box], [GROUND], cs.PositionServo(2000, 100), dt=0.002, contact=contact,
         collide=lambda a, b: ("box" in a + b and "ground" in a + b) or "wrist" in a + b or "forearm" in a + b, check=False,
@@ -93,7 +94,7 @@ def arm(contact: cs.ContactModel) -> Scene:
 
 def hand(contact: cs.ContactModel) -> Scene:
     """Return an Allegro hand whose finger tips and palm hold a cube; gravity presses it into the palm."""
-    cube = cs.Body("cube", [cs.shapes.box((0.05,) * 3)], 0.1, pose=Transform(translation=[0.04, 0.0, 0.02]))
+    cube = cs.Body("cube", [cs.shapes.box((0.05,) * 3)], 0.1, pose=Transform(translation=np.array([0.04, 0.0, 0.02])))
     world = cs.World(
         {"hand": cs.load_robot("allegro_hand")}, [cube], [], cs.PositionServo(3, 0.1), dt=0.002, contact=contact,
         collide=lambda a, b: "cube" in a + b and ("tip" in a + b or "palm" in a + b), gravity=(-9.81, 0, 0), check=False,

@@ -17,7 +17,8 @@ def point(p: tuple[float, float, float], impulse: tuple[float, float, float], mu
     """A mass of 2 kg on the ground, rows along z, x, y. p: momentum without impulses, in the order of the rows."""
     J = np.eye(3)[None]
     arrays = (2.0 * J, J, np.array([p]), np.zeros((1, 3)), np.array([[mu]]), *(np.zeros((1, 3)) for _ in range(3)))
-    return Problems(("contact",), ((0, 1, 2),), *arrays, np.array([impulse]), np.zeros(1))
+    given = (*arrays, np.array([impulse]), np.zeros(1))
+    return Problems(("contact",), ((0, 1, 2),), *given)  # pyright: ignore[reportCallIssue]
 
 
 @pytest.mark.parametrize(
