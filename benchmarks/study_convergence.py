@@ -51,7 +51,7 @@ class Finding:
     hard: str
     pgs: str
     reached: bool | None
-    """Whether `Hard` reaches the goal; None: there is none."""
+    """True if `Hard` reaches the goal; None: there is none."""
 
     @property
     def row(self) -> tuple[str, ...]:

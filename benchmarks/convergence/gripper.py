@@ -23,7 +23,7 @@ SQUEEZES = (1.01, 0.99)
 GRASP, HOLD = 0.3, 1.0
 """Seconds in which the cube is carried while the fingers close, and in which it is then watched."""
 OPEN, ASIDE, ROLL = 0.004, 0.01, 0.4
-"""How far the fingers are open at most, the cube above or below the middle of the pads [m], and turned about the closing axis
+"""Largest opening of the fingers, the cube above or below the middle of the pads [m], and turned about the closing axis
 [rad]."""
 LOST = 0.02
 """Fall that counts as lost [m]: with a squeeze 1 % too small it falls 49 mm."""
@@ -32,7 +32,7 @@ DT = 0.002
 
 @dataclass(frozen=True)
 class Grasps:
-    """What became of the cubes, for each squeeze and start."""
+    """Falls of the cubes, for each squeeze and start."""
 
     fallen: np.ndarray
     """Falls [m], (squeezes, starts)."""

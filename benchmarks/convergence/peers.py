@@ -53,7 +53,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Run:
-    """What a solver did to one problem."""
+    """Result of a solver on one problem."""
 
     seconds: float
     residual: float

@@ -25,7 +25,7 @@ from costate.sim.contact.hard.step import Clock, Stages
 from costate.sim.step import step_inputs
 
 NUMBERS = ("m", "p", "j", "t", "bounds", "first_v", "first_l", "v", "impulses", "residual")
-"""What is kept of a problem: its numbers in the order of Problem.sizes, what the solver starts from, and what it finds."""
+"""Numbers that are kept of a problem: its numbers in the order of Problem.sizes, what the solver starts from, and what it finds."""
 CHUNK = 1024
 """States at once."""
 
@@ -56,7 +56,7 @@ class Problems:
     impulses: np.ndarray
     """Impulses of the solution, (b, n)."""
     residual: np.ndarray
-    """What the solver says that it left [m/s or rad/s], (b,)."""
+    """Residual by the account of the solver [m/s or rad/s], (b,)."""
 
     def __len__(self) -> int:
         return len(self.p)

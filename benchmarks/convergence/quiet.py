@@ -1,4 +1,4 @@
-"""What must not happen at rest and in a jam: derivatives that jump from step to step, and energy out of nothing."""
+"""Defects that must not show at rest and in a jam: derivatives that jump from step to step, and energy out of nothing."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ ORDERS = {"even": "heavier from box to box", "top": "one heavy box on top", "alt
 
 @dataclass(frozen=True)
 class Rest:
-    """How a stack rests."""
+    """Rest of a stack."""
 
     creep: float
     """Furthest any box moves after it has settled [m]."""

@@ -27,7 +27,7 @@ class Problem:
     J: ca.Sparsity
     blocks: tuple[Block, ...]
     light: tuple[float, ...] = ()
-    """About the change of every velocity by a unit of momentum [1/kg or 1/(kg m^2)], (nv,). Without: momentum is not balanced
+    """Change of every velocity by a unit of momentum, about [1/kg or 1/(kg m^2)], (nv,). Without: momentum is not balanced
     beyond what rounding leaves."""
 
     @property
