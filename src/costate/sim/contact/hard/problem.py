@@ -26,6 +26,9 @@ class Problem:
     """Lower triangle of the mass matrix."""
     J: ca.Sparsity
     blocks: tuple[Block, ...]
+    light: tuple[float, ...] = ()
+    """Change of every velocity by a unit of momentum, about [1/kg or 1/(kg m^2)], (nv,). Without: momentum is not balanced
+    beyond what rounding leaves."""
 
     @property
     def nv(self) -> int:
@@ -55,6 +58,10 @@ class Problem:
     def rows(self, j: SX) -> SX:
         """Return the Jacobian (n, nv) from its entries."""
         return SX(self.J, j)
+
+    def unbalanced(self, momentum: SX) -> SX:
+        """Return about the largest speed that momentum (nv,) which is left over would cause [m/s or rad/s]."""
+        return ca.mmax(ca.fabs(ca.densify(momentum)) * ca.DM(self.light)) if self.light else SX(0)
 
     def law(self, u: SX, t: SX, impulses: SX, bounds: SX, stiff: SX) -> Law:
         """Return the laws of all blocks around a guess."""

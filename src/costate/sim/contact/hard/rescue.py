@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from costate.sim.contact.hard.solve import Solver
 
 FIRST = (1e-3, 1e-2)
-LEAST = (1e-5, 1e-4)
+LEAST = (1e-7, 1e-4)
 """Compliance of rows by their ease in the first round and at least, in float64 and in float32."""
-HARDER = 0.3
+HARDER = 0.6
 """Factor of the compliance from round to round."""
-STEPS = 8
+STEPS = 16
 """Newton steps of a round at most."""
 POLISH = 3
 """Iterations of the exact law after a round."""
@@ -105,7 +105,7 @@ class Rescue:
 
     def _state(self, spacing: SX, j: SX, v: SX, t: SX, impulses: SX, bounds: SX) -> SX:
         u = ca.densify(self.solver.problem.rows(j) @ v)
-        return self.solver.state(spacing, v, u, t, impulses, bounds)
+        return self.solver.state(spacing, v, u, t, impulses, bounds, SX(0))
 
     def _chosen(self, *given: SX) -> list[SX]:
         """Return the exact solution if there is one, else the best of the rounds."""

@@ -33,6 +33,7 @@ from costate.sim.contact.hard.problem import Problem
 from costate.sim.contact.hard.solve import EXACT, Solver, nonzeros
 from costate.sim.contact.learnt import Learnt
 from costate.sim.contact.model import substep_inputs
+from costate.sim.contact.newton.weights import inverse_weights
 from costate.sim.contact.pgs.dense import without_rows
 from costate.sim.contact.pgs.impact import lossless_part
 from costate.sim.contact.rows import constraint_rows
@@ -134,7 +135,8 @@ class Stages:
         self.learnt = Learnt.of(s, self.rows, contacts)
         load = loads(s, s.q, s.v, s.u, joint_friction=not options.joint_friction)
         self.M, self.force, self.drift = load.M, load.force, load.drift
-        self.problem = Problem(ca.tril(self.M).sparsity(), self.J.sparsity(), tuple(self.blocks))
+        light = tuple(inverse_weights(setup.scene.model, [], setup.tendons).coordinates.tolist())
+        self.problem = Problem(ca.tril(self.M).sparsity(), self.J.sparsity(), tuple(self.blocks), light)
         self.solver = Solver(self.problem, options.iterations, options.rounds)
         self.striker = replace(self.solver, wanted=EXACT) if self.bounces else self.solver
 
