@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate
-from typing import Any
 
 import numpy as np
 import torch
@@ -28,8 +26,10 @@ def uniform(numbers: Sequence[int], low: Sequence[float], high: Sequence[float])
 def correlated(white: np.ndarray, correlation: float) -> np.ndarray:
     """Return white noise (T, ...) as noise of the same variance in which every row is correlated with the one before."""
     scale = np.where(np.arange(len(white)) > 0, np.sqrt(1 - correlation**2), 1.0)
-    rows: list[Any] = list(white * scale.reshape(-1, *[1] * (white.ndim - 1)))
-    return np.stack(list(accumulate(rows, lambda last, new: correlation * last + new)))
+    rows = white * scale.reshape(-1, *[1] * (white.ndim - 1))
+    for k in range(1, len(rows)):
+        rows[k] += correlation * rows[k - 1]
+    return rows
 
 
 def interpolate(knots: Tensor, steps: int) -> Tensor:
