@@ -126,17 +126,17 @@ def test_gradients_of_a_solution() -> None:
 
 
 def test_impulses_of_a_hard_blow_cause_the_velocities() -> None:
-    """A light foot that is stopped from 200 m/s: rounding of stiff rows leaves momentum over, which their laws do not notice."""
+    """A foot of a gram under a heavy robot: rounding of stiff rows leaves momentum over, which their laws do not notice."""
     problem = Problem(
-        ca.Sparsity.diag(3), ca.Sparsity.dense(3, 3), (Block("contact", (0, 1, 2), 1 / 3.0),), (10.0, 1.0, 1.0)
+        ca.Sparsity.diag(3), ca.Sparsity.dense(3, 3), (Block("contact", (0, 1, 2), 1 / 3.0),), (1000.0, 1.0, 1.0)
     )
     random = torch.Generator().manual_seed(0)
-    m = torch.tensor([0.1, 1.0, 1.0], dtype=D)
-    v = 200 * torch.randn(64, 3, dtype=D, generator=random)
+    m = torch.tensor([0.001, 1.0, 1.0], dtype=D)
+    v = torch.randn(64, 3, dtype=D, generator=random)
     J = torch.eye(3, dtype=D) + 0.3 * torch.randn(64, 3, 3, dtype=D, generator=random)
     numbers = {"p": m * v, "j": J.flatten(1), "t": torch.zeros(64, 3, dtype=D), "mu": torch.full((64, 1), 0.8, dtype=D)}
     start = {"v": v, "start": torch.ones(64, 3, dtype=D)}
     out = kernel(Solver(problem, rounds=100))(m=m, **numbers, **start)
     J = J.flatten(1).reshape(64, 3, 3).mT  # its numbers stand column by column
     left = m * out.v - m * v - torch.einsum("bij,bi->bj", J, out.l)
-    assert (out.l[:, 0] > 1).sum() > 16 and (left / m).abs().max() < 2e-9 and out.residual.max() < 2e-9
+    assert (out.l[:, 0] > 1e-4).sum() > 16 and (left / m).abs().max() < 2e-9 and out.residual.max() < 2e-9

@@ -69,10 +69,10 @@ def test_energy_falls_in_a_tumble(boxes: cs.World) -> None:
     energy, residual = boxes.energy(states), boxes.contacts(states).residual
     assert (residual < 1e-6).double().mean() >= 0.999 and residual.max() < 1e-3
     assert (energy[1:] - energy[:-1]).max() < 1.1 * 1001 * 9.81 * (0.5 * 9.81 * 0.004**2 + 2e-4 * 0.004)
-    # Points that come to face each other overlap by less than half of what corners move in a step, and not for long.
+    # No deeper than 2 mm but where points come to face each other within a step: there less than half of what corners move in it.
     moved = 0.004 * (states[..., 14:17].norm(dim=-1) + math.sqrt(0.03) * states[..., 17:20].norm(dim=-1)).max()
     gaps = boxes.gaps(states)
-    assert gaps.min() > -moved / 2 and gaps[-1].min() > -3e-4
+    assert (gaps < -2e-3).any(-1).double().mean() < 1e-3 and gaps.min() > -moved / 2 and gaps[-1].min() > -3e-4
 
 
 def test_a_straight_leg_is_not_kicked() -> None:
@@ -164,3 +164,10 @@ def test_small_restitution_is_almost_none() -> None:
     x[2], x[7], x[9], x[16], x[22] = 0.1, 0.05, 0.1 + math.sqrt(0.04 - 0.0025), -1.0, -1.0
     ends = [world.step(x, params={"restitution": torch.tensor([e], dtype=D)})[14:] for e in (0.0, 1e-4, 1e-2)]
     assert (ends[1] - ends[0]).abs().max() < 1e-2 and (ends[2] - ends[0]).abs().max() < 0.5
+
+
+@pytest.mark.parametrize("options", [{"iterations": 0}, {"rounds": -1}, {"impacts": -1}])
+def test_impossible_options_are_named(options: dict[str, int]) -> None:
+    ((name, value),) = options.items()
+    with pytest.raises(ValueError, match=rf"{name}={value}.*expected"):
+        cs.World(bodies=[cs.Body("ball", [cs.shapes.sphere(0.1)], 1.0)], contact=cs.Hard(**options))

@@ -70,6 +70,10 @@ class Hard(ContactModel):
         super().check(integrator)
         if self.impacts is not None and self.impacts < 0:
             raise ValueError(f"Hard(impacts={self.impacts}): expected 0 or more impacts in a substep, or None")
+        if self.iterations < 1 or self.rounds < 0:
+            raise ValueError(
+                f"Hard(iterations={self.iterations}, rounds={self.rounds}): expected 1 or more Newton steps, and 0 or more rounds"
+            )
 
     def row_kinds(self, s: Symbols, contacts: list[Contact]) -> list[str]:
         if is_pairwise(self, s.setup):
