@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -167,7 +168,7 @@ def test_small_restitution_is_almost_none() -> None:
 
 
 @pytest.mark.parametrize("options", [{"iterations": 0}, {"rounds": -1}, {"impacts": -1}])
-def test_impossible_options_are_named(options: dict[str, int]) -> None:
+def test_impossible_options_are_named(options: dict[str, Any]) -> None:
     ((name, value),) = options.items()
     with pytest.raises(ValueError, match=rf"{name}={value}.*expected"):
         cs.World(bodies=[cs.Body("ball", [cs.shapes.sphere(0.1)], 1.0)], contact=cs.Hard(**options))
