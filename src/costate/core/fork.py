@@ -8,6 +8,7 @@ until no thread compiles (`COMPILING`).
 from __future__ import annotations
 
 import functools
+import gc
 import os
 import threading
 from collections.abc import Callable
@@ -18,7 +19,38 @@ T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
 _locks: WeakSet[Any] = WeakSet()
-COMPILING = threading.RLock()
+
+
+class _Compiling:
+    """A reentrant lock. While it is held, Python does not look for cycles: compiling makes millions of objects that die without,
+    and looking through them all again and again takes a tenth of its time."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._depth = 0
+        self._collected = False
+
+    def acquire(self) -> None:
+        self._lock.acquire()
+        if self._depth == 0:
+            self._collected = gc.isenabled()
+            gc.disable()
+        self._depth += 1
+
+    def release(self) -> None:
+        self._depth -= 1
+        if self._depth == 0 and self._collected:
+            gc.enable()
+        self._lock.release()
+
+    def __enter__(self) -> None:
+        self.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+COMPILING = _Compiling()
 """Lock that is held while CasADi traces, differentiates and lowers one program, or LLVM compiles or links one object file."""
 
 

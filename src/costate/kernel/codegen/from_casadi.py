@@ -12,7 +12,7 @@ from typing import Any
 import casadi as ca
 
 from costate.kernel.codegen.tape import Tape
-from costate.kernel.ir.casadi_ops import CASADI_OPS, IGNORED, check_ops
+from costate.kernel.ir.casadi_ops import CASADI_OPS, IGNORED, check_ops, instructions_of
 
 _COMMUTATIVE = {"add", "mul", "fmin", "fmax", "eq", "ne", "and", "or"}
 
@@ -35,33 +35,29 @@ def _number_values(fn: ca.Function) -> tuple[list[tuple[Any, ...]], list[tuple[i
     dense = [_dense_index(fn.sparsity_out(k)) for k in range(fn.n_out())]
 
     def number(key: tuple[Any, ...]) -> int:
-        found = numbers.get(key)
-        if found is None:
-            found = numbers[key] = len(instructions)
+        found = numbers.setdefault(key, len(instructions))
+        if found == len(instructions):
             instructions.append(key)
         return found
 
-    for k in range(fn.n_instructions()):
-        op = fn.instruction_id(k)
+    for k, (op, sources, target) in enumerate(instructions_of(fn)):
+        name = CASADI_OPS.get(op)
         if op == ca.OP_OUTPUT:
-            (source,), (out, element) = fn.instruction_input(k), fn.instruction_output(k)
-            outputs.append((out, dense[out][element], work[source]))
-            continue
-        target = fn.instruction_output(k)[0]
-        if op == ca.OP_INPUT:
-            work[target] = number(("input", *fn.instruction_input(k)))
+            out, element = target
+            outputs.append((out, dense[out][element], work[sources[0]]))
+        elif op == ca.OP_INPUT:
+            work[target[0]] = number(("input", *sources))
         elif op == ca.OP_CONST:
-            work[target] = number(_constant(fn.instruction_constant(k)))
+            work[target[0]] = number(_constant(fn.instruction_constant(k)))
         elif op in IGNORED:
-            work[target] = work[fn.instruction_input(k)[0]]
+            work[target[0]] = work[sources[0]]
+        elif name is None:
+            check_ops(fn)  # says which are supported
         else:
-            if op not in CASADI_OPS:
-                check_ops(fn)  # says which are supported
-            name = CASADI_OPS[op]
-            operands = [work[i] for i in fn.instruction_input(k)]
+            operands = [work[i] for i in sources]
             if name in _COMMUTATIVE and operands[0] > operands[1]:
                 operands.reverse()
-            work[target] = number(("pow" if name == "constpow" else name, *operands))
+            work[target[0]] = number(("pow" if name == "constpow" else name, *operands))
     return instructions, _fill_zeros(outputs, [fn.numel_out(k) for k in range(fn.n_out())], number)
 
 

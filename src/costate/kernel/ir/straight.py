@@ -10,7 +10,7 @@ import casadi as ca
 import numpy as np
 
 from costate.core.fork import cached_property
-from costate.kernel.ir.casadi_ops import check_ops
+from costate.kernel.ir.casadi_ops import check_ops, instructions_of
 from costate.kernel.ir.program import Array, Builder, Op, Program, Var
 
 
@@ -92,15 +92,31 @@ class Straight(Op):
         return self._restrictions[key]
 
     def _restrict(self, used: Sequence[bool]) -> tuple[Op, list[int], list[int]]:
-        x = self.symbols()
         outs = [k for k, u in enumerate(used) if u]
-        every = self.call(x)
-        y = [every[k] for k in outs]
-        known = {s.element_hash() for s in ca.symvar(ca.veccat(ca.SX(), *y))}
-        ins = [k for k, s in enumerate(x) if any(e.element_hash() in known for e in ca.symvar(s))]
+        needed = set[int]().union(*(self._reads[k] for k in outs))
+        ins = sorted(needed)
         if len(outs) == len(self.out_sizes) and len(ins) == len(self.in_sizes):
             return self, ins, outs
-        return Straight.of(self.fn.name(), [x[k] for k in ins], y), ins, outs
+        x = self.symbols()
+        y = self.call(x)
+        return Straight.of(self.fn.name(), [x[k] for k in ins], [y[k] for k in outs]), ins, outs
+
+    @cached_property
+    def _reads(self) -> list[frozenset[int]]:
+        """Inputs that each output is computed from."""
+        masks = [0] * self.fn.sz_w()
+        found = [0] * len(self.out_sizes)
+        for op, operands, results in instructions_of(self.fn):
+            if op == ca.OP_INPUT:
+                masks[results[0]] = 1 << operands[0]
+            elif op == ca.OP_OUTPUT:
+                found[results[0]] |= masks[operands[0]]
+            else:
+                mask = 0
+                for k in operands:
+                    mask |= masks[k]
+                masks[results[0]] = mask
+        return [frozenset(k for k in range(len(self.in_sizes)) if m >> k & 1) for m in found]
 
 
 def _split(flat: ca.SX, sizes: Sequence[int]) -> list[ca.SX]:

@@ -19,6 +19,7 @@ from operator import or_
 
 import casadi as ca
 
+from costate.kernel.ir.casadi_ops import instructions_of
 from costate.kernel.ir.program import Builder, Program, Stage, Var
 from costate.kernel.ir.straight import Straight
 from costate.kernel.passes.optimize import optimize
@@ -98,8 +99,7 @@ class _Walk:
         self.results: list[tuple[int, int, int]] = []
         """Output, element, value."""
         work: dict[int, int] = {}
-        for k in range(fn.n_instructions()):
-            op, ins, outs = fn.instruction_id(k), fn.instruction_input(k), fn.instruction_output(k)
+        for k, (op, ins, outs) in enumerate(instructions_of(fn)):
             if op == ca.OP_OUTPUT:
                 self.results.append((outs[0], outs[1], work[ins[0]]))
                 continue
