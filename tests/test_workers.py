@@ -28,16 +28,23 @@ def test_fork():
 
 def run_pytest(end: str, folder: Path) -> tuple[int, str]:
     """Run two test files with two workers, one of which forks a child and comes to an end; return the exit code and the output."""
-    shutil.copy(HERE / "conftest.py", folder)
+    shutil.copy(HERE / "children.py", folder / "conftest.py")
     (folder / "pytest.ini").write_text("[pytest]\n")
     (folder / "test_hangs.py").write_text(HANGS.replace("END", end))
     (folder / "test_passes.py").write_text("def test_passes(): pass\n")
-    options = ["-n", "2", "--dist", "loadfile", "--max-worker-restart", "0"]
+    options = ["-p", "xdist", "-p", "pytest_timeout", "-n", "2", "--dist", "loadfile", "--max-worker-restart", "0"]
     options += ["--timeout", str(LIMIT), "--timeout-method", "thread"]
     command = [sys.executable, "-m", "pytest", *options, str(folder)]
+    alone = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # others take seconds to load, in three processes
     start = time.monotonic()
     run = subprocess.Popen(
-        command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True
+        command,
+        cwd=folder,
+        env=alone,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
     )
     try:
         shown, _ = run.communicate()

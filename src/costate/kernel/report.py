@@ -12,12 +12,12 @@ import torch
 
 from costate.kernel.codegen.driver import Layout
 from costate.kernel.codegen.names import DTYPES
-from costate.kernel.compile import lower_program, main_text
+from costate.kernel.compile import jobs, lower_program, main_text
 from costate.kernel.ir.program import Program
 from costate.kernel.machine.jit import Library, module_text, object_code
 from costate.kernel.machine.target import Target, host
 from costate.kernel.machine.worker import job_text
-from costate.kernel.machine.workers import make_jobs
+from costate.kernel.machine.workers import make_job
 from costate.kernel.passes.optimize import optimize
 
 if TYPE_CHECKING:
@@ -153,4 +153,4 @@ done:
 def listing(program: Program, layout: Layout, target: Target, dtype: str) -> list[str]:
     """Return the LLVM IR of a program's modules: the loops around it, then its chunks."""
     unit, _ = lower_program(optimize(program), layout, target, dtype)
-    return [main_text(unit, target), *(job_text(j) for j in make_jobs(unit.chunks, target, dtype))]
+    return [main_text(unit, target), *(job_text(make_job(chunks, target, dtype)) for _, chunks in jobs(unit))]

@@ -14,8 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from costate.kernel import Kernel
+from costate.kernel import compile as compiler
 from costate.kernel.codegen.chunks import CHUNK_OPS, cut
 from costate.kernel.codegen.from_casadi import tape_of
+from costate.kernel.codegen.pieces import Known
 from costate.kernel.compile import compile_program
 from costate.kernel.machine import workers
 from costate.kernel.machine.target import host
@@ -212,8 +214,9 @@ def interpret(ins: tuple[Any, ...], values: dict[int, Any], point: np.ndarray) -
 
 @pytest.fixture
 def one_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No worker processes, so that the time of this process is all there is, whatever else the machine does."""
+    """No worker processes, so that the time of this process is all there is, whatever else the machine does; nothing is known."""
     monkeypatch.setattr(workers, "PARALLEL_FROM", 10**9)
+    monkeypatch.setattr(compiler, "KNOWN", Known(0))
 
 
 def compile_seconds(ops: int) -> tuple[float, int]:

@@ -22,6 +22,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from costate.kernel import Kernel
+from costate.kernel import compile as compiler
 from costate.kernel.machine import workers as workers_module
 from costate.kernel.machine.workers import WorkerPool
 
@@ -181,7 +182,7 @@ def test_an_interrupted_compilation_ends(pool: WorkerPool, monkeypatch: pytest.M
     """The jobs that are left are not done, and the workers are not used again: they are in the middle of something."""
     monkeypatch.setenv("COSTATE_CACHE", "")
     kernel, reference = large_kernel(60, ops=4000)
-    monkeypatch.setattr(workers_module, "JOB_CHUNKS", 1)
+    monkeypatch.setattr(compiler, "JOB_CHUNKS", 1)
     original = workers_module.job_object
 
     def interrupt(job: Any) -> bytes:

@@ -8,15 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from costate.kernel.codegen.chunks import Chunk, cut
 from costate.kernel.codegen.emit import Emitter, Function
-from costate.kernel.codegen.from_casadi import tape_of
 from costate.kernel.codegen.names import Names
+from costate.kernel.codegen.pieces import Piece
 from costate.kernel.codegen.program_code import write_program
 from costate.kernel.codegen.slots import Memory, Slot
 from costate.kernel.ir.program import DYNAMIC, Op, Program
 from costate.kernel.ir.straight import Straight
-from costate.kernel.vecmath import FUNCTIONS, symbol
+from costate.kernel.vecmath import symbol
 
 YIELD = "sched_yield"
 """Function of the system that lets other threads run."""
@@ -26,39 +25,43 @@ Writer = Callable[[Emitter, Any, Sequence[Slot], Sequence[Slot]], None]
 
 @dataclass
 class Unit:
-    """IR functions, chunks for the workers, and external constants of one kernel."""
+    """IR functions, pieces of straight-line code, and external constants of one kernel."""
 
     names: Names
     writers: Mapping[type[Op], Writer]
     """Kind of stage -> what writes it; `codegen/stages` has the table."""
+    known: Callable[[str], Piece | None] = lambda key: None
+    """Key of a straight-line op -> its piece, if it was compiled before."""
     functions: dict[str, str] = field(default_factory=dict)
-    chunks: list[Chunk] = field(default_factory=list)
+    pieces: dict[str, Piece] = field(default_factory=dict)
+    """Straight-line code, by key of the op."""
     globals: list[str] = field(default_factory=list)
     grids: dict[str, np.ndarray] = field(default_factory=dict)
     """Constant arrays the code refers to by symbol; they stay outside of the object code."""
     loop_workspace: int = 0
     """Vectors of workspace that a thread needs which takes part in loops over blocks."""
-    n_ops: int = 0
-    flops: int = 0
     ops: dict[str, int] = field(default_factory=dict)
-    """Operations of each straight-line op, by key."""
+    """Operations of each op that computes by itself, by key."""
     made: dict[str, Function] = field(default_factory=dict)
     """Functions written so far, by key."""
-    _cut: dict[str, tuple[list[str], int]] = field(default_factory=dict)
     _constants: dict[tuple[str, bytes], str] = field(default_factory=dict)
 
-    def straight(self, op: Straight) -> tuple[list[str], int]:
+    @property
+    def n_ops(self) -> int:
+        """Operations, without what calls the pieces."""
+        return sum(piece.n_ops for piece in self.pieces.values())
+
+    @property
+    def flops(self) -> int:
+        """Floating point operations."""
+        return sum(piece.flops for piece in self.pieces.values())
+
+    def straight(self, op: Straight) -> tuple[Sequence[str], int]:
         """Return the chunk names of a straight-line function, and the workspace they share."""
-        if op.key not in self._cut:
-            tape = tape_of(op.fn)
-            name = f"s{len(self._cut)}"
-            chunks, slots = cut(name, tape, len(op.in_sizes), len(op.out_sizes))
-            self.chunks += chunks
-            self.n_ops += tape.n_ops
-            self.ops[op.key] = tape.n_ops
-            self.flops += tape.flops
-            self._cut[op.key] = [c.name for c in chunks], slots
-        return self._cut[op.key]
+        if op.key not in self.pieces:
+            self.pieces[op.key] = self.known(op.key) or Piece.of(op)
+            self.ops[op.key] = self.pieces[op.key].n_ops
+        return self.pieces[op.key].names, self.pieces[op.key].slots
 
     def function(self, program: Program) -> Function:
         """Return a program as a function of its own, for loop bodies."""
@@ -98,7 +101,11 @@ class Unit:
     def declarations(self) -> set[str]:
         """Return declarations of what the functions use: chunks, grids and intrinsics."""
         n = self.names
-        chunks = {f"declare void @{c.name}({', '.join(['ptr'] * (c.n_inputs + c.n_outputs + 1))})" for c in self.chunks}
+        chunks = {
+            f"declare void @{name}({', '.join(['ptr'] * piece.pointers)})"
+            for piece in self.pieces.values()
+            for name in piece.names
+        }
         intrinsics = {
             f"declare {n.vec} @llvm.masked.load.{n.suffix}.p0(ptr, {n.mask}, {n.vec})",
             f"declare {n.vec} @llvm.floor.{n.suffix}({n.vec})",
@@ -112,8 +119,7 @@ class Unit:
 
     def imports(self) -> list[str]:
         """Return the external symbols: vector functions that the chunks call, and constant grids."""
-        ops = {ins[0] for c in self.chunks for _, ins in c.body}
-        names = (ops & FUNCTIONS.keys()) | ({"sincos"} if ops & {"sincos", "cossin"} else set())
+        names = set[str]().union(*(piece.calls for piece in self.pieces.values()))
         return (
             [symbol(name, self.names.width, self.names.dtype) for name in sorted(names)]
             + sorted(self.grids)

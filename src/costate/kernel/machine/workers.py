@@ -20,26 +20,20 @@ from costate.kernel.machine.pipes import receive, send
 from costate.kernel.machine.target import Target
 from costate.kernel.machine.worker import Job, job_object
 
-JOB_CHUNKS = 3
-"""Chunks per object file."""
 PARALLEL_FROM = 4
 """Chunks from which worker processes are worth starting."""
 
 
-def compile_chunks(chunks: Sequence[Chunk], target: Target, dtype: str) -> list[bytes]:
-    """Return the object files of all chunks, in order."""
-    jobs = make_jobs(chunks, target, dtype)
-    if len(chunks) < PARALLEL_FROM:
+def compile_chunks(groups: Sequence[Sequence[Chunk]], target: Target, dtype: str) -> list[bytes]:
+    """Return the object file of each group of chunks."""
+    jobs = [make_job(chunks, target, dtype) for chunks in groups]
+    if sum(map(len, groups)) < PARALLEL_FROM:
         return [job_object(j) for j in jobs]
     return _pool().run(jobs)
 
 
-def make_jobs(chunks: Sequence[Chunk], target: Target, dtype: str) -> list[Job]:
-    """Divide chunks into jobs."""
-    return [_job(chunks[k : k + JOB_CHUNKS], target, dtype) for k in range(0, len(chunks), JOB_CHUNKS)]
-
-
-def _job(chunks: Sequence[Chunk], target: Target, dtype: str) -> Job:
+def make_job(chunks: Sequence[Chunk], target: Target, dtype: str) -> Job:
+    """Write the chunks of one object file as plain data."""
     return (
         [(c.name, c.n_inputs, c.n_outputs, c.body, c.loads, c.saves, c.stores) for c in chunks],
         (target.triple, target.cpu, target.features, target.register, target.block, target.level),
@@ -148,8 +142,17 @@ _pools: list[WorkerPool] = []
 def _pool() -> WorkerPool:
     """Return this process's pool; a forked child gets its own."""
     if not _pools:
-        _pools.append(WorkerPool(max(len(os.sched_getaffinity(0)) - 1, 1) if hasattr(os, "sched_getaffinity") else 1))
+        _pools.append(WorkerPool(_helpers()))
     return _pools[0]
+
+
+def _helpers() -> int:
+    """Return how many processes help: COSTATE_COMPILERS, or one for every other core."""
+    given = os.environ.get("COSTATE_COMPILERS")
+    if given is not None and not given.isdecimal():
+        raise ValueError(f"COSTATE_COMPILERS is {given!r}; expected a number of processes, such as 0 or 3")
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
+    return max(cores - 1, 1) if given is None else int(given)
 
 
 def _leave_pools() -> None:
