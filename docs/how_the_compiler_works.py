@@ -27,7 +27,7 @@ from costate.kernel.codegen.lower import ChunkWriter
 from costate.kernel.codegen.names import Names
 from costate.kernel.codegen.tape import Tape
 from costate.kernel.codegen.unit import Unit
-from costate.kernel.compile import lower_program, main_text
+from costate.kernel.compile import jobs, lower_program, main_text
 from costate.kernel.ir.derive import vjp
 from costate.kernel.ir.program import Program
 from costate.kernel.ir.prune import prune
@@ -36,7 +36,7 @@ from costate.kernel.link import math_library
 from costate.kernel.machine.jit import Library, assembly, object_code
 from costate.kernel.machine.target import Target, host
 from costate.kernel.machine.worker import job_text
-from costate.kernel.machine.workers import make_jobs
+from costate.kernel.machine.workers import make_job
 from costate.kernel.passes.optimize import optimize
 from costate.kernel.vecmath import symbol
 
@@ -171,8 +171,9 @@ def the_tape(fused: Program) -> Tape:
 def the_chunks(tape: Tape) -> None:
     title("6. Chunks")
     say("""LLVM takes superlinear time in the length of a basic block, so tapes are cut into chunks of 1,000 operations, and
-        worker processes compile them side by side. Values that cross a cut travel through slots of a workspace, which are
-        reused as soon as the last reader is done. This tape fits into one chunk; cut every 8 operations it would be:""")
+        worker processes compile them side by side. Other kernels of the process link what is compiled already. Values that
+        cross a cut travel through slots of a workspace, which are reused as soon as the last reader is done. This tape fits
+        into one chunk; cut every 8 operations it would be:""")
     chunks, slots = cut("demo", tape, n_inputs=4, n_outputs=2, size=8)
     rows = [f"{c.name}: reads slots {[*c.loads.values()]}, writes slots {[*c.saves.values()]}" for c in chunks]
     show("\n".join([*rows, f"workspace: {slots} vectors"]))
@@ -184,7 +185,8 @@ def the_llvm(fused: Program, layout: Layout, target: Target) -> tuple[Unit, int]
     say(f"""Each value is now a vector of {lanes} doubles, and each lane is one sample of the batch. There are no fast-math
         flags. Comparisons are kept as two masks, true and unordered, so that a selection on a NaN gives NaN.""")
     unit, workspace = lower_program(fused, layout, target, "f64")
-    show(ChunkWriter(unit.chunks[0], Names("f64", lanes)).text(), 70)
+    (piece,) = unit.pieces.values()
+    show(ChunkWriter(piece.chunks[0], Names("f64", lanes)).text(), 70)
     say("""Around the chunks is one loop over blocks of samples. A block reads its samples from row-major tensors, transposed
         into vectors, runs the whole program, and writes the results back. The last block repeats its last sample, so a
         sample's bits don't depend on who its neighbours are.""")
@@ -197,8 +199,9 @@ def the_assembly(unit: Unit, target: Target) -> None:
     say(
         f"""LLVM's code generator makes this for {target.cpu}: no calls but those to the vector functions, no branches."""
     )
-    text = assembly(job_text(make_jobs(unit.chunks, target, "f64")[0]), target)
-    name = unit.chunks[0].name
+    (piece,) = unit.pieces.values()
+    text = assembly(job_text(make_job(piece.chunks, target, "f64")), target)
+    (name,) = piece.names
     body = text[text.index(f"{name}:") :]
     rows = [r for r in body.splitlines() if not r.strip().startswith((".cfi", ".p2align", "#"))]
     show("\n".join(rows), 80)
@@ -206,7 +209,7 @@ def the_assembly(unit: Unit, target: Target) -> None:
 
 def linked(unit: Unit, target: Target) -> Library:
     title("9. Object code, linked")
-    texts = [main_text(unit, target), *(job_text(job) for job in make_jobs(unit.chunks, target, "f64"))]
+    texts = [main_text(unit, target), *(job_text(make_job(chunks, target, "f64")) for _, chunks in jobs(unit))]
     images = [object_code(text, target) for text in texts]
     sincos = symbol("sincos", target.lanes("f64"), "f64")
     library = Library(images, ["entry"], {sincos: math_library(target, "f64").address(sincos)})

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 
 import casadi as ca
-from casadi import _casadi
+from casadi import _casadi  # pyright: ignore[reportAttributeAccessIssue]
 
 _NAMES = """
     add sub mul div neg exp log pow constpow sqrt sq twice sin cos tan asin acos atan lt le eq ne not and or
@@ -29,7 +29,7 @@ def instructions_of(fn: ca.Function) -> Iterator[tuple[int, list[int], list[int]
     Programs have millions, so CasADi's functions are called on the object itself: the methods of its wrapper take ten times longer.
     """
     ask = (getattr(_casadi, f"Function_instruction_{what}") for what in ("id", "input", "output"))
-    code, operands, results = (partial(function, fn.this) for function in ask)
+    code, operands, results = (partial(function, fn.this) for function in ask)  # pyright: ignore[reportAttributeAccessIssue]
     return ((code(k), operands(k), results(k)) for k in range(fn.n_instructions()))
 
 
