@@ -7,6 +7,9 @@ PY := $(VENV)/bin/python
 # Without compiling to bytecode: Python does that for what is imported, a small part of what is installed.
 PIP_INSTALL := $(PY) -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt
 
+# Even where the environment says otherwise: hundreds of processes would each compile PyTorch's sources again.
+export PYTHONDONTWRITEBYTECODE :=
+
 # Files that say what is installed: an installation is repeated when one of them changes.
 SETUP := pyproject.toml constraints.txt
 READY := $(VENV)/.ready

@@ -7,13 +7,17 @@ is no fork, and for tests of importing itself, a new process is what is used.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import gc
 import json
 import os
 import runpy
 import subprocess
 import sys
 import tempfile
+import threading
+import traceback
 import warnings
 from collections.abc import Mapping
 from functools import cache
@@ -23,6 +27,7 @@ from typing import NoReturn
 
 LOADED = (
     *("torch", "torch.nn", "torch.optim", "numpy", "casadi", "llvmlite.binding", "lxml.etree", "matplotlib.figure"),
+    *("torch.fx.experimental.symbolic_shapes", "torch._decomp.decompositions_for_jvp"),  # by the first derivative
     *(
         "matplotlib.backends.backend_agg",
         "scipy.optimize",
@@ -81,6 +86,8 @@ def _serve() -> None:
     """Fork for every line of the input, and answer with the child's exit code."""
     for name in LOADED:
         import_module(name)
+    gc.collect()
+    gc.freeze()
     for line in sys.stdin:
         pid = os.fork()
         if pid == 0:
@@ -90,7 +97,8 @@ def _serve() -> None:
 
 
 def _run(argv: list[str], folder: str, environment: dict[str, str], kept: str) -> NoReturn:
-    """Be the script: its folder, its variables, its output; leave as an interpreter does, with what is registered for the end."""
+    """Be the script: its folder, its variables, its output. In the end do what is registered for it, but do not take apart all that
+    was loaded before."""
     for number, name in enumerate(("out", "err"), start=1):
         os.dup2(os.open(os.path.join(kept, name), os.O_WRONLY | os.O_CREAT), number)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
@@ -102,15 +110,29 @@ def _run(argv: list[str], folder: str, environment: dict[str, str], kept: str) -
         warnings.filterwarnings(action, category=getattr(__import__("builtins"), category))  # type: ignore[arg-type]
     with contextlib.suppress(ValueError):
         sys.path.remove(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    if argv[0] == "-m":
-        sys.argv = argv[1:]
-        sys.path.insert(0, folder)
-        runpy.run_module(argv[1], run_name="__main__", alter_sys=True)
+    try:
+        if argv[0] == "-m":
+            sys.argv = argv[1:]
+            sys.path.insert(0, folder)
+            runpy.run_module(argv[1], run_name="__main__", alter_sys=True)
+        else:
+            sys.argv = list(map(str, argv))
+            sys.path.insert(0, os.path.dirname(os.path.abspath(sys.argv[0])))
+            runpy.run_path(sys.argv[0], run_name="__main__")
+    except SystemExit as end:
+        code = end.code
+    except BaseException:
+        traceback.print_exc()
+        code = 1
     else:
-        sys.argv = list(map(str, argv))
-        sys.path.insert(0, os.path.dirname(os.path.abspath(sys.argv[0])))
-        runpy.run_path(sys.argv[0], run_name="__main__")
-    sys.exit(0)
+        code = 0
+    if isinstance(code, str):
+        print(code, file=sys.stderr)
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code if isinstance(code, int) else int(bool(code)))
 
 
 if __name__ == "__main__":
