@@ -96,6 +96,13 @@ def _serve() -> None:
         print(os.waitstatus_to_exitcode(status), flush=True)
 
 
+def _set_warnings(environment: Mapping[str, str]) -> None:
+    """Do what Python does with PYTHONWARNINGS when it starts."""
+    for rule in filter(None, environment.get("PYTHONWARNINGS", "").split(",")):
+        action, _, category = rule.partition("::")
+        warnings.filterwarnings(action, category=getattr(__import__("builtins"), category))  # type: ignore[arg-type]
+
+
 def _run(argv: list[str], folder: str, environment: dict[str, str], kept: str) -> NoReturn:
     """Be the script: its folder, its variables, its output. In the end do what is registered for it, but do not take apart all that
     was loaded before."""
@@ -105,9 +112,7 @@ def _run(argv: list[str], folder: str, environment: dict[str, str], kept: str) -
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
-    for rule in filter(None, environment.get("PYTHONWARNINGS", "").split(",")):
-        action, _, category = rule.partition("::")
-        warnings.filterwarnings(action, category=getattr(__import__("builtins"), category))  # type: ignore[arg-type]
+    _set_warnings(environment)
     with contextlib.suppress(ValueError):
         sys.path.remove(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     try:

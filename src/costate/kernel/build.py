@@ -25,7 +25,7 @@ from costate.kernel.ops.map import Map
 from costate.kernel.ops.scan import Scan
 from costate.kernel.ops.walk import Walk
 from costate.kernel.signature import Spec
-from costate.kernel.tracing import Body, body_program, trace
+from costate.kernel.tracing import Body, Later, body_program, derivative_program, trace
 
 Shape = int | tuple[int, ...]
 Shaped = Var | tuple[Var, tuple[int, int]]
@@ -242,13 +242,17 @@ class ProgramBuilder:
         op.check()
         return self._builder.stage(op, condition, *args)
 
-    def custom(self, body: Body, *args: Var, tangent: Body | None = None, adjoint: Body | None = None) -> list[Var]:
+    def custom(
+        self, body: Body, *args: Var, tangent: Body | Later | None = None, adjoint: Body | Later | None = None
+    ) -> list[Var]:
         """Apply body(args) with derivatives of your own. tangent: (inputs, outputs, input tangents) -> output tangents; adjoint:
-        (inputs, outputs, output seeds) -> input gradients."""
+        (inputs, outputs, output seeds) -> input gradients. One that takes long to build may be given as Later(function)."""
         program = body_program(body, _sizes(args))
         ins, outs = program.in_sizes, program.out_sizes
-        forward = None if tangent is None else body_program(tangent, ins + outs + ins)
-        backward = None if adjoint is None else body_program(adjoint, ins + outs + outs)
+        forward, backward = (
+            derivative_program(tangent, ins + outs + ins),
+            derivative_program(adjoint, ins + outs + outs),
+        )
         op = Custom(program, forward, backward)
         op.check()
         return self._builder.stage(op, *args)

@@ -238,7 +238,7 @@ class Kernel:
     @property
     def key(self) -> str:
         """Digest of everything the code depends on, but for number type and machine."""
-        return self._recipe.key
+        return self._recipe.key_with(())
 
     @property
     def layout(self) -> Layout:

@@ -21,7 +21,8 @@ def native_code(recipe: Recipe, layout: Layout, dtype: str, target: Target | Non
     """Return the callable code of a recipe; compiled only if it is not on disk."""
     target = target or host()
     artifact = artifact_of(recipe, layout, dtype, target)
-    grids = recipe.grids
+    with COMPILING:
+        grids = recipe.grids()
     imports = {}
     for name in artifact.imports:
         if name in grids:
@@ -44,7 +45,9 @@ def artifact_of(recipe: Recipe, layout: Layout, dtype: str, target: Target) -> A
             program = recipe.build()
         return compile_program(program, layout, target, dtype)
 
-    return disk.obtained(disk.entry_key(recipe.key, layout, dtype, target), compiled)
+    with COMPILING:
+        key = recipe.key_with(())
+    return disk.obtained(disk.entry_key(key, layout, dtype, target), compiled)
 
 
 @cache

@@ -21,6 +21,9 @@ from costate.kernel.ops.scan import Scan
 from costate.kernel.passes.jacobian import jacobian
 from costate.kernel.signature import Signature, Spec
 
+KINDS = ("adjoint", "tangent")
+"""Kinds of derivatives that an op may be given."""
+
 
 @dataclass(frozen=True)
 class Primal:
@@ -29,10 +32,9 @@ class Primal:
     signature: Signature
     program: Program
 
-    @property
-    def key(self) -> str:
-        """Digest of everything the code depends on, but for number type and machine."""
-        return self.program.key
+    def key_with(self, kinds: tuple[str, ...]) -> str:
+        """Return a digest of all that the code and its derivatives of these kinds depend on, but for number type and machine."""
+        return self.program.key_with(kinds)
 
     @cached_property
     def given(self) -> tuple[int, ...]:
@@ -46,10 +48,9 @@ class Primal:
                 known.update(s.outputs)
         return tuple(k for k, v in enumerate(self.program.outputs) if v in known)
 
-    @property
-    def grids(self) -> dict[str, np.ndarray]:
-        """Constant arrays the code refers to."""
-        return {name: grid for op in ops_of(self.program) for name, grid in op.grids().items()}
+    def grids(self, kinds: tuple[str, ...] = ()) -> dict[str, np.ndarray]:
+        """Return the constant arrays the code refers to, and those of derivatives that it is given."""
+        return {name: grid for op in ops_of(self.program, kinds) for name, grid in op.grids().items()}
 
     def build(self) -> Program:
         """Return the program."""
@@ -75,10 +76,15 @@ class Derived:
 
     given = ()
 
-    @cached_property
-    def key(self) -> str:
-        """Digest of everything the code depends on, but for number type and machine."""
-        return digest(self.parent.key, self.kind, self.wrt, self.of)
+    def key_with(self, kinds: tuple[str, ...]) -> str:
+        """Return a digest of all that the code and its derivatives of these kinds depend on, but for number type and machine."""
+        return digest(self.parent.key_with(self._needs(kinds)), self.kind, self.wrt, self.of)
+
+    def _needs(self, kinds: tuple[str, ...]) -> tuple[str, ...]:
+        """Return which derivatives that its parent is given the code depends on. kinds: which derivatives of the code do."""
+        own = {"jvp": {"tangent"}, "states": set[str]()}.get(self.kind, {"adjoint"})
+        both = self.kind.startswith("jacobian")
+        return KINDS if both else tuple(sorted(own.union(kinds)))
 
     @cached_property
     def signature(self) -> Signature:
@@ -100,10 +106,9 @@ class Derived:
         outputs = [Spec(f"{p.inputs[k].name}_bar", p.inputs[k].shape) for k in self.wrt]
         return Signature(f"{p.name}.vjp", (*p.inputs, *given, *bars), tuple(outputs))
 
-    @property
-    def grids(self) -> dict[str, np.ndarray]:
-        """Constant arrays the code refers to."""
-        return self.parent.grids
+    def grids(self, kinds: tuple[str, ...] = ()) -> dict[str, np.ndarray]:
+        """Return the constant arrays the code refers to, and those of derivatives that it is given."""
+        return self.parent.grids(self._needs(kinds))
 
     def build(self) -> Program:
         """Return the program."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import casadi as ca
@@ -18,6 +19,15 @@ from costate.kernel.ir.straight import as_program
 
 Body = ca.Function | Program | Callable[..., Any]
 """The body of a stage: a CasADi function of columns, a program, or a Python function of symbols."""
+
+
+@dataclass(frozen=True)
+class Later:
+    """A body that is made when it is first needed, if ever: a derivative that takes long to build."""
+
+    make: Callable[[], Body]
+
+
 Size = int | tuple[int, int]
 """Elements of a vector, or rows and columns of a matrix."""
 
@@ -27,6 +37,13 @@ def body_program(body: Body, sizes: Sequence[Size]) -> Program:
     if not isinstance(body, ca.Function | Program):
         body, _ = trace(body, sizes)
     return as_program(body)
+
+
+def derivative_program(body: Body | Later | None, sizes: Sequence[int]) -> Program | Callable[[], Program] | None:
+    """Return the program of a derivative, or of one that is made later the function that makes it."""
+    if isinstance(body, Later):
+        return lambda: body_program(body.make(), sizes)
+    return None if body is None else body_program(body, sizes)
 
 
 def trace(fn: Callable[..., Any], sizes: Sequence[Size], name: str | None = None) -> tuple[ca.Function, bool]:

@@ -85,6 +85,10 @@ class Op(ABC):
         """Return the programs this op runs inside."""
         return ()
 
+    def derivatives(self, kinds: Sequence[str]) -> Sequence[Program]:
+        """Return derivatives ("tangent", "adjoint") that do not follow from the bodies."""
+        return ()
+
     def grids(self) -> dict[str, np.ndarray]:
         """Return the constant arrays the code refers to by name."""
         return {}
@@ -147,6 +151,12 @@ class Program:
                 number[v] = len(number)
             rows.append((s.op.key, [number[v] for v in s.inputs], [number[v] for v in s.outputs]))
         return digest(*rows, [number[v] for v in self.outputs])
+
+    def key_with(self, kinds: Sequence[str]) -> str:
+        """Return a digest of the program and of given derivatives of its ops: what derivatives of the code depend on."""
+        if not kinds:
+            return self.key
+        return digest(self.key, *(p.key_with(kinds) for op in ops_of(self) for p in op.derivatives(kinds)))
 
     def evaluate(self, *inputs: Array) -> list[Array]:
         """Run by interpretation: the reference that compiled code is tested against."""
@@ -224,12 +234,12 @@ class Builder:
         return Program(tuple(self.inputs), tuple(self.stages), tuple(outputs))
 
 
-def ops_of(program: Program) -> Iterator[Op]:
-    """Yield all ops of a program, those of loop bodies included."""
+def ops_of(program: Program, kinds: Sequence[str] = ()) -> Iterator[Op]:
+    """Yield all ops of a program, those of loop bodies included, and of given derivatives ("tangent", "adjoint")."""
     for s in program.stages:
         yield s.op
-        for body in s.op.bodies():
-            yield from ops_of(body)
+        for body in (*s.op.bodies(), *s.op.derivatives(kinds)):
+            yield from ops_of(body, kinds)
 
 
 def block_of(program: Program) -> int:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
+from costate.core.fork import COMPILING
 from costate.kernel.ir.derive import jvp, vjp
 from costate.kernel.ir.program import Array, Builder, Op, Program, Var
 from costate.kernel.ir.vector_ops import is_zero, zeros
@@ -13,13 +14,45 @@ from costate.kernel.ir.vector_ops import is_zero, zeros
 
 @dataclass(frozen=True, eq=False)
 class Custom(Op):
-    """Runs `body`; its derivatives are the programs given. One that is not given is that of the body."""
+    """Runs `body`; its derivatives are the programs given. One that is not given is that of the body.
+
+    They are asked for when they are needed: code that is not differentiated does not wait for them.
+    """
 
     body: Program
-    tangent: Program | None
-    """Program (inputs, outputs, a tangent per input) -> tangents of the outputs."""
-    adjoint: Program | None
-    """Program (inputs, outputs, a seed per output) -> gradients of the inputs."""
+    given_tangent: Program | Callable[[], Program] | None
+    given_adjoint: Program | Callable[[], Program] | None
+    _made: dict[str, Program | None] = field(default_factory=dict, init=False, repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is pickled: functions that make derivatives are not, but what they make."""
+        return {"body": self.body, "given_tangent": self.tangent, "given_adjoint": self.adjoint, "_made": {}}
+
+    @property
+    def tangent(self) -> Program | None:
+        """Program (inputs, outputs, a tangent per input) -> tangents of the outputs."""
+        return self._derivative("tangent", self.given_tangent, self.in_sizes, self.out_sizes)
+
+    @property
+    def adjoint(self) -> Program | None:
+        """Program (inputs, outputs, a seed per output) -> gradients of the inputs."""
+        return self._derivative("adjoint", self.given_adjoint, self.out_sizes, self.in_sizes)
+
+    def _derivative(
+        self, name: str, given: Program | Callable[[], Program] | None, more: tuple[int, ...], returned: tuple[int, ...]
+    ) -> Program | None:
+        """Return a derivative, made now if it is not yet; raise if it does not have the sizes it must have."""
+        with COMPILING:
+            if name not in self._made:
+                program = given() if callable(given) else given
+                expected = self.in_sizes + self.out_sizes + more
+                if program and (program.in_sizes != expected or program.out_sizes != returned):
+                    raise ValueError(
+                        f"the {name} of a custom stage must map sizes {expected} to {returned}, but maps "
+                        f"{program.in_sizes} to {program.out_sizes}"
+                    )
+                self._made[name] = program
+            return self._made[name]
 
     @property
     def in_sizes(self) -> tuple[int, ...]:  # type: ignore[override]
@@ -30,24 +63,19 @@ class Custom(Op):
         return self.body.out_sizes
 
     def describe(self) -> tuple[Any, ...]:
-        keys = [p.key if p else "" for p in (self.tangent, self.adjoint)]
-        return (self.body.key, *keys)
+        return (self.body.key,)
 
     def bodies(self) -> list[Program]:
-        return [p for p in (self.body, self.tangent, self.adjoint) if p]
+        return [self.body]
+
+    def derivatives(self, kinds: Sequence[str]) -> list[Program]:
+        return [p for kind in kinds if (p := getattr(self, kind))]
 
     def check(self) -> None:
-        """Raise if a derivative does not have the sizes it must have."""
-        ins, outs = self.in_sizes, self.out_sizes
-        for name, program, expected, returned in (
-            ("tangent", self.tangent, ins + outs + ins, outs),
-            ("adjoint", self.adjoint, ins + outs + outs, ins),
-        ):
-            if program and (program.in_sizes != expected or program.out_sizes != returned):
-                raise ValueError(
-                    f"the {name} of a custom stage must map sizes {expected} to {returned}, but maps {program.in_sizes} to "
-                    f"{program.out_sizes}"
-                )
+        """Raise if a derivative that is at hand does not have the sizes it must have."""
+        for given, name in ((self.given_tangent, "tangent"), (self.given_adjoint, "adjoint")):
+            if not callable(given):
+                getattr(self, name)
 
     def evaluate(self, *inputs: Array) -> list[Array]:
         return self.body.evaluate(*inputs)

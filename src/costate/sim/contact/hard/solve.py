@@ -19,6 +19,7 @@ from casadi import SX
 
 from costate.kernel import ProgramBuilder
 from costate.kernel.ir.program import Program, Var
+from costate.kernel.tracing import Later
 from costate.sim.contact.hard.law import by_type
 from costate.sim.contact.hard.lu import LU
 from costate.sim.contact.hard.problem import Law, Problem
@@ -63,7 +64,9 @@ class Solver:
     def add(self, b: ProgramBuilder, numbers: Sequence[Var], v: Var, impulses: Var) -> tuple[Var, Var, Var]:
         """Add the solution of a problem. numbers: see Problem.sizes; v, impulses: what to start from."""
         given = [b.epsilon(), *numbers, v, impulses]
-        v, impulses, residual = b.custom(self.program(), *given, tangent=self.tangent(), adjoint=self.adjoint())
+        v, impulses, residual = b.custom(
+            self.program(), *given, tangent=Later(self.tangent), adjoint=Later(self.adjoint)
+        )
         return v, impulses, residual
 
     @property
@@ -265,7 +268,7 @@ class _Linear:
         def body(factors: SX, m: SX, c: SX, j: SX, r: SX) -> SX:
             return solve(factors, r, transposed)
 
-        return b.custom(body, *given, tangent=tangent, adjoint=adjoint)[0]
+        return b.custom(body, *given, tangent=Later(lambda: tangent), adjoint=Later(lambda: adjoint))[0]
 
 
 def nonzeros(A: SX) -> SX:

@@ -28,6 +28,7 @@ from costate.core.fork import cached_property
 from costate.kernel import ProgramBuilder
 from costate.kernel.ir.derive import jvp, vjp
 from costate.kernel.ir.program import Program, Var
+from costate.kernel.tracing import Later
 from costate.physics.algebra.ltl import Factor, factor
 from costate.sim.contact.newton.crossing import bounded, crossing, phase
 from costate.sim.contact.newton.problem import Data, Problem
@@ -57,7 +58,8 @@ class Onsets(ABC):
     def timed(self, b: ProgramBuilder, given: Sequence[Var]) -> Var:
         """Add accelerations whose derivative has the term."""
         sizes = [x.size for x in given]
-        return b.custom(lambda a, *_: a, *given, tangent=self._tangent(sizes), adjoint=self._adjoint(sizes))[0]
+        tangent, adjoint = Later(lambda: self._tangent(sizes)), Later(lambda: self._adjoint(sizes))
+        return b.custom(lambda a, *_: a, *given, tangent=tangent, adjoint=adjoint)[0]
 
     def _tangent(self, sizes: list[int]) -> Program:
         """Build (given, a, tangents of the given) -> tangent of a."""

@@ -21,7 +21,7 @@ from casadi import SX
 
 from costate.kernel import ProgramBuilder
 from costate.kernel.ir.program import Program, Var
-from costate.kernel.tracing import body_program
+from costate.kernel.tracing import Later, body_program
 from costate.physics.algebra.ltl import Factor, factor
 from costate.sim.contact.newton.problem import Group, Problem, nonzeros
 
@@ -48,15 +48,15 @@ class Solver:
     def solve(self, b: ProgramBuilder, data: Sequence[Var]) -> Var:
         """Add the accelerations."""
         tangent, adjoint = derivatives(self.problem)
-        return b.custom(self.program(), *data, tangent=tangent, adjoint=adjoint)[0]
+        return b.custom(self.program(), *data, tangent=Later(lambda: tangent), adjoint=Later(lambda: adjoint))[0]
 
     def near(self, b: ProgramBuilder, start: Var, data: Sequence[Var]) -> Var:
         """Add the accelerations, found from those of a problem much like it."""
         n, (tangent, adjoint) = len(data), derivatives(self.problem)
         return b.custom(
             self.program(near=True), *data, start,
-            tangent=lambda *given: tangent(*given[:n], given[n + 1], *given[n + 2 : -1]),
-            adjoint=lambda *given: [*adjoint(*given[:n], *given[n + 1 :]), SX.zeros(start.size)],
+            tangent=Later(lambda: lambda *given: tangent(*given[:n], given[n + 1], *given[n + 2 : -1])),
+            adjoint=Later(lambda: lambda *given: [*adjoint(*given[:n], *given[n + 1 :]), SX.zeros(start.size)]),
         )[0]  # fmt: skip
 
     def program(self, near: bool = False) -> Program:

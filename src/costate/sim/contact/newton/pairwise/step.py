@@ -10,6 +10,7 @@ from casadi import SX
 from costate.collision.narrow import is_plain
 from costate.kernel import ProgramBuilder
 from costate.kernel.ir.program import Program, Var
+from costate.kernel.tracing import Later
 from costate.physics.kinematics import body_poses
 from costate.sim.contact.newton.pairwise.kinds import Pairs
 from costate.sim.contact.newton.pairwise.movers import Movers
@@ -78,7 +79,7 @@ class PairStep:
         args = b.inputs(*(x.numel() for x in s.inputs))
         numbers = s.call(b, "prepare", [*self.numbers(), self.small.depth, self.small.first], args)
         timed, numbers = numbers, numbers[:-2]
-        tangent, adjoint = self.solver.tangent(), self.solver.adjoint()
+        tangent, adjoint = Later(self.solver.tangent), Later(self.solver.adjoint)
         a, *flags = b.custom(self.solver.program(), *numbers, tangent=tangent, adjoint=adjoint)
         if self.solver.options.event_times:
             onsets = PairOnsets(s, self.small, self.solver, self.numbers)
