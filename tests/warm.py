@@ -103,6 +103,17 @@ def _set_warnings(environment: Mapping[str, str]) -> None:
         warnings.filterwarnings(action, category=getattr(__import__("builtins"), category))  # type: ignore[arg-type]
 
 
+def _end(code: object) -> NoReturn:
+    """Do what is registered for the end of a process, and end it as `sys.exit` would."""
+    if isinstance(code, str):
+        print(code, file=sys.stderr)
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code if isinstance(code, int) else int(bool(code)))
+
+
 def _run(argv: list[str], folder: str, environment: dict[str, str], kept: str) -> NoReturn:
     """Be the script: its folder, its variables, its output. In the end do what is registered for it, but do not take apart all that
     was loaded before."""
@@ -131,13 +142,7 @@ def _run(argv: list[str], folder: str, environment: dict[str, str], kept: str) -
         code = 1
     else:
         code = 0
-    if isinstance(code, str):
-        print(code, file=sys.stderr)
-    threading._shutdown()  # type: ignore[attr-defined]
-    atexit._run_exitfuncs()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code if isinstance(code, int) else int(bool(code)))
+    _end(code)
 
 
 if __name__ == "__main__":
