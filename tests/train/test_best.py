@@ -15,10 +15,9 @@ import costate as cs
 from costate.cli.runs import train as command
 from costate.core.tensors import read_tensors
 from costate.train import Episodes, Run, Trainable, Verdict, train
-from costate.train.best import Best
 from costate.train.evaluate import evaluate
 from costate.train.plan import Iteration, Schedule
-from costate.train.trainer import Iterated, Training
+from costate.train.trainer import Best, Iterated, Training
 
 PEAK = 12
 """Iteration after which the policy is best."""

@@ -7,18 +7,18 @@ import json
 import os
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from io import FileIO
 from typing import Any
 
 import torch
+from torch import Tensor, nn
 
 from costate.core.files import locked
 from costate.scale.executor import Executor, InProcess
 from costate.scale.message import Message
-from costate.train.best import Best
 from costate.train.controller import save_policy
 from costate.train.evaluate import evaluate_policy
 from costate.train.plan import Iteration
@@ -130,6 +130,40 @@ class Iterated:
     """Length of the gradient before clipping."""
     measures: Callable[[], dict[str, float]]
     """Function that returns the task's measures; called for the last iteration of an interval."""
+
+
+class Best:
+    """The weights of the policy with the highest score so far, that score, and the iteration after which it had it.
+
+    A policy that succeeds can be lost again within a hundred iterations, so looks at it decide which one a training ends with.
+    """
+
+    def __init__(self, name: str, more: Mapping[str, Tensor]):
+        """Take up what a checkpoint has kept under a name; nothing at the start."""
+        self.prefix = f"{name}."
+        kept = {key.removeprefix(self.prefix): t.clone() for key, t in more.items() if key.startswith(self.prefix)}
+        self.score: tuple[float, ...] = tuple(kept.pop("score").tolist()) if kept else ()
+        self.iteration = int(kept.pop("iteration")) if kept else 0
+        self.weights = kept
+
+    def offer(self, policy: nn.Module, iteration: int, *score: float) -> None:
+        """Keep a policy if its score is higher than all before; later numbers of a score count where earlier ones are equal."""
+        comparable = tuple(s if s == s else -torch.inf for s in map(float, score))
+        if comparable > self.score:
+            self.score, self.iteration = comparable, iteration
+            self.weights = {name: t.detach().clone() for name, t in policy.state_dict().items()}
+
+    def give(self, policy: nn.Module) -> None:
+        """Put the best weights into a policy."""
+        policy.load_state_dict(self.weights)
+
+    def kept(self) -> dict[str, Tensor]:
+        """Return what a checkpoint keeps; nothing, if nothing was offered yet."""
+        told = {
+            "score": torch.tensor(self.score, dtype=torch.float64),
+            "iteration": torch.tensor(self.iteration, dtype=torch.int64),
+        }
+        return {f"{self.prefix}{name}": t for name, t in (self.weights | told).items()} if self.weights else {}
 
 
 class Training(ABC):

@@ -9,13 +9,12 @@ import pytest
 import torch
 from tests.train.reinforce.swing import Swing
 
-from costate.train.best import Best
 from costate.train.evaluate import evaluate_policy
 from costate.train.reinforce.bptt import Bptt, BpttOptions
 from costate.train.reinforce.shac import Shac
 from costate.train.run import Run
 from costate.train.streams import generator
-from costate.train.trainer import train
+from costate.train.trainer import Best, train
 
 
 class StopError(Exception):

@@ -12,13 +12,12 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor
 
-from costate.train.best import Best
 from costate.train.plan import Iteration, Schedule
 from costate.train.reinforce.actor import FLOAT
 from costate.train.reinforce.windowed import Rolled, WindowOptions, WindowTraining
 from costate.train.run import Checkpoint
 from costate.train.streams import generator
-from costate.train.trainer import Iterated
+from costate.train.trainer import Best, Iterated
 
 
 @dataclass(frozen=True)
