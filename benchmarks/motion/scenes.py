@@ -163,7 +163,7 @@ ENDS = [[0, 0, -ROD / 2], [0, 0, ROD / 2]]
 HALF = (0.1, 0.15, 0.07)
 PEG, PEG_RADIUS, GAP = 0.3, 0.01, 0.1
 """Length and radius of a peg, and half of the distance of the walls that it jams between [m]."""
-STANDS = 0.45
+STANDS = 0.53
 """Height of a Laikago's base above which its feet are clear of the ground [m]."""
 HERE = np.array([0.1, -0.2, 0.3])
 
