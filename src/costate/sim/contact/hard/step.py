@@ -26,7 +26,7 @@ from costate.kernel import ProgramBuilder
 from costate.kernel.ir.program import Program, Var
 from costate.physics.algebra.ltl import factor
 from costate.sim.contact.hard.blocks import blocks_of, moving_gap
-from costate.sim.contact.hard.correct import Correction
+from costate.sim.contact.hard.correct import Correction, Lift
 from costate.sim.contact.hard.impact_time import until
 from costate.sim.contact.hard.law import Block
 from costate.sim.contact.hard.problem import Problem
@@ -139,6 +139,7 @@ class Stages:
         self.problem = Problem(ca.tril(self.M).sparsity(), self.J.sparsity(), tuple(self.blocks), light)
         self.solver = Solver(self.problem, options.iterations, options.rounds)
         self.striker = replace(self.solver, wanted=EXACT) if self.bounces else self.solver
+        self.lift = Lift(self)
 
     def _bound(self, block: Block) -> SX:
         """Return the friction coefficient of a contact, or the largest impulse of a joint's friction; 0 for others."""
@@ -148,7 +149,7 @@ class Stages:
 
     # --- look ---------------------------------------------------------------------------------------------------------
 
-    def _inputs(self, b: ProgramBuilder, args: Sequence[Var], x: Var) -> list[Var]:
+    def inputs(self, b: ProgramBuilder, args: Sequence[Var], x: Var) -> list[Var]:
         """Return the values of Symbols.inputs at other positions and velocities."""
         na, moving = self.setup.na, self.setup.nq + self.setup.nv
         return [b.concat(x, b.slice(args[0], moving, na)) if na else x, *args[1:]]
@@ -156,13 +157,13 @@ class Stages:
     def look(self, b: ProgramBuilder, args: Sequence[Var], x: Var) -> list[Var]:
         """Add distances and rates of the rows that can strike, (hits,) each."""
         outputs = [self.gap, self.J[self.striking, :] @ self.symbols.v]
-        return self.symbols.call(b, "look", outputs, self._inputs(b, args, x))
+        return self.symbols.call(b, "look", outputs, self.inputs(b, args, x))
 
     # --- prepare ------------------------------------------------------------------------------------------------------
 
     def _at(self, b: ProgramBuilder, name: str, outputs: list[SX], args: Sequence[Var], x: Var, T: Var) -> list[Var]:
         h = self.setup.duration
-        return self.symbols.call(b, name, outputs, self._inputs(b, args, x), {} if h is None else {T: h})
+        return self.symbols.call(b, name, outputs, self.inputs(b, args, x), {} if h is None else {T: h})
 
     def prepare(self, b: ProgramBuilder, args: Sequence[Var], x: Var, T: Var) -> Prepared:
         s, M = self.symbols, self.M
@@ -196,23 +197,26 @@ class Stages:
             found = found._replace(momentum=momentum, force=force, drift=drift)
         targets, again = b.trace(self._targets, *found, v, T, tau, hit, count)
         if self.impacts < 2 or not strikes:
-            return self._motion(b, found, clock, targets, v, impulses, left)
-        branches = self._going_on(found, clock, targets, v, impulses, left)
-        return b.cond(again, *branches, *found, *clock, targets, v, impulses, left)
+            return self._motion(b, found, clock, args, targets, v, impulses, left)
+        ends = [targets, v, impulses, left]
+        return b.cond(again, *self._going_on(found, clock, ends, args), *found, *clock, *ends, *args)
 
-    def _going_on(self, found: Prepared, clock: Clock, *more: Var) -> tuple[Program, Program]:
+    def _going_on(
+        self, found: Prepared, clock: Clock, ends: Sequence[Var], args: Sequence[Var]
+    ) -> tuple[Program, Program]:
         """Return the branches after an impact: another piece from the time of this one, or the motion that ends the substep."""
-        sizes = [v.size for v in (*found, *clock, *more)]
-        b, nq, n = ProgramBuilder("again"), self.setup.nq, len(found)
+        sizes = [v.size for v in (*found, *clock, *ends, *args)]
+        b, nq, n, m = ProgramBuilder("again"), self.setup.nq, len(found), len(found) + len(clock)
         given = b.inputs(*sizes)
-        at = Clock(*given[n : n + len(clock)])
-        _, v, impulses, left = given[n + len(clock) :]
+        at = Clock(*given[n:m])
+        _, v, impulses, left = given[m : m + len(ends)]
         rest, count = b.trace(lambda T, tau, count: [T - tau, count + 1], at.T, at.tau, at.count)
         again = b.program(b.concat(b.slice(at.x, 0, nq), v), rest, count, impulses, left)
         e = ProgramBuilder("end")
         given = e.inputs(*sizes)
-        at = Clock(*given[n : n + len(clock)])
-        ended = self._motion(e, Prepared(*given[:n]), at, *given[n + len(clock) :])
+        ended = self._motion(
+            e, Prepared(*given[:n]), Clock(*given[n:m]), given[m + len(ends) :], *given[m : m + len(ends)]
+        )
         return again, e.program(*ended)
 
     # --- impact -------------------------------------------------------------------------------------------------------
@@ -296,7 +300,8 @@ class Stages:
             return [t, self._scaled(own.bounds, part), self._guess(guess, SX(WEIGHT * self.setup.dt))]
 
         t, bounds, start = b.trace(aims, p, v, part, *found)
-        after, impulses, left = self.striker.add(b, [found.m, p, found.j, t, bounds], v, start)
+        numbers = [found.m, p, found.j, t, bounds]
+        after, impulses, left = self.lift.lossless(b, self.striker.add(b, numbers, v, start), numbers)
 
         def ends(p: SX, m: SX, j: SX, after: SX, impulses: SX) -> list[SX]:
             M = self.problem.mass(m)
@@ -339,7 +344,15 @@ class Stages:
         return [t, ca.logic_and(ca.logic_and(again, hit), count < self.impacts - 1)]
 
     def _motion(
-        self, b: ProgramBuilder, found: Prepared, clock: Clock, targets: Var, v: Var, impulses: Var, left: Var
+        self,
+        b: ProgramBuilder,
+        found: Prepared,
+        clock: Clock,
+        args: Sequence[Var],
+        targets: Var,
+        v: Var,
+        impulses: Var,
+        left: Var,
     ) -> list[Var]:
         """Add the motion that ends a substep; return what `piece` does."""
 
@@ -350,18 +363,20 @@ class Stages:
         values = [found.momentum, found.force, found.bounds, found.gap, clock.T, clock.tau]
         p, bounds, start = b.trace(numbers, *values)
         own = [found.m, p, found.j, targets, bounds]
-        after, new, residual = self.solver.add(b, own, v, start)
+        after, new, residual = solved = self.solver.add(b, own, v, start)
+        if self.hits:
+            after, new, residual, targets = self.lift.bounded(b, own, solved)
         travelled = after
         if self.setup.method.travels_before:
             own[1] = found.momentum
             travelled, _, _ = self.solver.add(b, own, v, b.zeros(self.n))
         if self.hits:
-            travelled = Correction(self).add(b, found, clock, travelled)
-        x = b.trace(self._finish, clock.x, clock.T, clock.tau, travelled, found.drift, after)
+            travelled = Correction(self).add(b, found, clock, [travelled, after, new, targets], args)
+        x = b.trace(self.finish, clock.x, clock.T, clock.tau, travelled, found.drift, after)
         worst = b.trace(ca.fmax, left, residual)
         return [x, b.zeros(1), clock.count, b.add(impulses, new), worst]
 
-    def _finish(self, x: SX, T: SX, tau: SX, travelled: SX, drift: SX, after: SX) -> SX:
+    def finish(self, x: SX, T: SX, tau: SX, travelled: SX, drift: SX, after: SX) -> SX:
         # The drift is that of the whole time, and grows with it.
         return advance(self.setup, x[: self.setup.nq], travelled + (1 - tau / T) * drift, after, T - tau)
 
