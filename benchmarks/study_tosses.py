@@ -1,8 +1,8 @@
 """Tosses of a real cube: numbers found from 100 of them, and errors in the other 470, beside MuJoCo.
 
-python -m benchmarks.study_tosses FILE [--only pgs networks newton mujoco] [--iterations 80] [--seed 0]
+python -m benchmarks.study_tosses FILE [--only hard networks newton mujoco] [--iterations 80] [--seed 0]
 
-FILE is the recording of ContactNets in the form of docs/real_data.md. networks: the fits of PGS and Newton go on with networks on
+FILE is the recording of ContactNets in the form of docs/real_data.md. networks: the fits of Hard and Newton go on with networks on
 contacts, and without any for as long. MuJoCo starts from the same states: with its defaults, the friction of the authors, and with
 numbers fitted to the same stretches of the same tosses by its sysid tool.
 """
@@ -39,7 +39,7 @@ def mujoco_rows(options: TossOptions, file: str, iterations: int) -> list[tuple[
     tosses = read_tosses(file)
     order = np.random.default_rng(options.seed).permutation(len(tosses))
     train, test = np.sort(order[: options.train]), np.sort(order[options.train :])
-    world = CUBE.world("pgs", tosses.dt, 1, ("gravity",))
+    world = CUBE.world("hard", tosses.dt, 1, ("gravity",))
     free = {"gravity": torch.tensor([0.0, 0.0, -9.61], dtype=torch.float64)}  # of the flights in this recording
 
     trial = Trial(world, tosses, CUBE.length, ROWS, options.first_rows)
@@ -80,7 +80,7 @@ def network_rows(result: TossResult, options: TossOptions) -> list[tuple[str, ..
     """Return rows of fits that go on with networks on contacts, and of one that goes on without."""
     rows = []
     for quantities in NETWORKS:
-        quantities = tuple(q for q in quantities if q != "restitution" or result.contact == "pgs")
+        quantities = tuple(q for q in quantities if q != "restitution" or result.contact == "hard")
         more = learn_networks(result, replace(options, networks=quantities))
         print(quantities, "loss", more.losses[-1], flush=True)
         new = {name: errors for name, errors in more.errors.items() if name not in result.errors}
@@ -94,7 +94,7 @@ def network_rows(result: TossResult, options: TossOptions) -> list[tuple[str, ..
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file")
-    parser.add_argument("--only", nargs="+", default=["pgs", "networks", "newton", "mujoco"])
+    parser.add_argument("--only", nargs="+", default=["hard", "networks", "newton", "mujoco"])
     parser.add_argument("--iterations", type=int, default=80)
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()

@@ -21,7 +21,7 @@ def make_world(actuators: cs.PositionServo | cs.Torque) -> cs.World:
         robots={"laikago": cs.load_robot("laikago")},
         scenery=[cs.Static("ground", cs.shapes.plane())],
         actuators=actuators,
-        contact=cs.PGS(friction=0.7, joint_limits=False),
+        contact=cs.Hard(friction=0.7, joint_limits=False),
         collide=lambda a, b: "ground" in (a, b) and ("toe" in a or "chassis" in a),
         dt=DT,
         substeps=4,

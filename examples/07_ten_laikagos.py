@@ -32,7 +32,7 @@ def make_world() -> cs.World:
         bodies=[raft],
         poses={f"dog{k}": (k % 5 - 2.0, k // 5 - 0.5, 0.0) for k in range(ROBOTS)},
         actuators={f"dog{k}": cs.PositionServo(stiffness=150.0, damping=4.0) for k in range(ROBOTS)},
-        contact=cs.PGS(sweeps=30, joint_limits=False),
+        contact=cs.Hard(joint_limits=False),
         collide=lambda a, b: "toe" in a and b == "raft/body",
         dt=5e-3,
     )

@@ -28,7 +28,7 @@ def pendulum(k: int) -> cs.Body:
 def main(out: str = "out") -> None:
     world = cs.World(
         bodies=[pendulum(k) for k in range(BALLS)],
-        contact=cs.PGS(friction=0.0, restitution=1.0),
+        contact=cs.Hard(friction=0.0, restitution=1.0),
         collide=[(f"ball{k}", f"ball{k + 1}") for k in range(BALLS - 1)],
         dt=DT,
         substeps=5,

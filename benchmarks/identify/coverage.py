@@ -161,7 +161,7 @@ def _thrown(count: int, steps: int, rho: float, seed: int):
     from costate.tasks.numbers import correlated
 
     rng, box, dt = np.random.default_rng(seed), Thrown(shapes.box((0.1, 0.1, 0.1)), 0.4, 0.25, 0.2), 1 / 148
-    world = box.world("pgs", dt, 1, tuple(TOSSED))
+    world = box.world("hard", dt, 1, tuple(TOSSED))
     start = world.initial_state(batch=count, dtype=torch.float64)
     start[:, 2] = 0.15
     start[:, 3:7] = torch.nn.functional.normalize(torch.as_tensor(rng.normal(size=(count, 4))), dim=-1)

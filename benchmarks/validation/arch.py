@@ -28,8 +28,9 @@ GRAVITY = 9.81
 FRICTION = 0.8
 FELL = 0.1
 """A stone that has moved further has fallen [m]."""
-MODELS: dict[str, tuple[cs.PGS | cs.Newton, float, int]] = {
-    "PGS": (cs.PGS(cone="cone"), 0.01, 5),
+MODELS: dict[str, tuple[cs.ContactModel, float, int]] = {
+    "Hard": (cs.Hard(), 0.01, 5),
+    "PGS": (cs.PGS(), 0.01, 5),
     "Newton": (cs.Newton(cone="elliptic", softness=Softness((0.004, 1.0))), 0.01, 5),
     "Newton, impratio 10": (cs.Newton(cone="elliptic", impratio=10.0, softness=Softness((0.004, 1.0))), 0.01, 5),
 }
@@ -136,7 +137,7 @@ def stone_mesh(arch: Arch, stone: int, folder: Path) -> Path:
 
 
 def build(
-    arch: Arch, folder: Path, contact: cs.PGS | cs.Newton, dt: float, substeps: int = 1
+    arch: Arch, folder: Path, contact: cs.ContactModel, dt: float, substeps: int = 1
 ) -> tuple[World, torch.Tensor]:
     """The world and its state with all stones in place. Friction is an input. Stones touch their neighbours and the ground, which
     is enough to tell whether they fall.

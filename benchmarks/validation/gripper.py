@@ -29,7 +29,8 @@ LOST = 0.02
 PAD = (0.02, 0.05, 0.14)
 """Thickness, width, height [m]."""
 
-MODELS: dict[str, tuple[cs.PGS | cs.Newton | cs.Compliant, float, int]] = {
+MODELS: dict[str, tuple[cs.ContactModel, float, int]] = {
+    "Hard": (cs.Hard(), 0.01, 5),
     "PGS": (cs.PGS(sweeps=100, impacts=0), 0.01, 5),  # nothing strikes; 16 squeezed contact points settle slowly
     "Newton, pyramids": (cs.Newton(cone="pyramidal"), 0.01, 5),
     "Newton, elliptic": (cs.Newton(cone="elliptic"), 0.01, 5),

@@ -28,7 +28,7 @@ ALLOWED = 1e-3
 class Setting:
     """Options of the simulation of a stack."""
 
-    contact: cs.PGS | cs.Newton
+    contact: cs.ContactModel
     dt: float
     """Control step [s]: where PGS starts from nothing."""
     substeps: int = 1
@@ -37,6 +37,8 @@ class Setting:
 HARD = Softness((0.004, 1.0))
 """The stiffest contact MuJoCo's rules allow at a step of 2 ms."""
 SETTINGS = {
+    "Hard, 10 ms": Setting(cs.Hard(), 0.01),
+    "Hard, 2 ms": Setting(cs.Hard(), 0.002),
     "PGS, 50 sweeps, 10 ms": Setting(cs.PGS(), 0.01),
     "PGS, 50 sweeps, 2 ms": Setting(cs.PGS(), 0.002),
     "PGS, 50 sweeps, 2 ms, warm start within 100 ms": Setting(cs.PGS(sweeps=50, warm_start=True), 0.1, 50),

@@ -32,7 +32,7 @@ def pusher(contact) -> cs.World:
 
 @pytest.fixture(scope="module")
 def hard() -> cs.World:
-    return pusher(cs.PGS())
+    return pusher(cs.Hard())
 
 
 def run(world: cs.World, force: float, steps: int = 40) -> Smoothness:
@@ -157,19 +157,19 @@ def thrown(
 
 
 def test_a_grazing_impact_is_named() -> None:
-    bouncy = cs.PGS(friction=0.0, restitution=0.5)
+    bouncy = cs.Hard(friction=0.0, restitution=0.5)
     assert "grazing impact" in kinds(thrown((4.0, 0.0, -0.1), 0.11, bouncy, 30))
     assert "grazing impact" not in kinds(thrown((1.0, 0.0, -1.0), 0.2, bouncy, 30))
 
 
 def test_bouncing_ever_faster_is_named() -> None:
-    bouncy = cs.PGS(friction=0.0, restitution=0.6)
+    bouncy = cs.Hard(friction=0.0, restitution=0.6)
     assert "bouncing" in kinds(thrown((0.0, 0.0, 0.0), 0.5, bouncy, 130, gravity=9.81))
     assert "bouncing" not in kinds(thrown((0.0, 0.0, 0.0), 0.5, bouncy, 60, gravity=9.81))
 
 
 @dataclass(frozen=True)
-class FewImpacts(cs.PGS):
+class FewImpacts(cs.Hard):
     """Hard contact that finds two impacts in a substep at their time."""
 
     impacts: int = 2
@@ -215,7 +215,7 @@ def test_an_actuator_without_a_limit_does_not_saturate() -> None:
     """A ball that is pressed against a wall does not follow its control, but no limit is the reason."""
     ball = cs.Body("hand", [cs.shapes.sphere(0.1)], 1.0, joint="prismatic", axis=(1, 0, 0))
     wall = cs.Static("wall", cs.shapes.plane((0.1, 0, 0), (0, -np.pi / 2, 0)))
-    world = cs.World([], [ball], [wall], actuators={"hand": cs.Torque()}, contact=cs.PGS(), gravity=(0, 0, 0))
+    world = cs.World([], [ball], [wall], actuators={"hand": cs.Torque()}, contact=cs.Hard(), gravity=(0, 0, 0))
     u = torch.full((5, 1), 3.0, dtype=D)
     found = cs.diagnose(world, world.rollout(world.initial_state(), u), u)
     assert not found.causes and not [e for e in found.events if e.kind in ("saturated", "limit")]
@@ -357,7 +357,7 @@ def test_a_soft_landing_is_named_and_does_not_last() -> None:
     world = cs.World(
         [cs.load_robot("laikago")],
         scenery=[GROUND],
-        contact=cs.PGS(),
+        contact=cs.Hard(),
         actuators=cs.PositionServo(300.0, 10.0),
         dt=0.002,
         collide=lambda a, b: "toe" in a or "toe" in b,

@@ -105,7 +105,7 @@ cs.shapes.register("oval", Oval)
 SIZE = (0.1, 0.05, 0.3)
 LYING = (np.pi / 2, 0.0, 0.0)
 """Its axis along y, its short semi-axis upright."""
-CONTACTS = {"pgs": cs.PGS(), "compliant": cs.Compliant(), "newton": cs.Newton()}
+CONTACTS = {"hard": cs.Hard(), "compliant": cs.Compliant(), "newton": cs.Newton()}
 
 
 def oval(**more) -> cs.Body:
@@ -217,13 +217,13 @@ def test_rays_see_it():
     """From above, off the middle; a ray beside it sees the ground."""
     directions = ((0.0, 0.0, -1.0), (0.0, 1.0, -1.0))
     sensor = cs.sensors.RangeFinder("world", (0.06, 0.0, 1.0), directions, ignore=("ball",))
-    world = pile(cs.PGS())
+    world = pile(cs.Hard())
     seen = sensor.read(world, world.initial_state())
     assert seen.tolist() == pytest.approx([1.0 - 0.05 - height_at(0.06), np.sqrt(2.0)])
 
 
 def test_it_is_drawn(tmp_path: Path):
-    world = pile(cs.PGS())
+    world = pile(cs.Hard())
     drawing = draw_model(world.setup.scene.model)
     (part,) = [i for i in drawing.instances if i.name == "oval/body"]
     assert part.mesh == "cylinder" and part.scale.tolist() == pytest.approx(SIZE)

@@ -23,7 +23,7 @@ def worlds() -> dict[str, cs.World]:
     floor = cs.Static("floor", cs.shapes.plane())
     return {
         "free": cs.World([ur5], actuators=cs.Torque(), contact=None, dt=DT),
-        "pgs": cs.World([ur5], scenery=[floor], actuators=cs.Torque(), contact=cs.PGS(), dt=DT),
+        "hard": cs.World([ur5], scenery=[floor], actuators=cs.Torque(), contact=cs.Hard(), dt=DT),
     }
 
 
@@ -76,7 +76,7 @@ def looped(world: cs.World, state: Tensor, x: Tensor, v: Tensor, control: Tensor
     return state, x
 
 
-@pytest.mark.parametrize("name", ["free", pytest.param("pgs", marks=pytest.mark.study)])
+@pytest.mark.parametrize("name", ["free", pytest.param("hard", marks=pytest.mark.study)])
 def test_both_ways(name: str) -> None:
     """States, points and gradients: of the robot with respect to the points, and of the points with respect to the controls."""
     world = worlds()[name]

@@ -14,7 +14,7 @@ from tests.jax.test_function import arrays, gradient, numbers, same
 import costate as cs
 import costate.jax as cj
 
-CONTACTS = {"pgs": cs.PGS(friction=0.5), "newton": cs.Newton(friction=0.5), "compliant": cs.Compliant()}
+CONTACTS = {"hard": cs.Hard(friction=0.5), "newton": cs.Newton(friction=0.5), "compliant": cs.Compliant()}
 
 
 def falling(contact: Any, **options: Any) -> cs.World:
@@ -34,7 +34,7 @@ def falling(contact: Any, **options: Any) -> cs.World:
 
 
 @pytest.mark.parametrize(
-    ("contact", "dtype"), [("pgs", torch.float64), ("newton", torch.float64), ("compliant", torch.float32)]
+    ("contact", "dtype"), [("hard", torch.float64), ("newton", torch.float64), ("compliant", torch.float32)]
 )
 def test_rollouts_have_the_bits_of_torch(contact: str, dtype: torch.dtype) -> None:
     world = falling(CONTACTS[contact])
@@ -90,16 +90,16 @@ def test_batches_and_second_derivatives() -> None:
 
 
 def test_states_that_are_not_finite_raise() -> None:
-    world = falling(cs.PGS())
+    world = falling(cs.Hard())
     state = arrays(world.initial_state(dtype=torch.float64))[0].at[0].set(jnp.nan)
     with pytest.raises(Exception, match=r"a state is not finite after 'world.step'"):
         cj.world(world).step(state).block_until_ready()
-    unchecked = cj.world(falling(cs.PGS(), check=False))
+    unchecked = cj.world(falling(cs.Hard(), check=False))
     assert bool(jnp.isnan(unchecked.step(state)).any())
 
 
 def test_errors_of_worlds() -> None:
-    world = falling(cs.PGS())
+    world = falling(cs.Hard())
     w, state = cj.world(world), arrays(world.initial_state(dtype=torch.float64))[0]
     with pytest.raises(ValueError, match=r"controls have shape \(5,\); expected \(T, ..., 1\)"):
         w.rollout(state, jnp.ones(5))
@@ -111,7 +111,7 @@ def test_errors_of_worlds() -> None:
         cj.world(cs.World([learning], contact=None))
 
 
-@pytest.mark.parametrize("contact", ["pgs", "compliant"])
+@pytest.mark.parametrize("contact", ["hard", "compliant"])
 def test_wrenches_linearisations_and_looks_have_the_bits_of_torch(contact: str) -> None:
     world = falling(CONTACTS[contact])
     w = cj.world(world)
@@ -143,7 +143,7 @@ def test_wrenches_linearisations_and_looks_have_the_bits_of_torch(contact: str) 
 
 
 def test_sequences_of_different_lengths_are_refused() -> None:
-    world = falling(cs.PGS())
+    world = falling(cs.Hard())
     w, state = cj.world(world), arrays(world.initial_state(dtype=torch.float64))[0]
     with pytest.raises(ValueError, match=r"one row for each step; controls: 5, wrenches of 'ball': 4"):
         w.rollout(state, jnp.ones((5, 1)), wrenches={"ball": jnp.ones((4, 6))})

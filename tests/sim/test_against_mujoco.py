@@ -15,7 +15,7 @@ from scipy.spatial.transform import Rotation
 
 import costate as cs
 from costate.model import Model, Shape, Transform, load_model
-from costate.sim import PGS, Body, Static, World
+from costate.sim import Body, Hard, Static, World
 
 pytest.importorskip("mujoco")
 from benchmarks.sim.mujoco_scene import MujocoWorld, Options
@@ -120,7 +120,7 @@ def on_slope(degrees: float, friction: float) -> tuple[World, torch.Tensor]:
     """A box lying on a slope that descends along x."""
     turn = Rotation.from_euler("y", degrees, degrees=True)
     slope = Static("slope", PLANE, Transform(turn.as_matrix(), np.zeros(3)))
-    world = World(bodies=[box()], scenery=[slope], contact=PGS(friction=friction), dt=DT)
+    world = World(bodies=[box()], scenery=[slope], contact=Hard(friction=friction), dt=DT)
     x = world.initial_state()
     x[:3] = torch.as_tensor(turn.apply([0.0, 0.0, EDGES[2] / 2]))
     x[3:7] = torch.as_tensor(turn.as_quat())
@@ -189,7 +189,7 @@ def test_dropped_and_settled(name: str, touching: str, friction: float, toleranc
         robots=[cs.Robot(model)],
         scenery=[GROUND],
         actuators=cs.Torque(),
-        contact=PGS(friction=friction),
+        contact=Hard(friction=friction),
         dt=DT,
         integrator="implicit",
         collide=lambda a, b: touching in a or touching in b,

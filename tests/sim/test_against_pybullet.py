@@ -17,7 +17,7 @@ from scipy.spatial.transform import Rotation
 
 import costate as cs
 from costate.model import Inertia, Model, Shape, Transform, load_model, write_urdf
-from costate.sim import PGS, Body, Static, World
+from costate.sim import Body, Hard, Static, World
 
 bullet = pytest.importorskip("pybullet")
 
@@ -211,7 +211,7 @@ def slide(client: int, degrees: float, friction: float, steps: int) -> tuple[np.
     """Paths (steps + 1, 3) of a box on a slope, ours and theirs."""
     turn = Rotation.from_euler("y", degrees, degrees=True)
     slope = Static("slope", PLANE, Transform(turn.as_matrix(), np.zeros(3)))
-    world = World(bodies=[BOX], scenery=[slope], contact=PGS(friction=friction), dt=DT)
+    world = World(bodies=[BOX], scenery=[slope], contact=Hard(friction=friction), dt=DT)
     x = world.initial_state()
     x[:3] = torch.as_tensor(turn.apply([0.0, 0.0, EDGES[2] / 2]))
     x[3:7] = torch.as_tensor(turn.as_quat())
@@ -251,7 +251,7 @@ def test_dropped_and_settled(client: int, name: str, touching: str, gains: tuple
     model = bare(load_model(name))
     links = tuple(x if touching in x.name else replace(x, collisions=()) for x in model.links)
     model = replace(model, links=links)
-    contact = PGS(friction=0.8, joint_limits=False)
+    contact = Hard(friction=0.8, joint_limits=False)
     world = World([cs.Robot(model)], scenery=[Static("ground", PLANE)], actuators=cs.Torque(), contact=contact, dt=DT)
     x = world.initial_state()
     x[2] += 0.02

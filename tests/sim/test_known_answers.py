@@ -19,7 +19,7 @@ from costate.model.rotation import from_rpy
 from costate.sim import World
 
 D = torch.float64
-ELASTIC = cs.PGS(friction=0.0, restitution=1.0)
+ELASTIC = cs.Hard(friction=0.0, restitution=1.0)
 UP_IS_Y = (-math.pi / 2, 0.0, 0.0)
 """Turns a plane's normal to y: these problems are two-dimensional, in x and y."""
 GROUND = cs.Static("ground", cs.shapes.plane(rpy=UP_IS_Y))
@@ -118,7 +118,7 @@ def ground_and_wall(contact, substeps: int = 1, iterations: int = 400) -> tuple[
 
 def test_ground_and_wall_reaches_the_target() -> None:
     """Closed form without friction, e = 0.92: -0.5 -> 1.65 -> -2 in x and 1 -> 0.1 -> 1.5 in y give v = (10.196, -4.036)."""
-    loss, v = ground_and_wall(cs.PGS(friction=0.0, restitution=0.92))
+    loss, v = ground_and_wall(cs.Hard(friction=0.0, restitution=0.92))
     expected = torch.tensor([(1.65 + 0.92 * 2.15 + 2) / (0.92 * 0.6), -(1.4 + 0.92 * 0.9) / (0.92 * 0.6)])
     assert loss < 1e-8
     assert (v - expected).abs().max() < 1e-3
@@ -149,7 +149,7 @@ def test_ground_and_wall_with_friction_end_where_events_say() -> None:
     random = np.random.default_rng(0)
     v = np.stack([random.uniform(6, 12, 40), random.uniform(-6, -3, 40)], -1)
     wall = cs.Static("wall", cs.shapes.plane((1.75, 0, 0), (0, -math.pi / 2, 0)))
-    contact = cs.PGS(friction=0.1, restitution=0.92)
+    contact = cs.Hard(friction=0.1, restitution=0.92)
     world = World([], [disk("ball", 0.1)], [GROUND, wall], contact=contact, gravity=(0, 0, 0), dt=0.6 / 288)
     state = torch.zeros(40, 6, dtype=D)
     state[:, :2] = torch.tensor([-0.5, 1])
@@ -166,7 +166,7 @@ def test_ground_and_wall_with_friction_end_where_events_say() -> None:
 @pytest.mark.parametrize(
     ("contact", "substeps", "largest"),
     [
-        (cs.PGS(friction=0.1, restitution=0.92), 1, 0.01),
+        (cs.Hard(friction=0.1, restitution=0.92), 1, 0.01),
         (cs.Compliant(stiffness=1e5, damping=0.02, friction=0.1), 10, 0.1),
     ],
 )
@@ -228,7 +228,7 @@ def cradle(contact, gap: float, substeps: int, balls: int = 5) -> World:
 
 
 @pytest.mark.parametrize(
-    ("contact", "gap", "substeps"), [(ELASTIC, 1e-3, 5), (soft(1e6), 5e-3, 20)], ids=["pgs", "soft"]
+    ("contact", "gap", "substeps"), [(ELASTIC, 1e-3, 5), (soft(1e6), 5e-3, 20)], ids=["hard", "soft"]
 )
 def test_newtons_cradle(contact, gap: float, substeps: int) -> None:
     """The first ball falls, the last one rises to the same height; those between hang still. Soft balls feel each other over a few
@@ -265,14 +265,14 @@ def block_on_incline(contact, angle: float, speed: float, steps: int, substeps: 
 
 def resting_gap(contact, force: float) -> float:
     """Where soft ground carries a force [N]: k s softplus(-gap / s) = force."""
-    if isinstance(contact, cs.PGS):
+    if contact.hard:
         return 0.0
     return -contact.smoothing * math.log(math.expm1(force / (contact.stiffness * contact.smoothing)))
 
 
 MODELS = [
+    (cs.Hard(friction=MU), 1),
     (cs.PGS(friction=MU), 1),
-    (cs.PGS(friction=MU, cone="cone"), 1),
     (cs.Compliant(friction=MU, stiffness=1e5), 4),
 ]
 
@@ -284,7 +284,7 @@ def test_block_slips_beyond_the_angle_of_friction(contact, substeps: int) -> Non
     limit = math.atan(MU)
     for angle in (limit - 0.02, limit + 0.02):
         slid = float(block_on_incline(contact, angle, 0.0, 500, substeps)[-1])
-        if isinstance(contact, cs.PGS):
+        if contact.hard:
             expected = max(9.81 * (math.sin(angle) - MU * math.cos(angle)) / 2, 0.0)
         else:
             expected = smoothed_slide(angle, contact.friction_speed)

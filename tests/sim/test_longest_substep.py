@@ -86,6 +86,6 @@ def test_nothing_touches() -> None:
 
 
 def test_other_models() -> None:
-    world = cs.World([], [cs.Body("ball", [cs.shapes.sphere(0.1)], 1.0)], [GROUND], contact=cs.PGS())
+    world = cs.World([], [cs.Body("ball", [cs.shapes.sphere(0.1)], 1.0)], [GROUND], contact=cs.Hard())
     with pytest.raises(ValueError, match="longest_substep is for Compliant"):
         longest_substep(world, world.initial_state())

@@ -42,7 +42,7 @@ def world(folder: Path) -> cs.World:
     walls = [cs.Static(f"wall{k}", part) for k, part in enumerate(parts)]
     scenery = [cs.Static("table", s.box((0.3, 0.3, 0.1))), cs.Static("stand", s.mesh(prism)), *walls]
     collide = [("box", "table"), ("prism", "stand"), *(("ball", w.name) for w in walls)]
-    return cs.World(bodies=bodies, scenery=scenery, collide=collide, dt=0.005, contact=cs.PGS(sweeps=50))
+    return cs.World(bodies=bodies, scenery=scenery, collide=collide, dt=0.005, contact=cs.Hard())
 
 
 def test_bodies_come_to_rest_and_stay(world: cs.World) -> None:

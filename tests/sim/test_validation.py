@@ -62,7 +62,7 @@ def check_arch(stones: int, model: str, shares: tuple[float, ...], seconds: floa
 
 
 def test_arch(tmp_path: Path) -> None:
-    check_arch(3, "PGS", (0.7,), 1.5, tmp_path)
+    check_arch(3, "Hard", (0.7,), 1.5, tmp_path)
 
 
 @pytest.mark.study
@@ -86,7 +86,7 @@ def check_gripper(model: str) -> None:
 
 
 def test_gripper() -> None:
-    check_gripper("PGS")
+    check_gripper("Hard")
 
 
 @pytest.mark.study

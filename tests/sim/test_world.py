@@ -237,14 +237,14 @@ def test_implicit_integration_is_stable_where_explicit_is_not() -> None:
 # --- contact ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("contact", [cs.PGS(), cs.Compliant()], ids=["pgs", "soft"])
+@pytest.mark.parametrize("contact", [cs.Hard(), cs.Compliant()], ids=["hard", "soft"])
 def test_contacts_of_a_resting_box(contact) -> None:
     """Forces sum to the weight; friction holds it on a slope; points and normals are where the box meets the ground."""
     tilt = 0.2
     slope = cs.Static("slope", cs.shapes.plane(rpy=(0, tilt, 0)))
     R = slope.placed.rotation
     box = cs.Body("box", [cs.shapes.box((0.4, 0.3, 0.1))], 2.0, pose=Transform(R, R @ np.array([0, 0, 0.05])))
-    world = World([], [box], [slope], contact=contact, dt=2e-3, substeps=1 if isinstance(contact, cs.PGS) else 8)
+    world = World([], [box], [slope], contact=contact, dt=2e-3, substeps=1 if isinstance(contact, cs.Hard) else 8)
     state = world.rollout(world.initial_state(), torch.zeros(500, 0, dtype=D))[-1]
     touch = world.contacts(state)
     assert touch.pairs[0] == ("box/body", "world")
@@ -272,7 +272,7 @@ def test_split_correction_adds_no_energy() -> None:
 
 def test_joint_limits_hold() -> None:
     """Driven against a limit with full torque, for both contact models."""
-    for contact, depth in ((cs.PGS(), 1e-4), (cs.Compliant(limit_stiffness=1e4), 0.05)):
+    for contact, depth in ((cs.Hard(), 1e-4), (cs.Compliant(limit_stiffness=1e4), 0.05)):
         model = TWO_LINK.model
         limited = tuple(replace(j, lower=np.array([-0.3]), upper=np.array([0.4])) if j.nv else j for j in model.joints)
         world = World([cs.Robot(replace(model, joints=limited))], contact=contact, dt=2e-3)
@@ -281,7 +281,7 @@ def test_joint_limits_hold() -> None:
         assert low.min() > -0.3 - depth
         assert high.max() < 0.4 + depth
         assert low[:, 0].min() < -0.29
-        if isinstance(contact, cs.PGS):
+        if isinstance(contact, cs.Hard):
             assert (low[-1] + 0.3).abs().max() < 2e-4
             assert (high[-1] - 0.4).abs().max() < 2e-4
 
@@ -302,7 +302,7 @@ def test_a_stack_of_boxes_stands() -> None:
     """Three equal boxes for a second."""
     boxes = [cs.Body(f"box{k}", [cs.shapes.box((0.2, 0.2, 0.2))], 1.0, pose=at(0, 0, 0.1 + 0.2 * k)) for k in range(3)]
     pairs = [("box0", "ground"), ("box0", "box1"), ("box1", "box2")]
-    world = World([], boxes, [GROUND], contact=cs.PGS(sweeps=100), dt=5e-3, collide=pairs)
+    world = World([], boxes, [GROUND], contact=cs.Hard(), dt=5e-3, collide=pairs)
     states = world.rollout(world.initial_state(), torch.zeros(200, 0, dtype=D))
     assert (states[-1] - states[0])[: world.nq].abs().max() < 2e-3
 
@@ -447,7 +447,7 @@ import gc, sys, torch, costate as cs
 def status(key):
     return next(int(line.split()[1]) * 1024 for line in open("/proc/self/status") if line.startswith(key))
 ground = cs.Static("ground", cs.shapes.plane())
-world = cs.World([cs.load_robot("laikago")], [], [ground], contact=cs.PGS(joint_limits=False), dt=2e-3,
+world = cs.World([cs.load_robot("laikago")], [], [ground], contact=cs.Hard(joint_limits=False), dt=2e-3,
                  collide=lambda a, b: "toe" in a + b)
 batch, steps, every = 16, 5000, int(sys.argv[1])
 start = world.initial_state(batch).requires_grad_()

@@ -247,7 +247,7 @@ def test_robots_that_vary_have_their_own_contact_friction_and_masses():
     assert other.stiffness == other.damping == other.limits == (1.0, 1.0) and other.friction == RANDOMISED["friction"]
     assert Hopper(Hopper.variants["long"].change(WalkOptions())).steps == 1200
     with pytest.raises(ValueError, match="compliant contact alone"):
-        WalkOptions(contact="pgs", stiffness=(0.5, 2.0))
+        WalkOptions(contact="hard", stiffness=(0.5, 2.0))
 
 
 def test_other_worlds_differ_in_what_their_names_say(tasks):
@@ -258,15 +258,15 @@ def test_other_worlds_differ_in_what_their_names_say(tasks):
     assert made["substeps a quarter as long"].dt == pytest.approx(own.dt / 4)
     assert made["contact four times as stiff"].contact.stiffness == 4 * own.contact.stiffness
     assert made["a fifth of the smoothing"].contact.smoothing == pytest.approx(own.contact.smoothing / 5)
-    assert isinstance(made["Newton contact"].contact, cs.Newton) and isinstance(made["PGS contact"].contact, cs.PGS)
-    for name, friction in (("friction 30 % lower", 0.63), ("friction 30 % higher", 1.17), ("PGS contact", 0.9)):
+    assert isinstance(made["Newton contact"].contact, cs.Newton) and isinstance(made["hard contact"].contact, cs.Hard)
+    for name, friction in (("friction 30 % lower", 0.63), ("friction 30 % higher", 1.17), ("hard contact", 0.9)):
         setup = made[name]
         symbols = Symbols(setup)
         found = {round(float(symbols.friction_between(i, j)), 12) for i, j in setup.scene.pairs}
         assert found == {friction}
 
 
-@pytest.mark.parametrize("contact", ["newton", "pgs"])
+@pytest.mark.parametrize("contact", ["newton", "hard"])
 def test_a_hopper_that_learns_on_another_floor_stands_on_it(contact):
     """It drops by 4 cm, and rests on the floor to 2 mm; on compliant contact it bounces, and sinks in by 7 mm."""
     hopper = Hopper(WalkOptions(contact=contact))

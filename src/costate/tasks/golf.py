@@ -34,7 +34,7 @@ from costate.model.builtin.parts import (
     sphere,
 )
 from costate.robot import Robot
-from costate.sim import PGS, Compliant, Static, Torque, World
+from costate.sim import ContactModel, Hard, Static, Torque, World
 from costate.sim.scene.shapes import cylinder, plane
 from costate.tasks.numbers import TARGET, normal
 from costate.train.solve.problems import Problems, Solvable
@@ -102,7 +102,7 @@ class Golf(Solvable):
     steps: int = 220
     spread: float = 0.5
     """Standard deviation of the first torques, in `UNITS`."""
-    contact: PGS | Compliant = PGS(sweeps=30, friction=0.0, restitution=0.4)  # noqa: RUF009  (frozen)
+    contact: ContactModel = Hard(friction=0.0, restitution=0.4)  # noqa: RUF009  (frozen)
     home: tuple[float, float, float] = HOME
 
     @cached_property

@@ -19,7 +19,7 @@ from costate.identify.noise.correlated import record_intervals
 from costate.model import Model, load_model
 from costate.model.builtin.parts import BLUE, GREY, ORANGE, X, Y, Z, box, cylinder, joint, link, robot, sphere
 from costate.robot import Robot
-from costate.sim import PGS, Static, Torque, World
+from costate.sim import Static, Torque, World
 from costate.sim.scene.shapes import plane
 from costate.tasks.numbers import correlated, normal, uniform
 from costate.train.solve.problems import Problems, Solvable
@@ -81,7 +81,6 @@ def _bouncing() -> World:
         robots=[Robot(model).double()],
         scenery=[Static("ground", plane())],
         actuators={"body/x": Torque()},
-        contact=PGS(sweeps=10),
         collide=[("body", "ground")],
         parameters=["friction", "restitution", "mass:body/body"],
         dt=0.01,

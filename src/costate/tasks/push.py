@@ -22,7 +22,7 @@ from costate.model import Model, Transform
 from costate.model.builtin.parts import BLUE, GREY, ORANGE, X, Y, joint, link, robot
 from costate.model.builtin.parts import sphere as ball
 from costate.robot import Robot
-from costate.sim import PGS, Body, Static, VelocityServo, World
+from costate.sim import Body, Hard, Static, VelocityServo, World
 from costate.sim.scene.shapes import box, plane, sphere
 from costate.tasks.numbers import TARGET, interpolate, uniform
 from costate.train.solve.problems import Motions, Problems, Solvable
@@ -87,7 +87,7 @@ class Push(Solvable):
             bodies=[footed_box()],
             scenery=[Static("table", plane(), friction=0.4), *self.marks],
             actuators={"finger": VelocityServo(gain=200.0)},
-            contact=PGS(sweeps=30, friction=0.3, cone="cone"),
+            contact=Hard(friction=0.3),
             collide=[("finger", "box/body/0"), *((f"box/body/{k}", "table") for k in range(1, 5))],
             poses={"finger": Transform(translation=np.array([0, 0, HEIGHT]))},
             dt=0.04,

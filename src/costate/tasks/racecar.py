@@ -15,7 +15,7 @@ from torch import Tensor
 
 from costate.core.fork import cached_property
 from costate.robot import Robot, load_robot
-from costate.sim import PGS, PositionServo, Static, VelocityServo, World
+from costate.sim import Hard, PositionServo, Static, VelocityServo, World
 from costate.sim.scene.shapes import box, plane
 from costate.tasks.numbers import TARGET, uniform
 from costate.train.solve.problems import Problems, Solvable
@@ -59,7 +59,7 @@ class Racecar(Solvable):
             actuators={
                 f"racecar/{name}": STEERING if "steering" in name else BRAKE for name in self.robot.joint_names[1:]
             },
-            contact=PGS(joint_limits=False),
+            contact=Hard(joint_limits=False),
             collide=[(f"racecar/{wheel}", "ground") for wheel in wheels],
             parameters=["friction"],
             dt=0.01,

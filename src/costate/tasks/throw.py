@@ -19,7 +19,7 @@ from torch import Tensor
 from costate.core.fork import cached_property
 from costate.model import load_model
 from costate.robot import Robot
-from costate.sim import PGS, Body, PositionServo, Static, Torque, World
+from costate.sim import Body, Hard, PositionServo, Static, Torque, World
 from costate.sim.scene.shapes import sphere
 from costate.tasks.numbers import TARGET, interpolate, normal
 from costate.train.solve.problems import Problems, Solvable
@@ -76,7 +76,7 @@ class Throw(Solvable):
             bodies=[Body("ball", [sphere(RADIUS, color=(0.95, 0.5, 0.15, 1.0))], MASS)],
             scenery=[Static("target", sphere(RADIUS, self.goal, color=TARGET))],
             actuators={"arm": Torque()} | {f"arm/panda_finger_joint{k}": servo for k in (1, 2)},
-            contact=PGS(sweeps=30, friction=1.0),
+            contact=Hard(friction=1.0),
             collide=[("ball", f"arm/{finger}") for finger in FINGERS],
             dt=0.01,
             substeps=4,

@@ -17,7 +17,7 @@ QUICK = TossOptions(unknowns=("restitution",), train=9, rows=30, iterations=8, n
 
 
 def test_silent_networks_change_nothing() -> None:
-    plain, world = (BOX.world("pgs", DT, 1, ("friction",)) for _ in range(2))
+    plain, world = (BOX.world("hard", DT, 1, ("friction",)) for _ in range(2))
     weights = add_networks(world, BOX, ("friction_coefficient", "restitution"))
     raws = start_of(world, ("friction",))
     rows = thrown(count=2, rows=14)[0].windows(np.arange(2), 0, 14)
@@ -42,6 +42,6 @@ def test_a_wrong_friction_is_learnt_by_a_network() -> None:
 
 def test_quantities_that_contacts_do_not_have_are_named() -> None:
     with pytest.raises(ValueError, match="friction_coefficient"):
-        add_networks(BOX.world("pgs", DT, 1, ()), BOX, ("friction_coeficient",))
+        add_networks(BOX.world("hard", DT, 1, ()), BOX, ("friction_coeficient",))
     with pytest.raises(ValueError, match="restitution"):
         add_networks(BOX.world("newton", DT, 1, ()), BOX, ("restitution",))

@@ -50,12 +50,12 @@ def test_the_summary_names_all_numbers_with_intervals(found) -> None:
     "unknowns",
     [
         tuple(TRUTH),
-        pytest.param(usual_unknowns("pgs", BOX.shape), marks=pytest.mark.study),
+        pytest.param(usual_unknowns("hard", BOX.shape), marks=pytest.mark.study),
         pytest.param(usual_unknowns("newton", BOX.shape), marks=pytest.mark.study),
     ],
 )
 def test_the_loss_has_the_gradient_of_its_values(unknowns: tuple[str, ...]) -> None:
-    world = BOX.world("newton" if "solref" in unknowns else "pgs", DT, 1, unknowns)
+    world = BOX.world("newton" if "solref" in unknowns else "hard", DT, 1, unknowns)
     rows = thrown(count=2, rows=14)[0].windows(np.arange(2), 0, 14)
     raws = start_of(world, unknowns)
     sizes = [raw.numel() for raw in raws.values()]
@@ -70,7 +70,7 @@ def test_the_loss_has_the_gradient_of_its_values(unknowns: tuple[str, ...]) -> N
 
 
 def test_an_inertia_stays_possible_whatever_the_raw_numbers() -> None:
-    world = BOX.world("pgs", DT, 1, ("inertia",))
+    world = BOX.world("hard", DT, 1, ("inertia",))
     random = torch.Generator().manual_seed(2)
     for _ in range(20):
         raw = 2 * torch.randn(6, generator=random, dtype=torch.float64)
@@ -83,7 +83,7 @@ def test_mistakes_are_answered() -> None:
     tosses = thrown(count=3, rows=10)[0]
     with pytest.raises(ValueError, match="3 tosses have 10 rows"):
         identify_tosses(BOX, tosses, TossOptions(train=3, rows=10))
-    with pytest.raises(ValueError, match="'solref' with contact 'pgs'"):
+    with pytest.raises(ValueError, match="'solref' with contact 'hard'"):
         identify_tosses(BOX, tosses, TossOptions(train=2, rows=10, unknowns=("solref",)))
     with pytest.raises(ValueError, match="width"):
         _ = dataclasses.replace(BOX, shape=Shape("mesh", np.ones(3))).length

@@ -13,7 +13,7 @@ PARAMS = {parameter(name): torch.tensor(value, dtype=torch.float64) for name, va
 
 def test_exact_poses_give_the_exact_start_whatever_the_logged_velocities() -> None:
     _, states = thrown(rows=8)
-    world = BOX.world("pgs", DT, 1, tuple(TRUTH))
+    world = BOX.world("hard", DT, 1, tuple(TRUTH))
     rows = states.clone()
     rows[0, :, 7:] += 0.05
     # The weak trust in the logged velocities is the error that is left.
@@ -24,7 +24,7 @@ def test_exact_poses_give_the_exact_start_whatever_the_logged_velocities() -> No
 def test_several_noisy_poses_tell_velocities_better_than_two() -> None:
     noise = 2e-5
     tosses, states = thrown(rows=8, noise=noise)
-    world = BOX.world("pgs", DT, 1, tuple(TRUTH))
+    world = BOX.world("hard", DT, 1, tuple(TRUTH))
     rows = tosses.windows(torch.arange(12).numpy(), 0, 8)
     errors = {k: (estimated_start(world, rows[:k], 0.05, PARAMS) - states[0])[:, 7:10].square().mean() for k in (2, 8)}
     # Least squares: the variance of a slope falls as k (k^2 - 1), 6 and 504; noise of single samples leaves room.

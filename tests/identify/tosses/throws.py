@@ -18,7 +18,7 @@ TRUTH = {"friction": [0.2], "restitution": [0.12], "com": [0.001, -0.0005, 0.002
 
 def thrown(count: int = 12, rows: int = 40, noise: float = 0.0, seed: int = 0) -> tuple[Tosses, torch.Tensor]:
     """Return tosses of a box with the numbers of TRUTH, and their true states (rows, count, 13)."""
-    world = BOX.world("pgs", DT, 1, tuple(TRUTH))
+    world = BOX.world("hard", DT, 1, tuple(TRUTH))
     random = torch.Generator().manual_seed(seed)
 
     def draw(*shape: int) -> torch.Tensor:

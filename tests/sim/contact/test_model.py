@@ -10,7 +10,7 @@ import pytest
 import costate as cs
 
 ROOT = Path(cs.__file__).parent
-MODELS = {"PGS", "Newton", "Compliant", "NoContact", "SmoothContact"}
+MODELS = {"Hard", "PGS", "Newton", "Compliant", "NoContact", "SmoothContact"}
 
 
 def told_apart(source: str) -> list[int]:
@@ -46,7 +46,7 @@ def test_inside_it_is_not_needed_either() -> None:
     assert found == []
 
 
-@pytest.mark.parametrize("model", [cs.PGS(), cs.Newton(), cs.Compliant()])
+@pytest.mark.parametrize("model", [cs.Hard(), cs.PGS(), cs.Newton(), cs.Compliant()])
 def test_models_answer_for_their_integrators(model: cs.ContactModel) -> None:
     ball = cs.Body("ball", [cs.shapes.sphere(0.1)], 1.0)
     for integrator in ("semi_implicit", "explicit", "implicit", "rk4"):

@@ -14,8 +14,8 @@ MASS, DT, STEPS = 2.0, 0.01, 20
 CONTACTS = {
     "none": None,
     "compliant": cs.Compliant(),
-    "pgs": cs.PGS(),
-    "pgs, smooth": cs.PGS(joint_friction=False),
+    "hard": cs.Hard(),
+    "hard, smooth": cs.Hard(joint_friction=False),
     "newton": cs.Newton(),
     "newton, smooth": cs.Newton(joint_friction=False),
 }
@@ -47,7 +47,7 @@ def test_slope_at_no_friction(contact: str) -> None:
             torch.testing.assert_close(slope[:, 0], expected, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("contact", ["none", "pgs", "newton"])
+@pytest.mark.parametrize("contact", ["none", "hard", "newton"])
 def test_a_fit_starts_at_no_friction(contact: str) -> None:
     """One Newton step on a motion that is linear in the friction finds it."""
     world = cart(CONTACTS[contact])

@@ -154,7 +154,7 @@ def test_keyframes_are_mujocos(everything: Path):
 def test_options_take_the_place_of_what_a_file_says(everything: Path):
     box = cs.Body("box", [cs.shapes.box((0.1, 0.1, 0.1))], mass=1.0)
     wall = cs.Static("wall", cs.shapes.plane(rpy=(0, 1.5, 0)))
-    world = cs.load_world(everything, contact=cs.PGS(), substeps=2, bodies=[box], scenery=[wall], gravity=(0, 0, -1))
+    world = cs.load_world(everything, contact=cs.Hard(), substeps=2, bodies=[box], scenery=[wall], gravity=(0, 0, -1))
     assert (world.dt, world.setup.dt, world.setup.integrator) == (0.008, 0.004, "semi_implicit")
     assert {"box/body/0", "wall", "floor"} <= set(world.shape_names)
     assert cs.load_world(everything, dt=0.1).dt == 0.1

@@ -112,7 +112,7 @@ def closed(crank: np.ndarray) -> np.ndarray:
 @pytest.fixture(scope="module")
 def four_bar():
     pin = cs.Connect("bars/coupler", "bars/rocker", (COUPLER, 0, 0), (ROCKER, 0, 0))
-    return cs.World({"bars": linkage()}, constraints=[pin], dt=0.002, contact=cs.PGS(sweeps=1), gravity=(0, 0, 0))
+    return cs.World({"bars": linkage()}, constraints=[pin], dt=0.002, contact=cs.Hard(), gravity=(0, 0, 0))
 
 
 def wrapped(x: np.ndarray) -> np.ndarray:

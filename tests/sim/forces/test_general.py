@@ -133,7 +133,7 @@ def test_any_joint_may_have_one():
     """A muscle of a user's own, on a built-in robot; all contact models carry activations along."""
     muscle = cs.General(muscle=cs.Muscle(force=20.0, lengths=(-1.0, 1.0)), activation="muscle", times=(0.01, 0.04, 0.0))
     ends = []
-    for contact in (cs.PGS(), cs.Compliant(), cs.Newton(), None):
+    for contact in (cs.Hard(), cs.Compliant(), cs.Newton(), None):
         world = cs.World([cs.load_robot("two_link")], actuators={"interArm": muscle}, contact=contact, dt=0.002)
         assert world.nx == world.nq + world.nv + 1
         x = world.rollout(world.initial_state(), torch.ones(20, 1, dtype=D))[-1]

@@ -80,7 +80,7 @@ def test_a_dead_zone_is_solved_implicitly():
 
 
 @pytest.mark.parametrize("actuator", [MUSCLE, Sluggish(gain=2.0, dead=0.1, limit=3.0)], ids=["muscle", "dead zone"])
-@pytest.mark.parametrize("contact", [None, cs.PGS(), cs.Newton()], ids=["free", "pgs", "newton"])
+@pytest.mark.parametrize("contact", [None, cs.Hard(), cs.Newton()], ids=["free", "hard", "newton"])
 def test_own_actuators_have_gradients(actuator, contact):
     """On an arm, under every kind of contact model; with Newton also where the integrator is implicit."""
     integrator = "implicit" if isinstance(contact, cs.Newton) else "semi_implicit"

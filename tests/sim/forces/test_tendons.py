@@ -157,12 +157,12 @@ def test_hard_limit_and_friction():
     """A rope at its limit, or held by friction, makes weight and drum fall together."""
     together = -9.81 * MASS / (MASS + INERTIA / 0.2**2)
     still = torch.zeros(200, 0, dtype=D)
-    world = hoist(cs.PGS(), lower=-0.02)  # at home the length is -0.01
+    world = hoist(cs.Hard(), lower=-0.02)  # at home the length is -0.01
     states = world.rollout(world.initial_state(), still)
     length = states[:, 0] - 0.2 * states[:, 1] - 0.01
     assert float(length.min()) > -0.0203 and float(length[-1]) == pytest.approx(-0.02, abs=3e-4)
     assert float(states[-1, 2] - states[-51, 2]) / 0.05 == pytest.approx(together, rel=1e-6)
-    held = hoist(cs.PGS(), friction=30.0)  # more than it takes
+    held = hoist(cs.Hard(), friction=30.0)  # more than it takes
     assert float(held.rollout(held.initial_state(), still)[-1, 2]) == pytest.approx(together * 0.2, rel=1e-6)
 
 

@@ -87,7 +87,7 @@ def _scaled(value: Any) -> Any:
     return tuple(1.2 * x for x in value) if isinstance(value, tuple) else 1.2 * value
 
 
-@pytest.mark.parametrize("contact", [cs.PGS(), cs.Newton(), cs.Compliant()], ids=["pgs", "newton", "soft"])
+@pytest.mark.parametrize("contact", [cs.Hard(), cs.Newton(), cs.Compliant()], ids=["hard", "newton", "soft"])
 def test_with_every_contact_model(contact: cs.ContactModel) -> None:
     """A damped servo in a world with joint limits, in a batch with gains of its own for each sample."""
     names = ["actuator_stiffness", "actuator_damping:elbow", "actuator_limit:arm/shoulder"]

@@ -23,8 +23,8 @@ from costate.identify.tosses.thrown import Thrown, start_of, usual_unknowns
 class TossOptions:
     """Options of an identification from tosses."""
 
-    contact: Literal["pgs", "newton"] = "pgs"
-    """Contact model: pgs is hard (friction, restitution), newton soft as in MuJoCo (friction, solref, solimp)."""
+    contact: Literal["hard", "newton"] = "hard"
+    """Contact model: hard (friction, restitution), or newton: soft as in MuJoCo (friction, solref, solimp)."""
     unknowns: tuple[str, ...] = ()
     """Numbers to find: friction, restitution, solref, solimp, size, position, com, inertia, gravity, floor; none given: all that
     the contact model has."""

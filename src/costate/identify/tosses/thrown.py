@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from costate.model import Shape
-from costate.sim.contact.builtin import PGS, Newton
+from costate.sim.contact.builtin import Hard, Newton
 from costate.sim.contact.model import ContactModel
 from costate.sim.scene import shapes
 from costate.sim.scene.parts import Body, Static
@@ -35,7 +35,7 @@ class Thrown:
     friction: float = 0.3
     """Friction coefficient to start from."""
     restitution: float = 0.1
-    """Restitution to start from (PGS)."""
+    """Restitution to start from (`Hard`)."""
     inertia: np.ndarray | None = None
     """Inertia about the centre of mass to start from [kg m^2], shape (3, 3); None: that of the shape, even all over."""
     width: float | None = None
@@ -50,12 +50,12 @@ class Thrown:
         return self.width or (own if self.shape.kind == "box" else 2 * own)
 
     def contact(self, name: str) -> ContactModel:
-        """Return the contact model of a name: pgs or newton."""
-        if name == "pgs":
-            return PGS(friction=self.friction, restitution=self.restitution)
+        """Return the contact model of a name: hard or newton."""
+        if name == "hard":
+            return Hard(friction=self.friction, restitution=self.restitution)
         if name == "newton":
             return Newton(friction=self.friction, cone="elliptic")
-        raise ValueError(f"unknown contact model '{name}': use 'pgs' or 'newton'")
+        raise ValueError(f"unknown contact model '{name}': use 'hard' or 'newton'")
 
     def world(self, contact: str, dt: float, substeps: int, unknowns: tuple[str, ...]) -> World:
         """Return a world with the body, a floor, and the unknowns as parameters."""
@@ -131,7 +131,7 @@ def parameter(unknown: str) -> str:
 
 def usual_unknowns(contact: str, shape: Shape) -> tuple[str, ...]:
     """Return all unknowns that a contact model and a shape have."""
-    left_out = {"pgs": ("solref", "solimp"), "newton": ("restitution",)}[contact]
+    left_out = {"hard": ("solref", "solimp"), "newton": ("restitution",)}[contact]
     fixed = ("size",) if shape.kind == "mesh" else ()
     return tuple(name for name in UNKNOWNS if name not in (*left_out, *fixed))
 

@@ -11,7 +11,7 @@ from costate.sim.contact.newton.model import Newton
 from costate.sim.contact.pgs.model import PGS
 from costate.sim.contact.smooth import NoContact, SmoothContact
 
-DEFAULT = PGS()
+DEFAULT = Hard()
 
 
 def contact_model(given: Any) -> ContactModel:

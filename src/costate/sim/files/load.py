@@ -32,7 +32,7 @@ def load_world(
         world = cs.load_world("hopper.xml")                       # MJCF: moves as in MuJoCo
         world = cs.load_world("robot.urdf", ground=True)          # URDF, or a built-in name: a robot on a plane
         world = cs.load_world("world.json")                       # written by world.save("world.json")
-        world = cs.load_world("hopper.xml", contact=cs.PGS(), substeps=4)
+        world = cs.load_world("hopper.xml", contact=cs.Hard(), substeps=4)
 
     An MJCF file gives everything: bodies, the geoms of its world, actuators, what may touch, contact (`Newton`), integrator, time
     step, gravity and keyframes (`world.initial_state(keyframe=...)`). What of it is not followed is named in a warning. The robot

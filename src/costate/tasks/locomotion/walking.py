@@ -14,7 +14,7 @@ from costate.model.builtin.parts import GREY
 from costate.model.shape import Shape
 from costate.model.surface import Surface
 from costate.robot import Robot
-from costate.sim import PGS, Compliant, ContactModel, Newton, Static, World
+from costate.sim import Compliant, ContactModel, Hard, Newton, Static, World
 from costate.train.episode import Stepper
 from costate.train.reinforce.rewarded import RewardedTask
 from costate.train.trainable import Variant
@@ -32,7 +32,7 @@ class WalkOptions:
     Ranges are of factors, drawn for every episode evenly on a logarithmic scale; 1 1 leaves a quantity as it is.
     """
 
-    contact: Literal["compliant", "newton", "pgs"] = "compliant"
+    contact: Literal["compliant", "newton", "hard"] = "compliant"
     """Contact model of the world to learn in."""
     stiffness: Range = SAME
     """Range of the stiffness of compliant contact."""
@@ -115,7 +115,7 @@ class Walking(RewardedTask):
         return {
             "compliant": Floor(self.soft, self.substeps, self.friction),
             "newton": Floor(Newton(friction=self.friction), FRACTION, self.friction),
-            "pgs": Floor(PGS(friction=self.friction, sweeps=20), FRACTION, self.friction),
+            "hard": Floor(Hard(friction=self.friction), FRACTION, self.friction),
         }
 
     @cached_property
@@ -160,7 +160,7 @@ class Walking(RewardedTask):
             "friction 30 % lower": soft.changed(friction=0.7),
             "friction 30 % higher": soft.changed(friction=1.3),
             "Newton contact": floors["newton"],
-            "PGS contact": floors["pgs"],
+            "hard contact": floors["hard"],
         }
         return {name: partial(self.world_on, floor) for name, floor in tried.items()}
 

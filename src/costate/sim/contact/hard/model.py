@@ -47,6 +47,9 @@ class Hard(ContactModel):
     """Speed at which overlap is undone at most [m/s or rad/s]."""
     iterations: int = 8
     """Newton steps at most, before the rounds of the rescue."""
+    tolerance: float = 1e-9
+    """Speed by which a row may miss its law for iterations to stop [m/s or rad/s]; in float32 2e-7 at least. Differences of values,
+    as those of `gradcheck`, need 1e-12; gradients do not."""
     rounds: int = 100
     """Rounds of the rescue at most (hard/rescue.py), where Newton's method does not converge: heaps that are thrown together."""
     mapped: bool | None = None
@@ -70,9 +73,10 @@ class Hard(ContactModel):
         super().check(integrator)
         if self.impacts is not None and self.impacts < 0:
             raise ValueError(f"Hard(impacts={self.impacts}): expected 0 or more impacts in a substep, or None")
-        if self.iterations < 1 or self.rounds < 0:
+        if self.iterations < 1 or self.rounds < 0 or self.tolerance <= 0:
             raise ValueError(
-                f"Hard(iterations={self.iterations}, rounds={self.rounds}): expected 1 or more Newton steps, and 0 or more rounds"
+                f"Hard(iterations={self.iterations}, rounds={self.rounds}, tolerance={self.tolerance}): expected 1 or more Newton steps, 0 "
+                "or more rounds, and a tolerance above 0"
             )
 
     def row_kinds(self, s: Symbols, contacts: list[Contact]) -> list[str]:

@@ -30,7 +30,7 @@ from costate.sim.contact.hard.correct import Correction, Lift
 from costate.sim.contact.hard.impact_time import until
 from costate.sim.contact.hard.law import Block
 from costate.sim.contact.hard.problem import Problem
-from costate.sim.contact.hard.solve import EXACT, Solver, nonzeros
+from costate.sim.contact.hard.solve import EXACT, WANTED, Solver, nonzeros
 from costate.sim.contact.learnt import Learnt
 from costate.sim.contact.model import substep_inputs
 from costate.sim.contact.newton.weights import inverse_weights
@@ -137,7 +137,8 @@ class Stages:
         self.M, self.force, self.drift = load.M, load.force, load.drift
         light = tuple(inverse_weights(setup.scene.model, [], setup.tendons).coordinates.tolist())
         self.problem = Problem(ca.tril(self.M).sparsity(), self.J.sparsity(), tuple(self.blocks), light)
-        self.solver = Solver(self.problem, options.iterations, options.rounds)
+        wanted = options.tolerance, max(options.tolerance, WANTED[1])
+        self.solver = Solver(self.problem, options.iterations, options.rounds, wanted)
         self.striker = replace(self.solver, wanted=EXACT) if self.bounces else self.solver
         self.lift = Lift(self)
 
