@@ -118,3 +118,5 @@ JAMS: dict[str, Callable[[int], Jam]] = {
     "jammed pegs": jammed_pegs,
     "joint stops": joint_stops,
 }
+FLIES = ("jammed pegs",)
+"""Jams of single bodies, whose energy can be judged without knowing the solver."""
