@@ -331,12 +331,15 @@ class Stages:
             fast = speed[i] < -self.options.restitution_speed if strikes else SX(0)
             reached = gap < -speed[i] * left
             # What is apart may come as near as touching. What is fast, but would not have met, waits for the next step: it may
-            # overlap by what is left alone. What bounces is not held back at all.
+            # overlap by what is left alone. What bounces is not held back at all, nor what only seems to meet by its rate at the
+            # start: the search on true distances has found no impact, as for a rim that passes an edge.
+            misses = ca.logic_and(ca.logic_and(fast, reached), ca.logic_not(hit))
             near, late = -gap / left, -(gap + slop) / left
             if self.bounces:
                 late = ca.if_else(most > 0, -FAR, late)
             waits = fast if self.impacts > 1 else ca.logic_and(fast, ca.logic_not(reached))
-            t[k] = ca.if_else(touches, -ca.fmax(gap, -slop) / REST, ca.if_else(waits, late, near))
+            apart = ca.if_else(misses, -FAR, ca.if_else(waits, late, near))
+            t[k] = ca.if_else(touches, -ca.fmax(gap, -slop) / REST, apart)
             meets = (
                 ca.logic_and(fast, reached) if self.bounces else ca.logic_and(ca.logic_and(fast, reached), gap > TOUCH)
             )
