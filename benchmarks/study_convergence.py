@@ -14,6 +14,7 @@ import json
 from argparse import ArgumentParser
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -21,7 +22,7 @@ import numpy as np
 import torch
 
 import costate as cs
-from benchmarks.convergence import gripper, peers, quiet, robots, singular, stacks
+from benchmarks.convergence import dart, gripper, peers, quiet, robots, singular, stacks
 from benchmarks.convergence.problems import CHUNK, Recorder
 from benchmarks.convergence.truth import residual
 from benchmarks.measure.harness import Options, Report, Table, machine, options, publish, threads
@@ -255,6 +256,10 @@ def peer_table(chosen: Options) -> Table:
         runs = peers.mujoco_runs(recorder, states.numpy(), torques)
         seconds, left = (np.array([getattr(r, name) for r in runs]) for name in ("seconds", "residual"))
         rows.append((title, "MuJoCo, stiff, its own contact points", "-", *_judged(seconds, left)[1:]))
+        if not world.nu and find_spec("dartpy"):
+            cubes = dart.Cubes(world)
+            left = np.array([run[1] for x in states.numpy() if (run := cubes.solve(x))])
+            rows.append((title, "DART, boxed LCP, its own contact points", "-", *_judged(np.inf, left)[1:]))
         if chosen.rest.dump:
             chosen.rest.dump.mkdir(parents=True, exist_ok=True)
             given.save(chosen.rest.dump / f"peers_{len(rows)}.npz")
@@ -263,7 +268,8 @@ def peer_table(chosen: Options) -> Table:
         "The same Delassus matrices, free velocities and friction coefficients for all but MuJoCo, one thread. Each peer gets ever "
         "smaller tolerances until the true residual is below 1e-8 m/s; the time is that of the first solve which is. Hard: its "
         "whole solver from its own start, rescue included. MuJoCo: the same states with solref 2 dt, solimp 0.9999, impratio "
-        "1,000, elliptic cones; its problem is a softer one, so its residual is that of the model, not of its solver."
+        "1,000, elliptic cones; its problem is a softer one, so its residual is that of the model, not of its solver. DART (`pip "
+        "install dartpy`): steps from the same states by its default solver, whose friction is a pyramid."
     )
     return Table("Other solvers on the same problems", columns, tuple(rows), note)
 

@@ -139,7 +139,7 @@ class Recorder:
         v, impulses, left, hit = b.slice(at, setup.nq, setup.nv), b.zeros(s.n), b.zeros(1), b.zeros(1)
         if strikes:
             # As Stages.piece does it, but the impact is computed in every state, so that its problem is there to be kept.
-            hit = b.trace(s._hit, found.gap, found.rate, found.restitution)
+            hit = b.trace(s._hit, found.gap, found.rate, found.restitution, b.trace(lambda T, tau: T - tau, T, tau))
             p, after, struck, residual = s._impact(b, found, clock)
             force, drift = s._at(b, "forces", [s.force, s.drift], args, b.concat(b.slice(at, 0, setup.nq), after), T)
             waited = b.trace(lambda p, f, tau: p + tau * f, found.momentum, found.force, tau)

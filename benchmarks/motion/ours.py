@@ -20,7 +20,7 @@ from benchmarks.motion.scenes import Kind, Start
 D = torch.float64
 UNIT = 0.01
 """Step that worlds are compiled with [s]."""
-HARD = cs.Hard(friction=0.5, restitution=0.5, restitution_speed=1e-5)
+HARD = cs.Hard(friction=0.5, restitution=0.5, restitution_speed=1e-7)
 """Hard contact of the audit: friction and restitution are given, and slow impacts bounce, too, as those of the reference do."""
 EVERY, CHUNK = 5, 5000
 """Number of steps between states that are kept, the same for all step lengths, so that one kernel serves all; and of a roll-out."""

@@ -167,6 +167,23 @@ def test_small_restitution_is_almost_none() -> None:
     assert (ends[1] - ends[0]).abs().max() < 1e-2 and (ends[2] - ends[0]).abs().max() < 0.5
 
 
+@pytest.mark.parametrize("restitution", [0.0, 0.8])
+def test_what_is_near_is_not_struck_before_its_time(restitution: float) -> None:
+    """A ball that comes down at 0.1 m/s, in steps of a micrometre: some begin within the distance at which shapes touch,
+    and end before the ground. It strikes at its time, and leaves with its restitution."""
+    ball = cs.Body("ball", [cs.shapes.sphere(0.1)], 1.0)
+    contact = cs.Hard(restitution=restitution, restitution_speed=1e-3)
+    world = cs.World(bodies=[ball], scenery=[GROUND], contact=contact, dt=1e-5, gravity=(0, 0, 0))
+    x = world.initial_state(5, dtype=D)
+    x[:, 2], x[:, 9] = 0.1 + torch.tensor([1.0, 2.5, 5.5, 8.0, 9.5], dtype=D) * 1e-6, -0.1
+    x.requires_grad_()
+    states = world.rollout(x, no_control(12).unsqueeze(1))
+    after = 12e-5 - (x[:, 2] - 0.1) / 0.1
+    torch.testing.assert_close(states[-1, :, 2], 0.1 + 0.1 * restitution * after, rtol=0, atol=1e-9)
+    slope = torch.autograd.grad(states[-1, :, 2].sum(), x)[0][:, 2]
+    torch.testing.assert_close(slope, torch.full((5,), -restitution, dtype=D), rtol=0, atol=1e-4)
+
+
 @pytest.mark.parametrize("options", [{"iterations": 0}, {"rounds": -1}, {"impacts": -1}])
 def test_impossible_options_are_named(options: dict[str, Any]) -> None:
     ((name, value),) = options.items()

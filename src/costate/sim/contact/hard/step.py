@@ -192,7 +192,8 @@ class Stages:
         v, impulses, left = b.slice(at, nq, nv), b.zeros(self.n), b.zeros(1)
         hit = b.zeros(1)
         if strikes:
-            hit = b.trace(lambda *given: self._hit(*given), found.gap, found.rate, found.restitution)
+            ahead = b.trace(lambda T, tau: T - tau, T, tau)
+            hit = b.trace(self._hit, found.gap, found.rate, found.restitution, ahead)
             branches = self._struck(found, clock, args)
             momentum, force, drift, v, impulses, left = b.cond(hit, *branches, *found, *clock, *args)
             found = found._replace(momentum=momentum, force=force, drift=drift)
@@ -225,9 +226,10 @@ class Stages:
     def _touches(self, gap: SX, e: SX) -> SX:
         return gap <= (ca.if_else(ca.mmax(e) > 0, STRUCK, TOUCH) if e.numel() else TOUCH)
 
-    def _hit(self, gap: SX, rate: SX, e: SX) -> SX:
-        """Return whether a row that touches approaches fast."""
-        return ca.mmax(ca.logic_and(self._touches(gap, e), rate < -self.options.restitution_speed))
+    def _hit(self, gap: SX, rate: SX, e: SX, left: SX) -> SX:
+        """Return whether a row that touches approaches fast, and closes in the time that is left."""
+        closes = ca.logic_and(self._touches(gap, e), gap <= ca.fmax(-rate * left, STRUCK))
+        return ca.mmax(ca.logic_and(closes, rate < -self.options.restitution_speed))
 
     def _struck(self, found: Prepared, clock: Clock, args: Sequence[Var]) -> tuple[Program, Program]:
         """Return the branches (values of `found` and `clock`, args) -> momentum, forces, drift, velocities after an impact,
@@ -271,7 +273,7 @@ class Stages:
         def goes_on(p: SX, v: SX, total: SX, left: SX, part: SX, *given: SX) -> SX:
             own = _symbols(given)
             rate = self.problem.rows(own.j)[self.striking, :] @ v
-            again = ca.logic_and(ca.mmax(own.restitution) > 0, self._hit(own.gap, rate, own.restitution))
+            again = ca.logic_and(ca.mmax(own.restitution) > 0, self._hit(own.gap, rate, own.restitution, SX(0)))
             return ca.logic_or(ca.norm_1(total) == 0, again)
 
         (momentum, v, total, left, _), _ = b.while_loop(goes_on, body, ROUNDS, carry, list(found))
@@ -337,9 +339,12 @@ class Stages:
             near, late = -gap / left, -(gap + slop) / left
             if self.bounces:
                 late = ca.if_else(most > 0, -FAR, late)
-            waits = fast if self.impacts > 1 else ca.logic_and(fast, ca.logic_not(reached))
+            later = ca.logic_and(fast, ca.logic_not(reached))
+            waits = fast if self.impacts > 1 else later
+            # However near: an impact at rest's distance would have neither its speed nor its time.
+            rests = ca.logic_and(touches, ca.logic_not(ca.logic_and(later, gap > STRUCK)))
             apart = ca.if_else(misses, -FAR, ca.if_else(waits, late, near))
-            t[k] = ca.if_else(touches, -ca.fmax(gap, -slop) / REST, apart)
+            t[k] = ca.if_else(rests, -ca.fmax(gap, -slop) / REST, apart)
             meets = (
                 ca.logic_and(fast, reached) if self.bounces else ca.logic_and(ca.logic_and(fast, reached), gap > TOUCH)
             )
