@@ -186,7 +186,7 @@ class Stages:
         """Add a piece; return the state after it, the time that is left, the number of impacts, impulses and residual."""
         nq, nv = self.setup.nq, self.setup.nv
         strikes = bool(self.impacts and self.hits)
-        at, tau = until(self, b, args, x, T) if strikes else (x, b.zeros(1))
+        at, tau, misses = until(self, b, args, x, T) if strikes else (x, b.zeros(1), b.zeros(self.hits))
         clock = Clock(at, T, tau, count)
         found = self.prepare(b, args, at, T)
         v, impulses, left = b.slice(at, nq, nv), b.zeros(self.n), b.zeros(1)
@@ -197,7 +197,7 @@ class Stages:
             branches = self._struck(found, clock, args)
             momentum, force, drift, v, impulses, left = b.cond(hit, *branches, *found, *clock, *args)
             found = found._replace(momentum=momentum, force=force, drift=drift)
-        targets, again = b.trace(self._targets, *found, v, T, tau, hit, count)
+        targets, again = b.trace(self._targets, *found, v, T, tau, hit, count, misses)
         if self.impacts < 2 or not strikes:
             return self._motion(b, found, clock, args, targets, v, impulses, left)
         ends = [targets, v, impulses, left]
@@ -323,7 +323,7 @@ class Stages:
 
     def _targets(self, *given: SX) -> list[SX]:
         """Return the targets of all rows in the motion that ends a substep, and whether another impact comes before that."""
-        *numbers, v, T, tau, hit, count = given
+        *numbers, v, T, tau, hit, count, misses = given
         own, left, t = _symbols(numbers), T - tau, SX.zeros(self.n)
         speed, again = self.problem.rows(own.j)[self.striking, :] @ v, SX(0)
         strikes, slop = bool(self.impacts), self.options.slop
@@ -334,8 +334,8 @@ class Stages:
             reached = gap < -speed[i] * left
             # What is apart may come as near as touching. What is fast, but would not have met, waits for the next step: it may
             # overlap by what is left alone. What bounces is not held back at all, nor what only seems to meet by its rate at the
-            # start: the search on true distances has found no impact, as for a rim that passes an edge.
-            misses = ca.logic_and(ca.logic_and(fast, reached), ca.logic_not(hit))
+            # start, as a rim that passes an edge.
+            passes = ca.logic_and(ca.logic_and(fast, reached), ca.logic_and(misses[i], ca.logic_not(hit)))
             near, late = -gap / left, -(gap + slop) / left
             if self.bounces:
                 late = ca.if_else(most > 0, -FAR, late)
@@ -343,7 +343,7 @@ class Stages:
             waits = fast if self.impacts > 1 else later
             # However near: an impact at rest's distance would have neither its speed nor its time.
             rests = ca.logic_and(touches, ca.logic_not(ca.logic_and(later, gap > STRUCK)))
-            apart = ca.if_else(misses, -FAR, ca.if_else(waits, late, near))
+            apart = ca.if_else(passes, -FAR, ca.if_else(waits, late, near))
             t[k] = ca.if_else(rests, -ca.fmax(gap, -slop) / REST, apart)
             meets = (
                 ca.logic_and(fast, reached) if self.bounces else ca.logic_and(ca.logic_and(fast, reached), gap > TOUCH)
