@@ -136,10 +136,10 @@ def _causes(found: Sequence[Scene]) -> Table:
     counts = ", ".join(f"{n} x {cause}" for cause, n in Counter(s.cause for s in failed).most_common())
     kinks = [s for s in found if s.kink > UNSURE]
     note = (
-        f"All {len(failed)} scenes whose derivatives do not converge: {counts or 'none'}. Of {len(found)} motions {len(kinks)} have "
-        f"a kink at their start (derivatives from either side differ by more than {100 * UNSURE:g} %): there the nearer side counts. "
-        "End: error of the end of the motion [m or m/s]. Differences of the program: by how much the derivative is off that of "
-        "the program itself over a tenth of a micrometre."
+        f"All {len(failed)} scenes whose derivatives do not converge: {counts or 'none'}. "
+        f"{len(kinks)} of {len(found)} motions have a kink at their start (derivatives from either side differ by more than "
+        f"{UNSURE:.0%}): there the nearer side counts. End: error of the end of the motion [m or m/s]. Differences of the program: "
+        "by how much the derivative is off that of the program itself over a tenth of a micrometre."
     )
     return Table("Derivatives that do not converge", columns, tuple(rows), note)
 
