@@ -22,7 +22,7 @@ import numpy as np
 import torch
 
 import costate as cs
-from costate import PGS, Body, Compliant, Newton, Static, World, shapes
+from costate import PGS, Body, Compliant, Hard, Newton, Static, World, shapes
 
 Tensor = torch.Tensor
 Case = Callable[[torch.dtype], dict[str, Tensor]]
@@ -30,6 +30,8 @@ DTYPES = {"float64": torch.float64, "float32": torch.float32}
 
 GROUND = Static("ground", shapes.plane(rpy=(0.05, -0.1, 0.3)))
 CONTACTS = {
+    "hard": Hard(friction=0.4),
+    "hard bounce": Hard(friction=0.4, restitution=0.6),
     "pgs": PGS(friction=0.4),
     "pgs cone": PGS(friction=0.4, cone="cone", correction="split"),
     "pgs bounce": PGS(friction=0.4, restitution=0.6),
@@ -138,7 +140,7 @@ def dog(contact, **more) -> World:
     )  # fmt: skip
 
 
-def pile(mapped: bool, warm: bool = False) -> World:
+def pile(warm: bool = False) -> World:
     rng = np.random.default_rng(3)
     bodies = [
         Body(
@@ -149,7 +151,7 @@ def pile(mapped: bool, warm: bool = False) -> World:
         )
         for k in range(4)
     ]
-    contact = PGS(mapped=mapped, sweeps=8, warm_start=warm, restitution=0.3)
+    contact = PGS(sweeps=8, warm_start=warm, restitution=0.3)
     return World(bodies=bodies, scenery=[GROUND], contact=contact, dt=0.01, substeps=2, parameters=["friction"])
 
 
@@ -206,7 +208,7 @@ def cases(folder: Path) -> Iterator[tuple[str, Case]]:
         yield f"robot {name}", robot_case(name)
     for name, contact in CONTACTS.items():
         for integrator in INTEGRATORS:
-            newton, hard = name.startswith("newton"), name.startswith("pgs")
+            newton, hard = name.startswith("newton"), name.startswith(("hard", "pgs"))
             if (integrator == "rk4" and hard) or (integrator == "explicit" and newton):
                 continue
             yield f"landing, {name}, {integrator}", world_case(lambda c=contact, i=integrator: landing(c, i))
@@ -239,14 +241,13 @@ def cases(folder: Path) -> Iterator[tuple[str, Case]]:
         )
     for name, actuator in ACTUATORS.items():
         yield f"actuator {name}", world_case(lambda a=actuator: acting(a), scale=1.0)
-    for name in ("pgs", "compliant", "newton"):
+    for name in ("hard", "pgs", "compliant", "newton"):
         yield f"tendon and constraint, {name}", world_case(lambda c=CONTACTS[name]: tied(c))
     yield "laikago, pgs", world_case(lambda: dog(PGS()), scale=0.02)
     yield "laikago, pgs warm", world_case(lambda: dog(PGS(warm_start=True, sweeps=10), substeps=2), scale=0.02)
     yield "laikago, newton", world_case(lambda: dog(Newton()), scale=0.02)
-    yield "pile, dense", world_case(lambda: pile(False))
-    yield "pile, pair by pair", world_case(lambda: pile(True))
-    yield "pile, pair by pair, warm", world_case(lambda: pile(True, True))
+    yield "pile", world_case(pile)
+    yield "pile, warm", world_case(lambda: pile(True))
     yield "insertion", world_case(insertion_world, scale=0.02, steps=4)
     yield "smoke", smoke
     yield "hopper.xml", world_case(lambda: from_file("hopper.xml"), steps=4)

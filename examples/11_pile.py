@@ -26,7 +26,7 @@ def make_world() -> cs.World:
     """Make a world of boxes and a floor; friction holds together the heap into which the boxes fall."""
     boxes = [cs.Body(f"box{k}", [cs.shapes.box((EDGE, EDGE, EDGE))], 1.0) for k in range(SIDE**2 * LAYERS)]
     # Hundreds of boxes meet at the same time and none of them bounces: no impact needs a time of its own.
-    contact = cs.PGS(sweeps=50, friction=0.6, correction="split", warm_start=True, mapped=True, impacts=0)
+    contact = cs.PGS(sweeps=50, friction=0.6, correction="split", warm_start=True, impacts=0)
     floor = cs.Static("floor", cs.shapes.plane())
     return cs.World(bodies=boxes, scenery=[floor], contact=contact, dt=DT, substeps=4)
 

@@ -28,7 +28,7 @@ def positions(count: int, spacing: float, batch: int) -> np.ndarray:
 def world(count: int) -> cs.World:
     """Every box may touch every other one; nothing pulls them."""
     boxes = [cs.Body(f"box{k}", [cs.shapes.box((EDGE, EDGE, EDGE))], 1.0) for k in range(count)]
-    return cs.World(bodies=boxes, contact=cs.PGS(sweeps=SWEEPS, mapped=True), dt=DT, gravity=(0, 0, 0), check=False)
+    return cs.World(bodies=boxes, contact=cs.PGS(sweeps=SWEEPS), dt=DT, gravity=(0, 0, 0), check=False)
 
 
 def states(w: cs.World, places: np.ndarray) -> torch.Tensor:

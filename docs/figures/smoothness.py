@@ -13,7 +13,7 @@ from costate.audit.smoothness import Smoothness
 def main() -> Smoothness:
     ball = cs.Body("ball", [cs.shapes.sphere(0.1)], mass=1.0)
     ground = cs.Static("ground", cs.shapes.plane())
-    world = cs.World(bodies=[ball], scenery=[ground], contact=cs.PGS(friction=0.3, restitution=0.6), dt=0.01)
+    world = cs.World(bodies=[ball], scenery=[ground], contact=cs.Hard(friction=0.3, restitution=0.6), dt=0.01)
     state = world.initial_state()
     state[2], state[7] = 0.4, 1.0
     found = cs.diagnose(world, world.rollout(state, torch.zeros(120, 0, dtype=torch.float64)))

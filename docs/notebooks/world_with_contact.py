@@ -44,7 +44,7 @@ plt.show()
 # %%
 ball = cs.Body("ball", [cs.shapes.sphere(0.05)], mass=0.2)
 wall = cs.Static("wall", cs.shapes.box((0.1, 2.0, 2.0)), position=(2.0, 0.0, 1.0))
-room = cs.World(bodies=[ball], scenery=[wall], contact=cs.PGS(friction=0.0, restitution=0.8), dt=0.01)
+room = cs.World(bodies=[ball], scenery=[wall], contact=cs.Hard(friction=0.0, restitution=0.8), dt=0.01)
 speed = torch.tensor(3.0, requires_grad=True)
 for _ in range(20):
     state = room.initial_state()

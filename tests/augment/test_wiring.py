@@ -49,7 +49,7 @@ def test_worlds_without_such_a_thing_say_so() -> None:
     with pytest.raises(ValueError, match="no shapes that can touch"):
         cs.World([cs.load_robot("pendulum2")], contact=cs.PGS()).augment("normal_force")
     with pytest.raises(ValueError, match="cannot be solved pair by pair: a network acts on its contacts"):
-        crowd = world(contact=cs.PGS(mapped=True))
+        crowd = world(contact=cs.PGS())
         crowd.augment("friction_coefficient")
         crowd.step(crowd.initial_state())
     with pytest.raises(ValueError, match=r"which worlds have: use world.augment"):

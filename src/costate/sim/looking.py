@@ -52,7 +52,7 @@ def described(setup: Setup, contacts: list[Contact]) -> str:
         f"world: {bodies} joints, {setup.nq} coordinates, {setup.nv} velocities, {setup.nu} controls{acts}\n"
         f"  {len(setup.scene.pairs)} pairs of shapes may touch, at {len(contacts)} contact points\n"
         f"  {len(kinds)} constraint rows: {counts}\n"
-        f"  {setup.substeps} substeps of {1e3 * setup.dt:g} ms, {setup.integrator}, {setup.contact.name}"
+        f"  {setup.substeps} substeps of {1e3 * setup.dt:g} ms, {setup.integrator}, {setup.contact.described(setup)}"
     )
 
 

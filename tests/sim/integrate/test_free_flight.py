@@ -20,13 +20,13 @@ INERTIA = np.diag([0.2**2 + 0.3**2, 0.1**2 + 0.3**2, 0.1**2 + 0.2**2]) / 12
 FLOOR = cs.Static("floor", cs.shapes.plane((0, 0, -1e3)))
 MODELS = {
     "no contact": None,
+    "Hard": cs.Hard(),
     "PGS": cs.PGS(sweeps=2),
-    "PGS pair by pair": cs.PGS(sweeps=2, mapped=True),
     "Compliant": cs.Compliant(),
     "Newton": cs.Newton(),
 }
 CASES = [(name, "semi_implicit") for name in MODELS]
-CASES += [("PGS", "explicit"), ("PGS pair by pair", "explicit"), ("PGS", "implicit"), ("Newton", "implicit")]
+CASES += [("Hard", "explicit"), ("PGS", "explicit"), ("Hard", "implicit"), ("Newton", "implicit")]
 
 
 def world_of(contact: cs.ContactModel | None, integrator: str, dt: float = 0.01, com=(0.0, 0.0, 0.0)) -> cs.World:
@@ -140,7 +140,7 @@ def test_order_of_a_free_turn(integrator: str, order: int) -> None:
         assert abs(math.log2(coarse / fine) - order) < 0.25, errors
 
 
-@pytest.mark.parametrize("contact", [cs.PGS(sweeps=2), cs.PGS(sweeps=2, mapped=True), cs.Newton(), cs.Compliant()])
+@pytest.mark.parametrize("contact", [cs.Hard(), cs.PGS(sweeps=2), cs.Newton(), cs.Compliant()])
 def test_contact_models_fly_alike(contact: cs.ContactModel) -> None:
     """Far from everything they are the world without contact, to rounding."""
     for integrator in ("semi_implicit", "implicit"):

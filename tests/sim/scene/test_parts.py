@@ -20,8 +20,8 @@ POSITION, RPY = (0.3, -0.2, 1.0), (0.4, -0.3, 0.5)
 QUATERNION = Rotation.from_euler("xyz", RPY).as_quat()
 PLACED = cs.Transform.at(POSITION, RPY)
 CONTACTS = {
-    "pgs": cs.PGS(sweeps=200),
-    "pairwise": cs.PGS(sweeps=200, mapped=True),
+    "hard": cs.Hard(),
+    "sweeps": cs.PGS(sweeps=200),
     "newton": cs.Newton(cone="elliptic"),  # a pyramid has edges, which do not turn with the scene
     "soft": cs.Compliant(),
 }

@@ -27,8 +27,8 @@ from costate.physics.algebra.ltl import Factor
 from costate.physics.algebra.spatial import cross
 from costate.physics.kinematics import body_poses
 from costate.sim.contact.detect import Contact
+from costate.sim.contact.hard.solve import nonzeros
 from costate.sim.contact.model import Axes, ContactModel, substep_inputs
-from costate.sim.contact.pgs.sweep import nonzeros
 from costate.sim.contact.rows import relative_jacobian
 from costate.sim.forces.equality import Tied
 from costate.sim.integrate.advance import advance

@@ -75,6 +75,10 @@ class ContactModel(Constants, ABC):
         """Return the name that reports and errors use."""
         return type(self).__name__
 
+    def described(self, setup: Setup) -> str:
+        """Return how it solves the contact of a world, for `World.report`."""
+        return self.name
+
     # --- what a world asks for ------------------------------------------------------------------------------------
 
     def check(self, integrator: str) -> None:

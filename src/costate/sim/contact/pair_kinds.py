@@ -79,3 +79,13 @@ def pose_numbers(placed: Placed) -> SX:
 def starts(keys: Iterable[int], sizes: Iterable[int]) -> dict[int, int]:
     """Return the first element of every shape in a vector with so many numbers per shape."""
     return dict(zip(keys, np.concatenate([[0], np.cumsum(list(sizes))]).astype(int).tolist(), strict=False))
+
+
+def rows_of(count: int, width: int) -> np.ndarray:
+    """Return the table of consecutive elements, `width` per instance."""
+    return np.arange(count * width).reshape(count, width)
+
+
+def same_for_all(count: int, width: int) -> np.ndarray:
+    """Return the table of the same elements for all instances."""
+    return np.tile(np.arange(width), (count, 1))

@@ -6,7 +6,7 @@ import casadi as ca
 import numpy as np
 import torch
 from tests.gradients import Tolerances, check_gradients
-from tests.sim.contact.pgs.test_dense import lcp, rods, start
+from tests.sim.contact.pgs.test_step import lcp, rods, start
 
 import costate as cs
 from costate.kernel import ProgramBuilder

@@ -15,7 +15,7 @@ from casadi import SX
 
 from costate.kernel import ProgramBuilder
 from costate.kernel.ir.program import Program, Var
-from costate.sim.contact.pgs.pieces import least
+from costate.sim.contact.impulsive import least
 from costate.sim.integrate.advance import advance
 
 if TYPE_CHECKING:

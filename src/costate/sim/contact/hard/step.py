@@ -31,11 +31,10 @@ from costate.sim.contact.hard.impact_time import until
 from costate.sim.contact.hard.law import Block
 from costate.sim.contact.hard.problem import Problem
 from costate.sim.contact.hard.solve import EXACT, WANTED, Solver, nonzeros
+from costate.sim.contact.impulsive import ROUNDS, lossless_part, without_rows
 from costate.sim.contact.learnt import Learnt
 from costate.sim.contact.model import substep_inputs
 from costate.sim.contact.newton.weights import inverse_weights
-from costate.sim.contact.pgs.dense import without_rows
-from costate.sim.contact.pgs.impact import lossless_part
 from costate.sim.contact.rows import constraint_rows
 from costate.sim.forces.equality import equations, rates
 from costate.sim.integrate.advance import advance
@@ -55,8 +54,6 @@ FAR = 1e9
 """Distance or speed that no row has [m or rad, m/s or rad/s]: rows that are left out may approach as fast."""
 WEIGHT = 9.81
 """Acceleration that impulses of what touches are first guessed to hold against [m/s^2]."""
-ROUNDS = 60
-"""Rounds of an impact with restitution at most."""
 SPREAD = 10.0
 """Speed by the largest of an impact and by its restitution at which rows that touch, but do not strike yet, may approach in its
 round. At restitution 0 none may, as without restitution."""

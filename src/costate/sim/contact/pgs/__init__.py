@@ -1,1 +1,1 @@
-"""Hard contact by projected Gauss-Seidel, stored as one dense system or pair by pair."""
+"""Hard contact by projected Gauss-Seidel, pair by pair."""

@@ -1,7 +1,7 @@
 """The pairs of a world and their groups of contact points, as index tables.
 
 A group is up to four contact points of one pair that a sweep visits together. Groups are numbered in the order of the pairs, as
-the rows of a small world are. Programs run kind after kind, so their results are ordered by kind: `made_at` leads from one order
+the rows of one system are. Programs run kind after kind, so their results are ordered by kind: `made_at` leads from one order
 to the other.
 """
 
@@ -83,7 +83,7 @@ class Pairs:
     @cached_property
     def made_at(self) -> np.ndarray:
         """Number of every group among those of all kinds, one kind after the other."""
-        order = np.concatenate([self.groups(kind).ravel() for kind in self.kinds])
+        order = np.concatenate([np.zeros(0, int), *(self.groups(kind).ravel() for kind in self.kinds)])
         return np.argsort(order)
 
     def groups(self, kind: Kind) -> np.ndarray:
@@ -97,7 +97,7 @@ class Pairs:
         placed = self.placed.values()
         poses = [ca.densify(pose_numbers(p)) for p in placed]
         sizes, boxes = [size_symbols(p.solid) for p in placed], [bounding_box(p.solid) for p in placed]
-        return [ca.densify(ca.vertcat(*x)) for x in (poses, sizes, boxes)]
+        return [ca.densify(ca.vertcat(SX(0, 1), *x)) for x in (poses, sizes, boxes)]
 
     def links(self) -> list[str]:
         """Return the link of every shape."""

@@ -1,4 +1,4 @@
-"""Contact solved pair by pair: the same steps as by rows of one system, gradients, and what a pile of bodies weighs."""
+"""Sweeps in worlds of free bodies: gradients, lanes, and what a pile of bodies weighs."""
 
 from __future__ import annotations
 
@@ -12,20 +12,19 @@ from tests.gradients import check_gradients
 from torch import Tensor
 
 import costate as cs
-from costate.sim.contact.pgs.pairwise.choice import is_pairwise
 
 HEIGHTS = (0.1, 0.12, 0.14)
 
 
 @cache
-def stack(mapped: bool | None, substeps: int = 1, **options: Any) -> cs.World:
+def stack(substeps: int = 1, **options: Any) -> cs.World:
     """Boxes of several sizes and masses, with their centres of mass beside the middle, on a plane."""
     bodies = [
         cs.Body(f"box{k}", [cs.shapes.box((0.2, 0.16, h))], 1.0 + k, com=(0.0, 0.01 * k, 0.0))
         for k, h in enumerate(HEIGHTS)
     ]
     floor = cs.Static("floor", cs.shapes.plane())
-    contact = cs.PGS(mapped=mapped, **options)
+    contact = cs.PGS(**options)
     return cs.World(bodies=bodies, scenery=[floor], contact=contact, dt=0.01 * substeps, substeps=substeps)
 
 
@@ -45,27 +44,9 @@ def jumbled(world: cs.World, batch: int) -> Tensor:
     return x
 
 
-def test_same_steps_as_by_rows() -> None:
-    """Both visit the same rows in the same order, so even unfinished sweeps agree."""
-    rows, mapped = (stack(way, warm_start=True, substeps=2) for way in (False, True))
-    assert is_pairwise(cs.PGS(mapped=True), mapped.setup) and not is_pairwise(cs.PGS(), rows.setup)
-    x = jumbled(rows, 16)
-    expected = rows.step(x)
-    assert (expected - x)[:, rows.nq :].abs().max() > 1
-    torch.testing.assert_close(mapped.step(x), expected, rtol=0, atol=1e-9)
-
-
-def test_same_steps_with_all_options_at_once() -> None:
-    """A split correction may move shapes into pairs that are out of reach of their velocities: those are looked at, too."""
-    options = {"warm_start": True, "substeps": 2, "cone": "cone", "correction": "split", "restitution": 0.4}
-    rows, mapped = (stack(way, **options) for way in (False, True))
-    x = jumbled(rows, 16)
-    torch.testing.assert_close(mapped.step(x), rows.step(x), rtol=0, atol=1e-11)
-
-
 def test_lanes_do_not_matter() -> None:
     """Which pairs are near differs from sample to sample; alone each does what it does among others."""
-    world = stack(True, warm_start=True, substeps=2)
+    world = stack(warm_start=True, substeps=2)
     x = jumbled(world, 4)
     x[0, world.coordinates("box1")[0].start + 2] += 1.0
     x[1, world.coordinates("box0")[0].start] += 1.0
@@ -74,11 +55,11 @@ def test_lanes_do_not_matter() -> None:
         assert torch.equal(world.step(x[k]), together[k])
 
 
-def balls(mapped: bool, **options: Any) -> cs.World:
+def balls() -> cs.World:
     """Three balls of which two lie on the third and on a plane; as many parameters as there are kinds."""
     bodies = [cs.Body(f"ball{k}", [cs.shapes.sphere(0.1)], 1.0 + k) for k in range(3)]
     parameters = ["friction", "restitution", "gravity", "mass:ball1/body", "size:ball0", "position:ball2"]
-    contact = cs.PGS(sweeps=5, mapped=mapped, **options)
+    contact = cs.PGS(sweeps=5)
     return cs.World(
         bodies=bodies, scenery=[cs.Static("floor", cs.shapes.plane())], contact=contact, parameters=parameters
     )
@@ -94,17 +75,9 @@ def falling(world: cs.World) -> Tensor:
     return x
 
 
-def test_same_steps_with_other_options() -> None:
-    rows, mapped = (balls(way, cone="cone", correction="split", restitution=0.4) for way in (False, True))
-    x = falling(rows)
-    expected = rows.step(x)
-    assert (expected - x).abs().max() > 0.1
-    torch.testing.assert_close(mapped.step(x), expected, rtol=0, atol=1e-11)
-
-
 def test_gradients() -> None:
     """Of a step in the state and in parameters of every kind, reverse and forward, against differences."""
-    world = balls(True)
+    world = balls()
     names = world.setup.parameters
     values = [torch.tensor(world.setup.default(p)) for p in names]
     values[names.index("friction")] = torch.tensor([0.3], dtype=torch.float64)
@@ -114,15 +87,12 @@ def test_gradients() -> None:
         return world.step(x, params=dict(zip(names, given, strict=True)))
 
     x = falling(world)
-    rows = balls(False)
-    expected = rows.step(x, params=dict(zip(names, values, strict=True)))
-    torch.testing.assert_close(step(x, *values), expected, rtol=0, atol=1e-11)
     check_gradients(step, (x, *values), names=("x", *names))
 
 
 def test_gradients_through_boxes() -> None:
     """The reverse pass of a step against differences along a random direction."""
-    world = stack(True, warm_start=True, substeps=2)
+    world = stack(warm_start=True, substeps=2)
     random = torch.Generator().manual_seed(1)
     x = jumbled(world, 8)
     weights, way = (torch.randn(world.nx, dtype=torch.float64, generator=random) for _ in range(2))
@@ -140,8 +110,8 @@ def test_gradients_through_boxes() -> None:
 
 
 def test_forces_carry_the_weight() -> None:
-    """Contacts of a mapped world at rest: the floor carries all boxes, and places are those of the small world."""
-    world = stack(True, sweeps=2000)
+    """Contacts at rest: the floor carries all boxes."""
+    world = stack(sweeps=2000)
     x = world.initial_state()
     below = 0.0
     for k, h in enumerate(HEIGHTS):
@@ -158,6 +128,6 @@ def test_compositions_are_refused() -> None:
     """Pairs of one kind differ in sizes only, and a composition is more than its sizes."""
     shape = cs.shapes.union(cs.shapes.sphere(0.1), cs.shapes.sphere(0.08, (0.1, 0, 0)))
     body = cs.Body("body", [shape], 1.0, inertia=np.eye(3))
-    world = cs.World(bodies=[body], scenery=[cs.Static("floor", cs.shapes.plane())], contact=cs.PGS(mapped=True))
+    world = cs.World(bodies=[body], scenery=[cs.Static("floor", cs.shapes.plane())], contact=cs.PGS())
     with pytest.raises(ValueError, match="cannot be solved pair by pair: body/body/0 is a composition of shapes"):
         world.step(world.initial_state())

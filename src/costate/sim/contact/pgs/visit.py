@@ -15,8 +15,8 @@ import casadi as ca
 from casadi import SX
 
 from costate.sim.contact.pgs.law import contact_law, mobility, own_change
-from costate.sim.contact.pgs.pieces import meeting
 from costate.sim.contact.pgs.targets import FAR, Motion, target_of
+from costate.sim.contact.pgs.times import meeting
 
 if TYPE_CHECKING:
     from costate.sim.contact.pgs.model import PGS

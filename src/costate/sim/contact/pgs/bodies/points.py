@@ -1,4 +1,4 @@
-"""Contact points of free bodies: the numbers that the pairwise solver reads of them, and how a visit uses these.
+"""Contact points of free bodies: the numbers that the sweeps reads of them, and how a visit uses these.
 
     relative velocity at a point:  u = v_a + w_a x r_a - v_b - w_b x r_b
     an impulse p on a, -p on b:    v_a += p / m_a,  w_a += I_a^-1 (r_a x p),  and the opposite on b
@@ -16,9 +16,9 @@ from casadi import SX
 
 from costate.collision.narrow import POINT
 from costate.collision.pairs import tangents
+from costate.sim.contact.pgs.bodies.bodies import INERTIA, NV
 from costate.sim.contact.pgs.law import BLOCK, block_numbers
-from costate.sim.contact.pgs.pairwise.bodies import INERTIA, NV
-from costate.sim.contact.pgs.pairwise.visit import Visit
+from costate.sim.contact.pgs.visit import Visit
 
 if TYPE_CHECKING:
     from costate.sim.contact.pgs.model import PGS

@@ -1,4 +1,4 @@
-"""Contact points and joint rows of trees: the numbers that the pairwise solver reads of them, and how a visit uses these.
+"""Contact points and joint rows of trees: the numbers that the sweeps reads of them, and how a visit uses these.
 
     speeds of the rows:     u = J_a v_a + J_b v_b,    J (3, width) along the normal and the two tangents
     impulses p of the rows: v_a += W_a p,  v_b += W_b p,    W = M^-1 J^T
@@ -18,10 +18,10 @@ from casadi import SX
 
 from costate.collision.pairs import tangents
 from costate.core.fork import cached_property
+from costate.sim.contact.pgs.bodies.points import surfaces
 from costate.sim.contact.pgs.law import BLOCK, block_numbers, mobility, within
-from costate.sim.contact.pgs.pairwise.points import surfaces
-from costate.sim.contact.pgs.pairwise.trees import Trees
-from costate.sim.contact.pgs.pairwise.visit import Visit
+from costate.sim.contact.pgs.trees.trees import Trees
+from costate.sim.contact.pgs.visit import Visit
 from costate.sim.contact.rows import Row
 from costate.sim.forces.equality import Tied
 from costate.sim.integrate.free import Free

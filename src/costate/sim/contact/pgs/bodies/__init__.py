@@ -1,0 +1,1 @@
+"""Free bodies as carriers of contact."""

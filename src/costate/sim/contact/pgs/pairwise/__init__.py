@@ -1,1 +1,0 @@
-"""Hard contact solved pair by pair: one program for all pairs of a kind."""

@@ -1,0 +1,1 @@
+"""Trees of links as carriers of contact."""
