@@ -193,8 +193,8 @@ def test_impossible_options_are_named(options: dict[str, Any]) -> None:
 
 
 def test_what_passes_an_edge_fast_is_not_held_back() -> None:
-    """A peg falls into a bore with a millimetre around it: as it passes the mouth the distance shrinks at the speed of the fall, and
-    would reach zero within the step, but never does."""
+    """A peg falls into a bore with a millimetre around it: as it passes the mouth the distance shrinks at the speed of the fall,
+    and would reach zero within the step, but never does."""
     peg = cs.Body("peg", [cs.shapes.cylinder(0.03, 0.2)], 0.5)
     cup = cs.Static("cup", cs.shapes.socket(0.031, 0.05, 0.2, 0.01))
     world = cs.World(bodies=[peg], scenery=[cup], contact=cs.Hard(), dt=0.0025)

@@ -41,8 +41,8 @@ def until(stages: Stages, b: ProgramBuilder, args: Sequence[Var], x: Var, T: Var
 
     tau, strikes, waits = b.trace(first, *stages.look(b, args, x), T)
     given = [tau, waits, T, x, *args]
-    none = lambda tau, waits, T, x, *_: [x, SX.zeros(1), SX.zeros(n)]
-    x, tau, misses = b.cond(strikes, _refined(stages, [v.size for v in given]), none, *given)
+    refined = _refined(stages, [v.size for v in given])
+    x, tau, misses = b.cond(strikes, refined, lambda tau, waits, T, x, *_: [x, SX.zeros(1), SX.zeros(n)], *given)
     return x, tau, misses
 
 
