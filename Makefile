@@ -22,7 +22,7 @@ DEMO := out/demo
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-demo: $(READY) ## install, then teach a UR5 to put a bottle into a socket: about two minutes
+demo: $(READY) ## install, then train a UR5 that puts a bottle into a socket: about two minutes
 	rm -rf $(DEMO)
 	$(VENV)/bin/costate train insertion --out $(DEMO)
 	$(VENV)/bin/costate evaluate $(DEMO)

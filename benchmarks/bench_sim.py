@@ -4,8 +4,9 @@
     python -m benchmarks.bench_sim --markdown docs/benchmarks.md --plots docs/plots       # what the docs show
 
 One thread everywhere, float64. A Laikago stands on four foot spheres, held by a spring and a damper in every joint, under random
-torques: contacts are active all the time. MuJoCo gets the same robot, step (2 ms), contacts and motors, and its PGS solver with
-50 iterations that never stop early. torch runs the operations of our own step one by one, recorded by autograd.
+torques: contacts are active all the time. MuJoCo gets the same robot, step (2 ms), contacts and motors, and its default solver
+(Newton), or PGS with 50 iterations that never stop early. torch runs the operations of our own step one by one, recorded by
+autograd.
 """
 
 # pyright: reportAttributeAccessIssue=false
@@ -92,17 +93,20 @@ class Run:
         return {k: s * scale for k, s in best.items()}
 
 
-def mujoco_rollout(
-    world: World, batch: int, controls: Tensor, limits: bool, friction: bool, solver: str = "PGS"
-) -> Callable[[], object]:
-    """The same rollout by MuJoCo's own loop in C++, one thread. Its Newton solver has its own iterations and tolerance."""
-    chosen = MujocoOptions("PGS", 50, cone="pyramidal", limits=limits, joint_friction=friction, implicit_damping=True)
-    if solver == "Newton":
-        chosen = replace(chosen, solver="Newton", iterations=100, tolerance=1e-8)
-    theirs = MujocoWorld(world, chosen)
-    start = np.tile(theirs.full_physics_state(world.initial_state(dtype=torch.float64).numpy()), (batch, 1))
-    u = np.ascontiguousarray(controls.detach().movedim(0, 1).numpy())
-    return lambda: mujoco.rollout.rollout(theirs.model, theirs.data, start, u)
+SWEEPS = MujocoOptions("PGS", 50, cone="pyramidal", implicit_damping=True)
+MUJOCO = {"MuJoCo, Newton": replace(SWEEPS, solver="Newton", iterations=100, tolerance=1e-8), "MuJoCo, PGS": SWEEPS}
+"""MuJoCo's solvers: its default, to its own tolerance, and PGS with 50 iterations."""
+
+
+def mujoco_rollouts(run: Run, limits: bool = False, friction: bool = False) -> dict[str, Callable[[], object]]:
+    """The same rollout by MuJoCo's own loop in C++, one thread, with each of its solvers."""
+    world, u = run.world, np.ascontiguousarray(run.u.detach().movedim(0, 1).numpy())
+    found = {}
+    for name, solver in MUJOCO.items():
+        theirs = MujocoWorld(world, replace(solver, limits=limits, joint_friction=friction))
+        start = np.tile(theirs.full_physics_state(world.initial_state(dtype=torch.float64).numpy()), (run.batch, 1))
+        found[name] = lambda m=theirs, x=start: mujoco.rollout.rollout(m.model, m.data, x, u)
+    return found
 
 
 def peak_bytes(run: Callable[[], object]) -> int:
@@ -187,18 +191,17 @@ def laikago_table(chosen: Options) -> list[Table]:
     torch_times = [1e6 * s / peer.steps for s in peer.seconds()]
     for steps in lengths:
         run = Run(world, 1, steps)
-        theirs = mujoco_rollout(world, 1, run.u, limits=False, friction=False)
-        times = run.times(3 if chosen.smoke else 15, {"mujoco": theirs})
+        times = run.times(3 if chosen.smoke else 15, mujoco_rollouts(run))
         extra = max(gradient_bytes(steps), 0)
         memory, forward, backward = SEED_3[steps]
         states = 8 * (steps + 1) * world.nx
         rows.append(
             (f"{steps:,}", states / 1e6, extra / 1e6, memory, torch_memory * steps / 1e6, times["forward"], forward,
-             torch_times[0], times["mujoco"], times["backward"], backward, torch_times[1])
+             torch_times[0], *(times[k] for k in MUJOCO), times["backward"], backward, torch_times[1])
         )  # fmt: skip
     columns = (
         "steps", "states, MB", "beyond tensors and gradients, MB", "Qiao et al., MB", "torch, MB", "forward, us/step",
-        "Qiao et al.", "torch", "MuJoCo", "backward, us/step", "Qiao et al.", "torch",
+        "Qiao et al.", "torch", *MUJOCO, "backward, us/step", "Qiao et al.", "torch",
     )  # fmt: skip
     note = (
         "A single Laikago (batch 1). Memory: the states that are the result, and how much the process grows at most while a "
@@ -223,22 +226,23 @@ def throughput_table(chosen: Options) -> list[Table]:
         world = laikagos(**kind)
         for batch in (8, 1) if chosen.smoke else (BATCH, 1):
             run = Run(world, batch, 10 if chosen.smoke else 50)
-            same = batch, run.u, kind.get("limits", False), "friction" in kind
-            theirs = {s: mujoco_rollout(world, *same, solver=s) for s in ("PGS", "Newton")}
+            theirs = mujoco_rollouts(run, kind.get("limits", False), "friction" in kind)
             times = run.times(3 if chosen.smoke else 15, theirs)
             seconds = TorchRun(world, batch, 1).seconds() if not kind else (np.nan, np.nan)
             ours, back = times["forward"], times["backward"]
-            row = [name, batch, ours, times["PGS"], times["PGS"] / ours, times["Newton"], back, back / ours]
+            row = [name, batch, ours]
+            row += [x for k in MUJOCO for x in (times[k], times[k] / ours)]
+            row += [back, back / ours]
             row += ["" if s != s else 1e6 * s / batch for s in seconds]
             rows.append(tuple(row))
     columns = (
-        "rows", "batch", "forward", "MuJoCo, PGS", "PGS / ours", "MuJoCo, Newton", "backward", "backward / forward",
+        "rows", "batch", "forward", *(x for k in MUJOCO for x in (k, "by ours")), "backward", "backward / forward",
         "torch forward", "torch backward",
     )  # fmt: skip
     note = (
         "Microseconds per robot and step. Goals: forward 4, backward 16, three times MuJoCo's throughput at batch 256; "
-        "forward 20 and backward 60 at batch 1. MuJoCo's PGS takes 50 iterations as ours; its Newton is its default, to its own "
-        "tolerance. MuJoCo has no gradient."
+        "forward 20 and backward 60 at batch 1. MuJoCo's Newton is its default, to its own tolerance; its PGS takes 50 "
+        "iterations. MuJoCo has no gradient."
     )
     return [Table("A Laikago's step", columns, tuple(rows), note)]
 
@@ -251,15 +255,14 @@ def ten_table(chosen: Options) -> list[Table]:
     build = once(lambda: Run(world, 1, 10).times(1))
     for batch in (1, 64):
         run = Run(world, batch, 10 if chosen.smoke else 100)
-        theirs = mujoco_rollout(world, batch, run.u, limits=False, friction=False)
-        times = run.times(2 if chosen.smoke else 9, {"mujoco": theirs})
-        rows.append((batch, times["forward"], times["mujoco"], times["backward"], 8 * world.nx / 1000))
+        times = run.times(2 if chosen.smoke else 9, mujoco_rollouts(run))
+        rows.append((batch, *(times[k] for k in ("forward", *MUJOCO, "backward")), 8 * world.nx / 1000))
     note = (
         f"{count} Laikagos in one scene, {12 * count} rows. Microseconds per step of the whole scene; the kernels were compiled "
         f"in {build:.0f} s. Qiao et al. print 5 kB per step; of JAX 42,000 to 53,000 forward and 125,000 to 148,000 backward, of "
         "PyTorch 193,000 to 200,000 and 272,000 to 281,000."
     )
-    columns = ("batch", "forward", "MuJoCo rollout", "backward", "kB stored per step")
+    columns = ("batch", "forward", *MUJOCO, "backward", "kB stored per step")
     return [Table("Ten Laikagos", columns, tuple(rows), note)]
 
 
@@ -288,20 +291,19 @@ def linearize_table(chosen: Options) -> list[Table]:
             )
     note = (
         "A (2nv, 2nv) and B (2nv, nu) of one step, microseconds per sample: exact by `world.linearize`, and by "
-        "`mjd_transitionFD` with central differences, whose solver is PGS beside `PGS` and Newton's method else. With contact the "
-        "two are derivatives of different models where ours is hard, and MuJoCo's is soft always."
+        "`mjd_transitionFD` with central differences. With contact the two are derivatives of different models where ours is hard, "
+        "and MuJoCo's is soft always."
     )
     columns = ("world", "batch", "world.linearize", "mjd_transitionFD", "largest relative difference")
     return [Table("A and B", columns, tuple(rows), note)]
 
 
 def _linearized(chosen: Options) -> Iterator[tuple[str, World, MujocoWorld]]:
-    sweeps = MujocoOptions("PGS", 50, cone="pyramidal", limits=False, implicit_damping=True)
-    newton = replace(sweeps, solver="Newton", iterations=100, tolerance=1e-8)
+    theirs = replace(MUJOCO["MuJoCo, Newton"], limits=False)
     arm = World(robots=[cs.load_robot("iiwa7")], contact=None, dt=0.002, integrator="implicit")
-    yield "iiwa7, no contact", arm, MujocoWorld(arm, newton)
+    yield "iiwa7, no contact", arm, MujocoWorld(arm, theirs)
     if not chosen.smoke:
-        for name, contact, theirs in (("Newton", cs.Newton(joint_limits=False), newton), ("PGS", None, sweeps)):
+        for name, contact in (("Hard", cs.Hard(joint_limits=False)), ("Newton", cs.Newton(joint_limits=False))):
             quadruped = laikagos(contact=contact)
             yield f"Laikago, 4 feet, {name}", quadruped, MujocoWorld(quadruped, theirs)
 

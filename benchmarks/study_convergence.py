@@ -1,4 +1,4 @@
-"""Hard contact against the true problem: stacks of unlike masses, an arch, a gripper, random states, rest, and other solvers.
+"""Hard contact against the true problem: stacks, an arch, a gripper, random states, rest, singular states, and other solvers.
 
     python -m benchmarks.study_convergence [--smoke] [--only PART ...] [--keep FILE] [--dump FOLDER] [--json FILE] [--markdown FILE]
     python -m benchmarks.study_convergence --markdown docs/lab/hard_contact.md          # what the docs show
@@ -14,6 +14,7 @@ import json
 from argparse import ArgumentParser
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -21,7 +22,7 @@ import numpy as np
 import torch
 
 import costate as cs
-from benchmarks.convergence import gripper, peers, quiet, robots, stacks
+from benchmarks.convergence import dart, gripper, peers, quiet, robots, singular, stacks
 from benchmarks.convergence.problems import CHUNK, Recorder
 from benchmarks.convergence.truth import residual
 from benchmarks.measure.harness import Options, Report, Table, machine, options, publish, threads
@@ -38,6 +39,9 @@ STEADY = 1e-3
 """Largest change of the derivative of a step from step to step, by its size."""
 SWEPT = {("even", 1.0), ("alternating", 1e4)}
 """Stacks that `PGS` is measured on, too."""
+ROUNDING = 1e-14
+"""Energy that counts as rounding, relative to that of a state, or to 1 J."""
+GAIN = "largest energy that corrections add beyond what impulses take, by the energy of the state"
 SHARES = (0.98, 0.99, 1.01, 1.02)
 """Frictions of the arch, by the one that statics says."""
 
@@ -174,21 +178,42 @@ def _share(what: str, left: list[np.ndarray], own: list[np.ndarray], impacts: in
 
 
 def rest_part(chosen: Options) -> list[Finding]:
-    """Look at derivatives of feet at rest, and at energy in jams."""
-    seconds, count, steps = (0.1, 4, 20) if chosen.smoke else (10.0, 256, 500)
-    names = ["Hard"] if chosen.smoke else list(MODELS)
+    """Look at derivatives of feet at rest."""
+    if chosen.smoke:
+        return []
+    seconds = 10.0
+    changes = {name: quiet.change_of_derivative(MODELS[name](), seconds) for name in MODELS}
+    texts = {name: f"{change:.0e}; residual {left:.0e} m/s" for name, (change, left) in changes.items()}
+    what = f"a Laikago stands for {seconds:g} s: change of the derivative of a step, from step to step"
+    return [Finding(what, "1e-3", texts["Hard"], texts["PGS"], changes["Hard"][0] < STEADY)]
+
+
+# --- energy -----------------------------------------------------------------------------------------------------------
+
+
+def energy_part(chosen: Options) -> list[Finding]:
+    """Look for energy out of nothing: in random states near a singularity, and in motions that jam."""
     found = []
-    if not chosen.smoke:
-        changes = {name: quiet.change_of_derivative(MODELS[name](), seconds) for name in names}
-        texts = {name: f"{change:.0e}; residual {left:.0e} m/s" for name, (change, left) in changes.items()}
-        what = f"a Laikago stands for {seconds:g} s: change of the derivative of a step, from step to step"
-        found.append(Finding(what, "1e-3", texts["Hard"], texts["PGS"], changes["Hard"][0] < STEADY))
-    for what, make in list(quiet.JAMS.items())[: 1 if chosen.smoke else None]:
-        gains = {name: make(MODELS[name](), count).gain(steps) for name in names}
-        texts = {name: f"{max(gain, 0):.0e} J of {lost:.2g} J" for name, (gain, lost) in gains.items()}
-        row = f"{what}, {count} motions: largest energy that contact adds in a step, of what a motion loses"
-        gain, lost = gains["Hard"]
-        found.append(Finding(row, "none", texts["Hard"], texts.get("PGS", "-"), gain <= 1e-9 * max(lost, 1)))
+    worst, states = 0.0, 0
+    for name, g in singular.measured(cs.Hard(), 64 if chosen.smoke else None):
+        worst, states = max(worst, g.largest), states + len(g.energy)
+        moved = f"{100 * (g.pushed != 0).mean():.0f} % of them corrected"
+        what = f"{name}, almost straight, tips in the floor: {len(g.energy):,} states, {moved}; {GAIN}"
+        found.append(Finding(what, "rounding", f"{g.largest:.0e}", "-", g.largest < ROUNDING))
+        _say(found[-1])
+    found.append(Finding(f"all of these, {states:,} states", "rounding", f"{worst:.0e}", "-", worst < ROUNDING))
+    count, steps = (4, 20) if chosen.smoke else (256, 500)
+    for what, make in quiet.JAMS.items():
+        flies, jam = what in quiet.FLIES, make(count)
+        for restitution in (0.0, 0.5) if flies else (0.0,):
+            gain, lost = jam.gain(cs.Hard(restitution=restitution), steps)
+            swept = "-"
+            if flies and not chosen.smoke:
+                swept = f"{max(jam.gain(cs.PGS(restitution=restitution), steps)[0], 0):.0e} J"
+            row = f"{what}, restitution {restitution:g}, {count} motions of {steps} steps: energy that contact adds in a step"
+            text = f"{max(gain, 0):.0e} J; a motion loses {lost:.2g} J"
+            found.append(Finding(row, "none", text, swept, gain <= 1e-9 * max(lost, 1)))
+            _say(found[-1])
     return found
 
 
@@ -198,6 +223,7 @@ PARTS: dict[str, Callable[[Options], list[Finding]]] = {
     "gripper": gripper_part,
     "states": states_part,
     "rest": rest_part,
+    "energy": energy_part,
 }
 
 
@@ -230,6 +256,10 @@ def peer_table(chosen: Options) -> Table:
         runs = peers.mujoco_runs(recorder, states.numpy(), torques)
         seconds, left = (np.array([getattr(r, name) for r in runs]) for name in ("seconds", "residual"))
         rows.append((title, "MuJoCo, stiff, its own contact points", "-", *_judged(seconds, left)[1:]))
+        if not world.nu and find_spec("dartpy"):
+            cubes = dart.Cubes(world)
+            left = np.array([run[1] for x in states.numpy() if (run := cubes.solve(x))])
+            rows.append((title, "DART, boxed LCP, its own contact points", "-", *_judged(np.inf, left)[1:]))
         if chosen.rest.dump:
             chosen.rest.dump.mkdir(parents=True, exist_ok=True)
             given.save(chosen.rest.dump / f"peers_{len(rows)}.npz")
@@ -238,7 +268,8 @@ def peer_table(chosen: Options) -> Table:
         "The same Delassus matrices, free velocities and friction coefficients for all but MuJoCo, one thread. Each peer gets ever "
         "smaller tolerances until the true residual is below 1e-8 m/s; the time is that of the first solve which is. Hard: its "
         "whole solver from its own start, rescue included. MuJoCo: the same states with solref 2 dt, solimp 0.9999, impratio "
-        "1,000, elliptic cones; its problem is a softer one, so its residual is that of the model, not of its solver."
+        "1,000, elliptic cones; its problem is a softer one, so its residual is that of the model, not of its solver. DART (`pip "
+        "install dartpy`): steps from the same states by its default solver, whose friction is a pyramid."
     )
     return Table("Other solvers on the same problems", columns, tuple(rows), note)
 

@@ -38,7 +38,7 @@ def cases() -> Iterator[tuple[str, Callable[[], object]]]:
     yield "forward dynamics", lambda: arm.forward_dynamics(q, v, tau)
     yield "forward dynamics, gradient", lambda: gradient(q, lambda x: arm.forward_dynamics(x, v, tau))
     yield "forward dynamics, batch 1", lambda: arm.forward_dynamics(q[0], v[0], tau[0])
-    for name, contact in (("PGS", cs.PGS()), ("Newton", cs.Newton())):
+    for name, contact in (("Hard", cs.Hard()), ("Newton", cs.Newton())):
         yield from dog_cases(name, contact)
     bodies = [cs.Body(f"b{k}", [cs.shapes.box((0.1, 0.12, 0.09))], 0.5, pose=shifted(k)) for k in range(12)]
     floor = cs.Static("floor", cs.shapes.plane())
@@ -47,7 +47,7 @@ def cases() -> Iterator[tuple[str, Callable[[], object]]]:
     yield "12 boxes, step", lambda: boxes.step(start)
 
 
-def dog_cases(name: str, contact: cs.PGS | cs.Newton) -> Iterator[tuple[str, Callable[[], object]]]:
+def dog_cases(name: str, contact: cs.ContactModel) -> Iterator[tuple[str, Callable[[], object]]]:
     floor = cs.Static("floor", cs.shapes.plane())
     world = cs.World(
         [cs.load_robot("laikago")], scenery=[floor], contact=contact, actuators=cs.PositionServo(300, 10), dt=0.002,

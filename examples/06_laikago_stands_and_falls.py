@@ -31,7 +31,8 @@ def make_world(actuators: cs.PositionServo | cs.Torque) -> cs.World:
 def main(out: str = "out") -> None:
     torch.manual_seed(0)
     standing, limp = make_world(cs.PositionServo(stiffness=300.0, damping=8.0)), make_world(cs.Torque())
-    print(standing.report())
+    if not QUICK:
+        print(standing.report())
     start = standing.initial_state()
     q, _ = standing.coordinates("laikago")
     pose = start[q][7:]  # joint angles of the home configuration

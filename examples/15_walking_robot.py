@@ -76,10 +76,10 @@ class Trot(RewardedTask):
 def main(out: Path = Path("out") / "15_walking_robot") -> None:
     """Train, judge and draw it. out: run folder."""
     shutil.rmtree(out, ignore_errors=True)
-    run = Run.create(out, Trot, replace(Trot.training, iterations=30, interval=10) if QUICK else Trot.training)
+    run = Run.create(out, Trot, replace(Trot.training, iterations=12, interval=6) if QUICK else Trot.training)
     with Screen(run) as screen:  # a table on a terminal, else a line now and then
         train(run, screen)
-    found = evaluate(run, episodes=32 if QUICK else 200)
+    found = evaluate(run, episodes=8 if QUICK else 200)
     print(f"{found['success']:.1%} of {found['episodes']} new starts stay up; return {found['return']:.0f} of 1,500")
     print("wrote", run_report(run, episodes=4).save(out / "report.html"))
     # The same class is an environment: a batch of robots, differentiable with torch.

@@ -101,12 +101,17 @@ class Clock:
 
 def family_time(pid: int) -> float:
     """Return the processor time of a process and of its descendants, dead or alive [s] (Linux; zero elsewhere)."""
+    children = [c for task in Path(f"/proc/{pid}/task").glob("*/children") for c in read(task).split()]
+    ticks = sum(map(int, read(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK") + sum(family_time(int(c)) for c in children)
+
+
+def read(path: Path) -> str:
+    """Return the text of a file of /proc, or nothing where its process or thread has just ended."""
     try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        children = [c for task in Path(f"/proc/{pid}/task").iterdir() for c in (task / "children").read_text().split()]
+        return path.read_text()
     except OSError:
-        return 0.0
-    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK") + sum(family_time(int(c)) for c in children)
+        return ""
 
 
 class Progress:

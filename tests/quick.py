@@ -47,28 +47,29 @@ def modules() -> dict[str, Path]:
     return found
 
 
-def imports_of(path: Path, known: dict[str, Path]) -> set[str]:
+@cache
+def imports_of(path: Path) -> set[str]:
     """Return the modules that a file names: in imports, wherever they stand, and as attributes of `costate`."""
     found: set[str] = set()
     aliases = {"costate"}
-    tree = ast.parse(path.read_text())
-    for node in ast.walk(tree):
+    attributes: list[tuple[str, str]] = []
+    for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
             aliases |= {alias.asname for alias in node.names if alias.name == "costate" and alias.asname}
         elif isinstance(node, ast.ImportFrom) and node.module:
             found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in aliases:
-            found.add(costate._LAZY.get(node.attr, "").partition(":")[0])
-    return (found & known.keys()) - {"costate"}  # the top of the package loads nothing by itself
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            attributes.append((node.value.id, node.attr))
+    found |= {costate._LAZY.get(name, "").partition(":")[0] for owner, name in attributes if owner in aliases}
+    return found - {"costate"}  # the top of the package loads nothing by itself
 
 
 def distances(changed: set[str], known: dict[str, Path]) -> dict[str, int]:
     """Return how many imports lie between a module and the nearest one that changed, for all that reach one."""
     users: defaultdict[str, set[str]] = defaultdict(set)
     for name, path in known.items():
-        for imported in imports_of(path, known):
+        for imported in imports_of(path) & known.keys():
             users[imported].add(name)
     reached, front = dict.fromkeys(changed, 0), changed
     while front:

@@ -105,6 +105,7 @@ OF_A_PACKAGE = {
     "sim/contact/newton": ("mjcf",),
     "sim/integrate": ("free_flight", "newton_integrators"),
     "tasks": ("solve",),
+    "train": ("best",),
     "viewer": ("page", "speed"),
 }
 """Folder -> tests of it as a whole, or of a property that no single module has."""

@@ -17,7 +17,7 @@ from tests.warm import run_warm
 ROOT = Path(__file__).parent.parent
 TEXT = (ROOT / "README.md").read_text()
 SMALLER = {
-    "costate gradcheck ur5": "costate gradcheck two_link",
+    "costate gradcheck ur5": "costate gradcheck two_link --second-order False --float32 False",
     "costate solve throw": "costate solve throw --starts 2",
     "costate solve soft_walker": "costate solve soft_walker --iterations 1",
     "costate solve smoke_target": "costate solve smoke_target --size small --iterations 2",

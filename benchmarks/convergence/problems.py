@@ -17,6 +17,7 @@ import torch
 import costate as cs
 from costate.kernel import Kernel, ProgramBuilder
 from costate.kernel.ir.program import Var
+from costate.sim.contact.hard.correct import Lift
 from costate.sim.contact.hard.impact_time import until
 from costate.sim.contact.hard.law import Block
 from costate.sim.contact.hard.problem import Problem
@@ -92,6 +93,19 @@ class Kept(Solver):
         return found
 
 
+class KeptLift(Lift):
+    """What is kept of a motion is its solution with bounded lifting."""
+
+    def bounded(self, b: ProgramBuilder, numbers: Sequence[Var], found: Sequence[Var]) -> list[Var]:
+        solver = self.stages.solver
+        assert isinstance(solver, Kept)
+        *before, last = solver.seen
+        v, impulses, left, targets = super().bounded(b, numbers, found)
+        m, p, j, _, *start = last[:-3]
+        solver.seen[len(before) :] = [(m, p, j, targets, *start, v, impulses, left)]
+        return [v, impulses, left, targets]
+
+
 class Recorder:
     """The problems of one world with `Hard` contact, at most one impact in a substep, and no restitution."""
 
@@ -114,6 +128,7 @@ class Recorder:
     def _kernel(self) -> Kernel:
         s, setup = self.stages, self.setup
         s.solver = s.striker = kept = Kept(s.problem, s.solver.limit, s.solver.rounds, s.solver.wanted)
+        s.lift = KeptLift(s)
         b = ProgramBuilder("problems")
         args, moving = step_inputs(b, setup), setup.nq + setup.nv
         x = b.slice(args[0], 0, moving) if setup.na else args[0]
@@ -124,7 +139,7 @@ class Recorder:
         v, impulses, left, hit = b.slice(at, setup.nq, setup.nv), b.zeros(s.n), b.zeros(1), b.zeros(1)
         if strikes:
             # As Stages.piece does it, but the impact is computed in every state, so that its problem is there to be kept.
-            hit = b.trace(s._hit, found.gap, found.rate, found.restitution)
+            hit = b.trace(s._hit, found.gap, found.rate, found.restitution, b.trace(lambda T, tau: T - tau, T, tau))
             p, after, struck, residual = s._impact(b, found, clock)
             force, drift = s._at(b, "forces", [s.force, s.drift], args, b.concat(b.slice(at, 0, setup.nq), after), T)
             waited = b.trace(lambda p, f, tau: p + tau * f, found.momentum, found.force, tau)
@@ -134,7 +149,7 @@ class Recorder:
             momentum, force, drift, v, impulses = chosen
             found = found._replace(momentum=momentum, force=force, drift=drift)
         targets, _ = b.trace(s._targets, *found, v, T, tau, hit, clock.count)
-        x, *_ = s._motion(b, found, clock, targets, v, impulses, left)
+        x, *_ = s._motion(b, found, clock, args, targets, v, impulses, left)
         names = ("impact", "motion") if strikes else ("motion",)
         for name, values in zip(names, kept.seen, strict=False):
             for number, value in zip(NUMBERS, values, strict=True):

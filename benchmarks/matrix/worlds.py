@@ -20,7 +20,7 @@ from costate.collision.shapes import Solid
 from costate.model import Shape
 from costate.model.rotation import from_rpy
 from costate.robot import Robot
-from costate.sim import PGS, Body, Compliant, Newton, Static, World, shapes
+from costate.sim import PGS, Body, Compliant, Hard, Newton, Static, World, shapes
 from costate.sim.contact.model import ContactModel
 from costate.sim.integrate.table import INTEGRATORS
 from costate.sim.rollout import rollout_kernel, step_kernel
@@ -56,6 +56,8 @@ PAIRS = [
 """Pairs that may touch: (the shape that moves, the one that does not)."""
 
 MODELS: dict[str, ContactModel | None] = {
+    "Hard": Hard(friction=0.4),
+    "Hard, bounce": Hard(friction=0.4, restitution=0.6),
     "PGS": PGS(friction=0.4),
     "Compliant": Compliant(friction=0.4, smoothing=2e-3),
     "Newton": Newton(friction=0.4, cone="pyramidal"),
@@ -65,7 +67,7 @@ MODELS: dict[str, ContactModel | None] = {
     "Newton, elliptic": Newton(friction=0.4, cone="elliptic", condim=6),
     "no contact": None,
 }
-MAIN = ("PGS", "Compliant", "Newton")
+MAIN = ("Hard", "PGS", "Compliant", "Newton")
 DT = 2e-3
 DEPTH = 1e-3
 """Depth by which shapes overlap [m]."""

@@ -1,4 +1,4 @@
-"""Bodies of the reference: balls, free bodies and planar arms, in world axes and plain NumPy.
+"""Bodies of the reference: balls, free bodies and planar arms, in world axes and plain NumPy; and robots that it does not know.
 
 All operations are analytic and choices look at real parts only, so that a state of complex numbers carries a derivative in its
 imaginary part (complex step). Nothing here is shared with Costate.
@@ -204,3 +204,12 @@ class Arm:
 
     def response(self, x: Array, J: Array) -> Array:
         return J @ np.linalg.solve(self._mass(np.split(x, 2)[0]), J.T)
+
+
+@dataclass(frozen=True)
+class Floating:
+    """A robot on a floating base, as Costate has it: the reference does not know its motion. A place of it has two rows: position,
+    rotation vector and joint angles; velocity, angular velocity (both in world axes) and rates."""
+
+    robot: str
+    joints: int

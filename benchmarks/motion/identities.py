@@ -34,7 +34,7 @@ def errors(kind: Kind, start: Start, by: Start, value: Array, slope: Array) -> d
     if start.restitution == 1 and start.friction == 0:
         both = [energy(kind, at, start.gravity) for at in (begin, end)]
         found["energy"] = _apart(*(np.array([e.imag / MOVES]) for e in both), size=abs(both[0].real))
-    if kind.ground is None and not start.gravity.any():
+    if kind.ground is None and not kind.walls and not start.gravity.any():
         both = [momentum(kind, at) for at in (begin, end)]
         found["momentum"] = _apart(*(np.imag(m) / MOVES for m in both))
     return found

@@ -13,14 +13,14 @@ import torch
 from torch import Tensor
 
 import costate as cs
-from benchmarks.motion.bodies import Arm, Ball
+from benchmarks.motion.bodies import Arm, Ball, Floating
 from benchmarks.motion.reference import LEVER
 from benchmarks.motion.scenes import Kind, Start
 
 D = torch.float64
 UNIT = 0.01
 """Step that worlds are compiled with [s]."""
-HARD = cs.PGS(friction=0.5, restitution=0.5, cone="cone", restitution_speed=1e-5)
+HARD = cs.Hard(friction=0.5, restitution=0.5, restitution_speed=1e-7)
 """Hard contact of the audit: friction and restitution are given, and slow impacts bounce, too, as those of the reference do."""
 EVERY, CHUNK = 5, 5000
 """Number of steps between states that are kept, the same for all step lengths, so that one kernel serves all; and of a roll-out."""
@@ -70,10 +70,15 @@ def states(kind: Kind, starts: Sequence[Pair], t: Tensor) -> Tensor:
             q.append(moved[:, 0])
             v.append(moved[:, 1])
             continue
-        turned = _quaternion(a, k)
         # To first order; disturbances of a finite size are turned by the exponential, as those of the reference.
-        turned = _product(_exponential(t[:, None] * along[:, 1]), turned)
+        floats = isinstance(part, Floating)
+        turned = _quaternion(at[:, 0, 3:6] if floats else at[:, 1])
+        turned = _product(_exponential(t[:, None] * (along[:, 0, 3:6] if floats else along[:, 1])), turned)
         R = _matrix(turned)
+        if floats:
+            q += [moved[:, 0, :3], turned, moved[:, 0, 6:]]
+            v += [(R.mT @ moved[:, 1, i : i + 3, None]).squeeze(-1) for i in (0, 3)] + [moved[:, 1, 6:]]
+            continue
         q += [moved[:, 0], turned]
         v += [(R.mT @ moved[:, row, :, None]).squeeze(-1) for row in (2, 3)]
     return torch.cat([*q, *v], -1)
@@ -87,18 +92,19 @@ def _ends(kind: Kind, state: Tensor, nq: int) -> Tensor:
             found += [LEVER * state[:, iq : iq + n], LEVER * state[:, iv : iv + n]]
             iq, iv = iq + n, iv + n
             continue
+        joints = part.joints if isinstance(part, Floating) else 0
         R = _matrix(state[:, iq + 3 : iq + 7])
         v, w = ((R @ state[:, at : at + 3, None]).squeeze(-1) for at in (iv, iv + 3))
         axes = [] if isinstance(part, Ball) else [LEVER * R[:, :, 0], LEVER * R[:, :, 1]]
-        found += [state[:, iq : iq + 3], *axes, v, LEVER * w]
-        iq, iv = iq + 7, iv + 6
+        bent = [LEVER * state[:, at : at + joints] for at in (iq + 7, iv + 6)]
+        found += [state[:, iq : iq + 3], *axes, v, LEVER * w, *bent]
+        iq, iv = iq + 7 + joints, iv + 6 + joints
     return torch.cat(found, -1)
 
 
-def _quaternion(starts: Sequence[Start], k: int) -> Tensor:
-    vectors = np.array([s.places[k][1] for s in starts])
-    angles = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return torch.tensor(np.hstack([vectors / 2 * np.sinc(angles / (2 * np.pi)), np.cos(angles / 2)]), dtype=D)
+def _quaternion(vectors: Tensor) -> Tensor:
+    angles = vectors.norm(dim=-1, keepdim=True)
+    return torch.cat([vectors / 2 * torch.sinc(angles / (2 * torch.pi)), torch.cos(angles / 2)], -1)
 
 
 def _exponential(vector: Tensor) -> Tensor:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.motion.bodies import Arm, Array, Ball, Part
+from benchmarks.motion.bodies import Arm, Array, Ball, Floating, Part
 from benchmarks.motion.events import MOVES, Laws, Motion, UnresolvedError, move
 from benchmarks.motion.places import of_start
 from benchmarks.motion.scenes import Kind, Start
@@ -43,6 +43,8 @@ def ends(part: Part, x: Array) -> Array:
 def follow(kind: Kind, start: Start, by: Start, t: float | complex) -> tuple[Array, Motion]:
     """Return the end of the motion from a start at a distance t along a direction."""
     parts = kind.system.parts
+    if any(isinstance(part, Floating) for part in parts):
+        raise UnresolvedError("a robot")
     states = [np.asarray(of_start(p, a, b, t)) for p, a, b in zip(parts, start.places, by.places, strict=True)]
     laws = Laws(start.restitution + t * by.restitution, start.friction + t * by.friction, start.gravity)
     motion = move(kind.system, states, laws, kind.seconds)

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
 import costate as cs
-from benchmarks.motion.bodies import Arm, Array, Ball, Free, Part
+from benchmarks.motion.bodies import Arm, Array, Ball, Floating, Free, Part
 from benchmarks.motion.events import System
 from benchmarks.motion.places import of_start
 from benchmarks.motion.touch import OnPlane, Pair, WithBall
@@ -25,10 +26,14 @@ TILT = (0.15, -0.1, 0.4)
 UP = from_rpy(TILT) @ np.array([0.0, 0.0, 1.0])
 BOX, ROD, ROD_RADIUS = (0.2, 0.3, 0.14), 0.25, 0.06
 ARM = Arm((0.0, 0.0, 0.5), (0.3, 0.25), (0.8, 0.5), (0.006, 0.003))
+LEG = Arm((0.0, 0.0, 0.598), (0.3, 0.25), (0.8, 0.5), (0.006, 0.003))
+"""Straight, its foot is 2 mm inside the ground."""
 TIP = 0.05
 CLEAR = 5e-3
 """Smallest distance between shapes at a start [m]."""
 GRAVITY = np.array([0.0, 0.0, -9.81])
+FLOATING = 6
+"""Numbers of the base in a place of a robot."""
 SPIN = 8.0
 """Largest angular velocity about an axis [rad/s]."""
 
@@ -57,20 +62,28 @@ class Kind:
     draw: Callable[[np.random.Generator], list[Array]]
     """Function that draws the places of a start."""
     seconds: float = 0.4
+    walls: Sequence[cs.Static] = ()
 
     def world(self, dt: float, contact: ContactModel) -> cs.World:
-        scenery = [] if self.ground is None else [cs.Static("ground", cs.shapes.plane(rpy=self.ground))]
-        robots, poses = [], {}
-        if not self.bodies:
-            robots, poses = [Robot(_arm_model())], {"arm": Transform(np.eye(3), np.array(ARM.base))}
-        given = ["restitution", "friction", "gravity"]
+        scenery = list(self.walls)
+        if self.ground is not None:
+            scenery.append(cs.Static("ground", cs.shapes.plane(rpy=self.ground)))
+        robots, poses, first = [], {}, self.system.parts[0]
+        if isinstance(first, Arm):
+            robots, poses = [Robot(_arm_model(first))], {"arm": Transform(np.eye(3), np.array(first.base))}
+        elif isinstance(first, Floating):
+            robots = [cs.load_robot(first.robot)]
         return cs.World(
-            robots, list(self.bodies), scenery, contact=contact, dt=dt, poses=poses, parameters=given, check=False
-        )
+            robots, list(self.bodies), scenery, contact=contact, dt=dt, poses=poses, check=False,
+            parameters=["restitution", "friction", "gravity"],
+            collide=(lambda a, b: "toe" in a + b) if isinstance(first, Floating) else None,
+        )  # fmt: skip
 
     def gap(self, places: list[Array]) -> float:
         """Return the smallest distance between shapes at a start [m]."""
         parts = self.system.parts
+        if not self.system.pairs:
+            return np.inf
         states = [of_start(part, place) for part, place in zip(parts, places, strict=True)]
         return min(float(np.real(pair.touch(parts, states).gap)) for pair in self.system.pairs)
 
@@ -91,7 +104,12 @@ class Kind:
 
 def _size_of(place: Array) -> Array:
     """Return how far a direction moves each number: positions by up to 0.1 m, angles and speeds by more."""
-    return np.array([[0.1], [0.3], [1.0], [3.0]]) if len(place) == 4 else np.array([[0.3], [2.0]])
+    if len(place) == 4:
+        return np.array([[0.1], [0.3], [1.0], [3.0]])
+    size = np.array([[0.3], [2.0]]) * np.ones(place.shape)
+    if place.shape[1] > FLOATING:
+        size[:, :3] = [[0.1], [1.0]]
+    return size
 
 
 def _thrown(rng: np.random.Generator, at: Array, v: Array) -> Array:
@@ -113,14 +131,14 @@ def _hit(rng: np.random.Generator, target: Array, reach: float) -> Array:
     return _thrown(rng, target - way * rng.uniform(0.35, 0.6) + off, way * rng.uniform(2.0, 4.0))
 
 
-def _arm_model() -> Model:
-    """Return the arm, with a ball at its tip."""
+def _arm_model(arm: Arm) -> Model:
+    """Return an arm, with a ball at its tip."""
     links, joints = [Link("base")], []
-    for k, (length, mass, moment) in enumerate(zip(ARM.lengths, ARM.masses, ARM.moments, strict=True)):
-        shape = (cs.shapes.sphere(TIP, (0, 0, -length)),) if k == len(ARM.lengths) - 1 else ()
+    for k, (length, mass, moment) in enumerate(zip(arm.lengths, arm.masses, arm.moments, strict=True)):
+        shape = (cs.shapes.sphere(TIP, (0, 0, -length)),) if k == len(arm.lengths) - 1 else ()
         inertia = Inertia(mass, np.array([0, 0, -length / 2]), np.diag([moment, moment, moment]))
         links.append(Link(f"link{k}", inertia, shape, shape))
-        at = Transform(np.eye(3), np.array([0.0, 0.0, -ARM.lengths[k - 1] if k else 0.0]))
+        at = Transform(np.eye(3), np.array([0.0, 0.0, -arm.lengths[k - 1] if k else 0.0]))
         joints.append(Joint(f"joint{k}", "revolute", links[-2].name, links[-1].name, at, np.array([0.0, 1.0, 0.0])))
     return Model("arm", tuple(links), tuple(joints))
 
@@ -143,6 +161,10 @@ STICK = Free(0.9, (0.012, 0.013, 0.004))
 CORNERS = [[x, y, z] for x in (-0.1, 0.1) for y in (-0.15, 0.15) for z in (-0.07, 0.07)]
 ENDS = [[0, 0, -ROD / 2], [0, 0, ROD / 2]]
 HALF = (0.1, 0.15, 0.07)
+PEG, PEG_RADIUS, GAP = 0.3, 0.01, 0.1
+"""Length and radius of a peg, and half of the distance of the walls that it jams between [m]."""
+STANDS = 0.53
+"""Height of a Laikago's base above which its feet are clear of the ground [m]."""
 HERE = np.array([0.1, -0.2, 0.3])
 
 
@@ -162,6 +184,33 @@ def _swing(rng: np.random.Generator) -> list[Array]:
     return [np.array([relative, -side * rng.uniform(1, 4, 2)])]
 
 
+def _onto_straight(rng: np.random.Generator) -> list[Array]:
+    """Draw a leg that swings towards its straight posture, in which its foot is in the ground."""
+    side = rng.choice([-1, 1])
+    hip, knee = side * rng.uniform(0.15, 0.4), rng.uniform(-0.05, 0.05)
+    return [np.array([[hip, knee], [-side * rng.uniform(1, 3), rng.uniform(-0.3, 0.3)]])]
+
+
+def _leaning(rng: np.random.Generator) -> list[Array]:
+    """Draw a peg between two walls that are closer than it is long, a little less turned than it could be at most."""
+    lean = np.arcsin((GAP - PEG_RADIUS) / (PEG / 2)) - rng.uniform(0.03, 0.1)
+    v, w = rng.uniform(-1, 1, 3) * [0.3, 0.0, 1.0], np.array([0.0, rng.uniform(0, 5), 0.0])
+    return [np.array([[0.0, 0.0, 0.0], [0.0, lean, 0.0], v, w])]
+
+
+def _tumbling(rng: np.random.Generator) -> list[Array]:
+    return [_thrown(rng, HERE, rng.uniform(-1, 1, 3))]
+
+
+def _dropped(rng: np.random.Generator, height: float) -> list[Array]:
+    """Draw a Laikago that falls: height of its base [m]."""
+    stance = np.tile([0.0, 0.07, -0.59], 4) + 0.2 * rng.uniform(-1, 1, 12)
+    place = [0.0, 0.0, height + rng.uniform(0.03, 0.1)]
+    moves = [*rng.uniform(-0.5, 0.5, 2), -rng.uniform(0.5, 1.5)]
+    row = np.concatenate([place, rng.uniform(-0.2, 0.2, 3), stance])
+    return [np.array([row, np.concatenate([moves, rng.uniform(-1, 1, 15)])])]
+
+
 def _ball_ball(a: int, b: int, parts: Sequence[Part]) -> Pair:
     first, second = parts[a], parts[b]
     assert isinstance(first, Ball) and isinstance(second, Ball)
@@ -179,6 +228,15 @@ def kinds() -> dict[str, Kind]:
     meetings: list[Pair] = [_ball_ball(a, b, trio) for a, b in ((0, 1), (0, 2), (1, 2))]
     meetings += [*_grounded(0, centre, 0.1), *_grounded(1, centre, 0.07), *_grounded(2, centre, 0.1)]
     tip = _grounded(0, [[0, 0, -ARM.lengths[1]]], TIP, link=1)
+    foot = [OnPlane(0, (0.0, 0.0, -LEG.lengths[1]), TIP, np.array([0.0, 0.0, 1.0]), 0.0, 1)]
+    between = [
+        OnPlane(0, (0.0, 0.0, end * PEG / 2), PEG_RADIUS, np.array([-side, 0.0, 0.0]), -GAP)
+        for side in (-1, 1)
+        for end in (-1, 1)
+    ]
+    walls = [cs.Static(f"wall{s:+d}", cs.shapes.box((0.1, 2.0, 4.0), (s * (GAP + 0.05), 0, 0))) for s in (-1, 1)]
+    peg, thin = Free(0.5, (0.004, 0.004, 2e-5)), cs.shapes.capsule(PEG_RADIUS, PEG)
+    dog = cast(Part, Floating("laikago", 12))
     found = (
         Kind("ball on ground", System((BIG,), _grounded(0, centre, 0.1)), [_ball("a", BIG)], TILT,
              lambda rng: [_drop(rng, 0.1)]),
@@ -192,5 +250,10 @@ def kinds() -> dict[str, Kind]:
         Kind("ball and capsule", System((SMALL, STICK), [WithBall(0, 0.07, 1, (0, 0, ROD / 2), ROD_RADIUS)]),
              [_ball("a", SMALL), stick], None, lambda rng: [_hit(rng, HERE, 0.11), _at_rest(rng)]),
         Kind("two hinged links on ground", System((ARM,), tip), [], TILT, _swing),
+        Kind("straight leg on ground", System((LEG,), foot), [], (0.0, 0.0, 0.0), _onto_straight),
+        Kind("peg jams between walls", System((peg,), between), [_free("peg", peg, thin)], None, _leaning, walls=walls),
+        Kind("box in free flight", System((BRICK,), []), [brick], None, _tumbling),
+        Kind("Laikago in free flight", System((dog,), []), [], None, lambda rng: _dropped(rng, STANDS), seconds=0.2),
+        Kind("Laikago lands", System((dog,), []), [], (0.0, 0.0, 0.0), lambda rng: _dropped(rng, STANDS), seconds=0.2),
     )  # fmt: skip
     return {kind.name: kind for kind in found}

@@ -31,7 +31,7 @@ class Peer:
 
 
 _ROWS = (
-    Peer("costate", "Costate", (), "torch calls, batched; gradients by autograd; `PGS` contact with 50 sweeps", True),
+    Peer("costate", "Costate", (), "torch calls, batched; gradients by autograd; `Hard` contact", True),
     Peer(
         "costate_newton", "Costate, MuJoCo's contact", (), "the same with `Newton` contact, the model of MuJoCo", True
     ),

@@ -15,6 +15,8 @@ from costate.kernel.ir.program import Program, Var
 from costate.kernel.ir.straight import Straight
 from costate.kernel.ir.vector_ops import Slice
 from costate.kernel.ops.cond import Cond
+from costate.kernel.ops.custom import Custom
+from costate.kernel.ops.epsilon import EPSILON, Epsilon
 from costate.kernel.ops.scan import Scan
 from costate.kernel.passes.optimize import optimize
 
@@ -76,6 +78,10 @@ class TorchProgram:
                 return self._scan(op, args)
             case Cond():
                 return self._cond(op, args)
+            case Custom():
+                return self._run(op.body, args)
+            case Epsilon():
+                return [[torch.tensor(EPSILON[8], dtype=torch.float64)]]
             case Slice():
                 return [args[0][op.start : op.start + op.size]]
             case Straight():
@@ -136,6 +142,8 @@ class TorchProgram:
                 total += (1 if s.op.until else s.op.steps) * self._count(s.op.body)
             elif isinstance(s.op, Cond):
                 total += self._count(s.op.otherwise)
+            elif isinstance(s.op, Custom):
+                total += self._count(s.op.body)
             elif isinstance(s.op, Straight):
                 total += sum(i[0] not in NOT_COUNTED for i in tape_of(s.op.fn).instructions)
         return total

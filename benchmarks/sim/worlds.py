@@ -8,7 +8,7 @@ import numpy as np
 
 import costate as cs
 from costate.model import Model, Shape, Transform, load_model
-from costate.sim import PGS, Body, ContactModel, Static, World
+from costate.sim import Body, ContactModel, Hard, Static, World
 
 DT = 0.002
 GROUND = Static("ground", Shape("plane", np.zeros(0)))
@@ -35,7 +35,7 @@ def laikagos(
     check: bool = True,
     contact: ContactModel | None = None,
 ) -> World:
-    """Laikagos in a row, four foot spheres each. contact: None for 50 sweeps."""
+    """Laikagos in a row, four foot spheres each. contact: None for `Hard`."""
     robot = cs.Robot(standing(friction))
     names = [f"laikago{k}" for k in range(count)]
     poses = {n: Transform(np.eye(3), np.array([0.0, k, 0.0])) for k, n in enumerate(names)}
@@ -43,7 +43,7 @@ def laikagos(
         robots=dict.fromkeys(names, robot),
         poses=poses,
         scenery=[GROUND],
-        contact=contact or PGS(sweeps=50, joint_limits=limits, joint_friction=friction > 0),
+        contact=contact or Hard(joint_limits=limits, joint_friction=friction > 0),
         dt=DT,
         integrator="implicit",
         collide=lambda a, b: "ground" in (a, b) and ("toe" in a or "toe" in b),
@@ -63,7 +63,7 @@ def sole(spheres: int) -> World:
     at = [Transform(np.eye(3), np.array([x, y, -0.1])) for x, y in spots]
     feet = [Shape("sphere", np.array([0.02]), pose) for pose in at]
     body = Body("body", feet, 5.0, inertia=0.1 * np.eye(3), pose=Transform(np.eye(3), np.array([0, 0, 0.12])))
-    return World(bodies=[body], scenery=[GROUND], contact=PGS(sweeps=50), dt=DT)
+    return World(bodies=[body], scenery=[GROUND], contact=Hard(), dt=DT)
 
 
 def balls(count: int) -> World:
@@ -72,6 +72,4 @@ def balls(count: int) -> World:
     bodies = [
         Body(f"ball{k}", [shape], 1.0, pose=Transform(np.eye(3), np.array([0.3 * k, 0, 0.1]))) for k in range(count)
     ]
-    return World(
-        bodies=bodies, scenery=[GROUND], contact=PGS(sweeps=50), dt=DT, collide=lambda a, b: "ground" in (a, b)
-    )
+    return World(bodies=bodies, scenery=[GROUND], contact=Hard(), dt=DT, collide=lambda a, b: "ground" in (a, b))

@@ -139,6 +139,8 @@ def test_unfinished_sweeps_are_named() -> None:
     worlds = [cs.World([], balls, [GROUND], contact=cs.PGS(sweeps=n, friction=0.0), dt=0.01) for n in (10, 3000)]
     few, many = (cs.diagnose(w, w.rollout(w.initial_state(), torch.zeros(4, 0, dtype=D))) for w in worlds)
     assert "unconverged" in kinds(few) and "unconverged" not in kinds(many)
+    assert few.residual.shape == (4,) and few.residual.max() > 1e-2 > 1e3 * many.residual.max()
+    assert f"largest residual of contact in a step {float(few.residual.max()):.2g}" in str(few)
 
 
 def thrown(
@@ -257,7 +259,7 @@ def test_single_steps_that_make_the_growth_are_named() -> None:
     stretch[[10, 30]] = 1e4
     sensitivity = torch.cat([stretch.flip(0).cumprod(0).flip(0), torch.ones(1, dtype=D)])
     events = [Event(10, "touches", "ball touches wall")]
-    found = Smoothness(events, sensitivity, stretch, stretch, torch.zeros(0), [], [], [])
+    found = Smoothness(events, sensitivity, stretch, stretch, torch.zeros(0), [], [], torch.zeros(0), [])
     (line,) = advise(found, 0.01)
     assert "10 (times 1e+04: ball touches wall), 30 (times 1e+04: no switch there)" in line
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
+from tests.warm import run_warm
 
 from costate import __version__
 from costate.cli.commands import COMMANDS, Command
@@ -24,13 +25,7 @@ class NoOptions:
 
 
 def run_costate(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "costate.cli", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=1200,
-        env=os.environ | environment,
-    )
+    return run_warm(["-m", "costate.cli", *arguments], Path.cwd(), environment)
 
 
 def add_failing_command(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:

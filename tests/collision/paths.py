@@ -63,10 +63,14 @@ def random_paths(random: np.random.Generator, radius: float, middles: Array, til
     return Paths(rotations, positions, motion[:, None], step * across, step * around)
 
 
-def fastest(gaps: Array, paths: Paths) -> tuple[float, str]:
-    """Return the largest change of the smallest of the gaps (PATHS * STEPS, n) by the motion of the solid, and where it is."""
+def fastest(gaps: Array, paths: Paths, deepest: float = np.inf) -> tuple[float, str]:
+    """Return the largest change of the smallest of the gaps (PATHS * STEPS, n) by the motion of the solid, and where it is.
+
+    deepest: steps from one depth below this to another count for nothing [m].
+    """
     least = gaps.min(-1).reshape(PATHS, STEPS)
-    change = np.maximum(np.abs(np.diff(least, axis=1)) - ROUNDING, 0) / paths.motion
+    counts = np.maximum(least[:, 1:], least[:, :-1]) > -deepest
+    change = counts * np.maximum(np.abs(np.diff(least, axis=1)) - ROUNDING, 0) / paths.motion
     i, k = np.unravel_index(int(change.argmax()), change.shape)
     before, after, moved = 1e3 * least[i, k], 1e3 * least[i, k + 1], 1e3 * paths.motion[i, 0]
     place = f"path {i}, step {k}: {before:.6g} -> {after:.6g} mm, moved {moved:.3g} mm"

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from itertools import combinations_with_replacement
+from pathlib import Path
 
 import casadi as ca
 import numpy as np
 import pytest
+import torch
 from casadi import SX
+from scipy.spatial import ConvexHull
 from tests.collision.paths import PATHS, STEPS, Paths, depths, fastest, random_paths
 
 import costate as cs
@@ -113,3 +116,56 @@ def test_slopes_are_those_of_the_smallest_gap(a: str, b: str) -> None:
     off = np.abs(differences - rate[:, 1:-1] / paths.motion)
     short = paths.motion[:, 0] < np.median(paths.motion)  # long steps differ by their curvature
     assert np.median(off) < 1e-3 and np.mean(off[short] > 0.02) < 0.05
+
+
+# --- pairs with a program of their own, in worlds: convex solids, meshes, height fields --------------------------------
+
+HEIGHTS = 0.05 * np.outer(np.cos(np.linspace(-3, 3, 9)), np.sin(np.linspace(-1.5, 2.5, 9)))
+BODIES = {
+    "sphere": lambda file: cs.shapes.sphere(0.06),
+    "capsule": lambda file: cs.shapes.capsule(0.05, 0.2),
+    "box": lambda file: cs.shapes.box((0.2, 0.3, 0.16)),
+    "cylinder": lambda file: cs.shapes.cylinder(0.05, 0.24),
+    "ellipsoid": lambda file: cs.shapes.ellipsoid((0.1, 0.15, 0.07)),
+    "hull": lambda file: cs.shapes.mesh(file),
+    "grid": lambda file: cs.shapes.mesh(file, contact="grid"),
+    "hills": lambda file: cs.shapes.heightfield(HEIGHTS, (1.0, 1.0)),
+}
+FIELDS = ("grid", "hills")
+INTERPOLATED = 3**0.5
+"""The same for distances that are interpolated on a grid: each of their three slopes is at most 1."""
+CENTRE = 0.07
+"""Least semi-axis of the ellipsoid: where it is deeper, its centre is inside, and directions are found to a few degrees [m]."""
+OTHERS = [
+    (a, b)
+    for a, b in combinations_with_replacement(BODIES, 2)
+    if a not in FIELDS and (b in FIELDS or by_program(KINDS[a], KINDS[b]))
+]
+CHEAP = {("box", "box"), ("capsule", "cylinder"), ("ellipsoid", "grid"), ("box", "hills")}
+
+
+@pytest.fixture(scope="session")
+def stone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """File of a convex mesh."""
+    file = tmp_path_factory.mktemp("stone") / "stone.obj"
+    corners, faces = CORNERS, ConvexHull(CORNERS).simplices + 1
+    lines = [f"v {x} {y} {z}" for x, y, z in corners] + [f"f {i} {j} {k}" for i, j, k in faces]
+    file.write_text("\n".join(lines))
+    return file
+
+
+@pytest.mark.parametrize(
+    ("a", "b"), [pytest.param(*p, marks=() if p in CHEAP else pytest.mark.study) for p in OTHERS], ids=lambda k: k
+)
+def test_the_smallest_gap_in_a_world_is_continuous(a: str, b: str, stone: Path) -> None:
+    body = cs.Body("a", [BODIES[a](stone)], 1.0)
+    world = cs.World(bodies=[body], scenery=[cs.Static("b", BODIES[b](stone))], contact=cs.PGS())
+    paths = paths_of(a, b)
+    states = torch.zeros(PATHS * STEPS, world.nx, dtype=torch.float64)
+    states[:, :7] = torch.tensor(paths.quaternions)
+    gaps = world.gaps(states).numpy()
+    most, place = fastest(gaps, paths, CENTRE if "ellipsoid" in (a, b) else np.inf)
+    bound = INTERPOLATED if b == "grid" else LEAST
+    assert most < bound, f"the smallest gap changes by {most:.4g} times the motion: {place}"
+    share, deepest = depths(gaps)
+    assert share > 0.02 and deepest > 0.003

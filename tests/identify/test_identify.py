@@ -47,7 +47,7 @@ def test_noisy_data_give_honest_intervals(name: str) -> None:
     clean, prior = motion(true), Robot(guessed(true))
     inside, each, truth = 0, [], None
     for seed in range(40):
-        result = cs.identify(prior, noisy(clean, 0.01, seed), physical=False)
+        result = cs.identify(prior, noisy(clean, 0.01, seed), physical=False, repair=False)
         truth = result.base.project(Regressor.of(true).pi())
         inside += result.distance(truth) < stats.chi2.ppf(0.95, result.base.rank)
         lower, upper = result.interval

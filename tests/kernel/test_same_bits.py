@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +13,7 @@ import torch
 from tests.kernel import programs
 from tests.kernel.ops.fields import test_for_each
 from tests.kernel.programs import every_kind_inputs, positional, same_bits, spring_inputs
+from tests.warm import run_warm
 from torch import Tensor
 
 from costate.kernel import Kernel
@@ -160,25 +158,14 @@ def every_op() -> Kernel:
 
 def run_with(width: int, level: int, cache: Path) -> tuple[str, str]:
     """(lanes of a float64 vector, digests) from a process of its own."""
-    code = (
+    program = cache / "program.py"
+    program.write_text(
+        f"import sys\nsys.path.insert(0, {str(Path(__file__).parents[2])!r})\n"
         "from tests.kernel import test_same_bits as t\nfrom costate.kernel.machine.target import host\n"
         "print(host().lanes('f64'))\nprint(t.digests())"
     )
-    root = Path(__file__).parents[2]
-    environment = os.environ | {
-        "COSTATE_VECTOR_BYTES": str(width),
-        "COSTATE_CODE_LEVEL": str(level),
-        "COSTATE_CACHE": str(cache),
-        "PYTHONPATH": os.pathsep.join([str(root), str(root / "src")]),
-    }
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code],
-        env=environment,
-        cwd=root,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    chosen = {"COSTATE_VECTOR_BYTES": str(width), "COSTATE_CODE_LEVEL": str(level), "COSTATE_CACHE": str(cache)}
+    done = run_warm([str(program)], cache, chosen)
     assert done.returncode == 0, done.stderr
     lanes, _, rest = done.stdout.partition("\n")
     return lanes, rest.strip()

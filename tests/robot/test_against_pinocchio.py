@@ -88,17 +88,24 @@ def test_built_in_robot(name: str) -> None:
 
 @pytest.mark.parametrize("file", FILES, ids=lambda f: Path(f).stem)
 def test_robot_from_a_file(file: str, tmp_path: Path) -> None:
+    """The functions that hold all the others, poses of all links, and integration."""
     fixed = file in ("xarm/xarm6_robot.urdf", "kuka_iiwa/model.urdf", "franka_panda/panda.urdf", "cartpole.urdf")
     copy = tmp_path / Path(file).name
     copy.write_bytes((Path(pybullet_data.getDataPath()) / file).read_bytes().rstrip(b"\0"))  # the humanoid ends in one
     model = load(copy, floating_base=not fixed)
-    check_float64(model, last_moving_link(model))
+    robot, x = cs.Robot(model), random_states(model, BATCH)
+    check_functions(robot, x, last_moving_link(model), TOLERANCE)
+    check_motions(model, robot, x)
 
 
 def check_float64(model: Model, link: str) -> None:
     robot = cs.Robot(model)
     x = random_states(model, BATCH)
     assert_same(model, evaluate(robot, x, link), x, link, TOLERANCE)
+    check_motions(model, robot, x)
+
+
+def check_motions(model: Model, robot: cs.Robot, x: dict[str, torch.Tensor]) -> None:
     every = robot.forward_kinematics(x["q"])
     assert list(every) == robot.link_names
     check_all_poses(model, every, x["q"][0].numpy())

@@ -53,12 +53,16 @@ def test_an_address_where_nobody_listens_is_said_at_once() -> None:
             executor(SQUARES, Cluster(cluster=address))
 
 
-@pytest.mark.slow
-def test_evaluations_and_sweeps_are_as_in_one_process(cluster: Any, tmp_path: Path) -> None:
+@pytest.mark.study
+def test_evaluations_are_as_in_one_process(cluster: Any, tmp_path: Path) -> None:
     where = Cluster(cluster=cluster.address, workers=2)
     run = Run.create(tmp_path / "run", find_task(HOLD))
     for judge in (lambda w: evaluate(run, 1100, where=w), lambda w: robustness(run, 50, where=w)):
         assert judge(where) == judge(Cluster())
+
+
+@pytest.mark.slow
+def test_sweeps_are_as_in_one_process(cluster: Any, tmp_path: Path) -> None:
     out = tmp_path / "sweep"
     shared_by = ["--cluster", cluster.address, "--workers", "2"]
     assert main(["sweep", str(HOLD), "--set", "lr=1e-2,1e-3", "--out", str(out), *shared_by]) == 0
@@ -69,7 +73,7 @@ def test_evaluations_and_sweeps_are_as_in_one_process(cluster: Any, tmp_path: Pa
         assert torch.equal(tensor, opened(out, trust=True)[1].run.checkpoint().policy[name])
 
 
-@pytest.mark.slow
+@pytest.mark.study
 def test_the_accuracy_matrix_is_shared(cluster: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page = tmp_path / "page.md"
     given = ["--matrix", "--sample", "2", "--report", str(page), "--cluster", cluster.address, "--workers", "2"]

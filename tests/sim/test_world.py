@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 import os
 import pickle
-import subprocess
-import sys
 import threading
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from tests.warm import run_warm
 
 import costate as cs
 from costate.core.fork import COMPILING
@@ -467,12 +467,12 @@ print((status("VmHWM") - before - own) / (steps * batch * 37 * 8), (status("VmHW
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/clear_refs"), reason="peak memory is read from /proc")
 @pytest.mark.parametrize(("every", "beyond", "total"), [(1, 0.1, 3.5), (50, 0.4, 1.2)])
-def test_memory_of_a_long_rollout(every: int, beyond: float, total: float) -> None:
+def test_memory_of_a_long_rollout(every: int, beyond: float, total: float, tmp_path: Path) -> None:
     """Sixteen Laikagos, 5,000 steps, forward and backward, in a process of its own. Measured: the growth of the peak resident
     memory, less controls, states and their gradients, relative to the states (24 MB). With sparser checkpoints the states
     that are kept shrink; the controls are rearranged once, a third of the states' size."""
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    done = subprocess.run([sys.executable, "-c", MEASURE, str(every)], env=environment, capture_output=True, text=True)
+    (tmp_path / "measure.py").write_text(MEASURE)
+    done = run_warm([str(tmp_path / "measure.py"), str(every)], tmp_path)  # with one thread
     assert done.returncode == 0, done.stderr
     found = [float(number) for number in done.stdout.split()]
     assert found[0] < beyond

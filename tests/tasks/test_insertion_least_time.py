@@ -16,8 +16,7 @@ from costate.tasks.insertion import Insertion, InsertionOptions, InsertionTraini
 from costate.tasks.insertion.judge import MAX_ERROR, MAX_SPEED, MAX_TILT
 from costate.tasks.insertion.least_time import minimum_time
 from costate.tasks.insertion.least_time.bound import HELD, Bound, InsertionBound, hardest, insertion_bound
-from costate.tasks.insertion.least_time.stepped import Stepped, StepProgram
-from costate.tasks.insertion.scene import ARM_V, BOTTLE_RADIUS, CLEARANCE, DEPTH
+from costate.tasks.insertion.scene import BOTTLE_RADIUS, CLEARANCE, DEPTH
 from costate.train.run import Run
 from costate.train.solve.least_time import least_times
 from costate.train.streams import CHUNK, generator
@@ -82,43 +81,6 @@ def test_arrival_is_the_smaller_bound_and_no_joint_is_too_fast(task: InsertionBo
     turned = arrived.extra["states"][:, :6].diff(dim=0).abs().sum(0) / (1.001 * task.task.max_velocity)
     assert arrived.converged and turned.max() == pytest.approx(least, rel=1e-6)  # one joint is busy all the time
     assert least < found.extra["duration"] - HELD * task.options.dt
-
-
-@pytest.fixture(scope="module")
-def easy() -> tuple[InsertionBound, torch.Tensor, Stepped]:
-    """An insertion in 22 control steps, in the simulator's own physics steps."""
-    task = InsertionBound(InsertionOptions(horizon=22, hold=2))
-    start = task.episodes([0])[0]
-    return task, start, StepProgram(task, 22).solve(start, 60)
-
-
-@pytest.mark.study
-def test_commands_of_whole_steps_do_what_they_claim(
-    easy: tuple[InsertionBound, torch.Tensor, Stepped],
-) -> None:
-    """Played in the task's own world without contact, and looked at with the task's own functions."""
-    task, start, motion = easy
-    assert motion.found and 0 < motion.share < 1
-    state, states = start[None], [start[None]]
-    for command in motion.commands:
-        state = task.task.smooth.step(state, command[None])
-        states.append(state)
-    played = torch.cat(states)
-    torch.testing.assert_close(played[:, :6], motion.states[::4, :6], rtol=0, atol=1e-4)
-    position, tilt, velocity = task.task.errors(played)
-    assert position[22:].norm(dim=-1).max() < 1.05 * MAX_ERROR and tilt[22:].max() < 1.05 * MAX_TILT
-    assert velocity[23:].norm(dim=-1).max() < 1.05 * MAX_SPEED
-    change = played[:, ARM_V].diff(dim=0) / task.options.dt
-    jerk = change.diff(dim=0) / task.options.dt
-    hardest = max(float(change.abs().max()) / 40, float(jerk.abs().max()) / 4000)
-    assert hardest == pytest.approx(motion.share, rel=0.01)
-    above = position[: motion.entry // 4, 2] - BOTTLE_RADIUS * tilt[: motion.entry // 4].sin()
-    assert (above > DEPTH - 1.4e-4).all()
-
-
-def test_programs_of_whole_steps_refuse_what_they_do_not_know(task: InsertionBound) -> None:
-    with pytest.raises(ValueError, match="stands still"):
-        StepProgram(task, 22)
 
 
 def test_ratio_beside_the_curve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

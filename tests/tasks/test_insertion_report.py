@@ -76,7 +76,9 @@ def test_figures_are_those_of_an_evaluation(page: Page, run: Run) -> None:
     assert facts[2] == f"{found.error_95:.3g} mm"
     assert facts[3:5] == ["1 min 30 s", "1.23 M"]
     table = page.js("document.querySelector('table').innerText")
-    assert re.search(rf"position error: worst\s+{found.error_worst:.3g} mm\s+0.5 mm", table)
+    assert re.search(rf"position error: worst\t{found.error_worst:.3g} mm\t.*\t0.5 mm", table)
+    names = "trained", "before training", "weights at zero", "allowed"
+    assert "\t".join(("", *names)) in table
     assert found.success > 0.5, "the controller should be a trained one"
 
 

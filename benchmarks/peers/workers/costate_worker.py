@@ -63,7 +63,7 @@ def gradient(job: Job) -> Case:
 
 
 def contact(friction: float) -> Any:
-    return cs.PGS(sweeps=50, joint_limits=False, friction=friction)
+    return cs.Hard(joint_limits=False, friction=friction)
 
 
 @cache

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 import casadi as ca
 import numpy as np
@@ -47,8 +48,9 @@ class Parameters:
     values: Mapping[Key, SX]
 
     @staticmethod
+    @lru_cache(maxsize=32)
     def of(model: Model) -> Parameters:
-        """Return the parameters of a model, all of them constant."""
+        """Return the parameters of a model, all of them constant. Cached, so that functions of a robot share one `Tree`."""
         values: dict[Key, SX] = {("gravity", ""): _constant(model.gravity)}
         for link in model.links:
             values.update({(kind, link.name): _constant(x) for kind, x in _of_link(link).items()})
@@ -61,6 +63,8 @@ class Parameters:
 
     def replace(self, values: Mapping[Key, SX | ca.DM | NDArray | float]) -> Parameters:
         """Return a copy in which some parameters have other values: numbers, or expressions of any symbols."""
+        if not values:
+            return self
         changed = {}
         for key, value in values.items():
             shape = KINDS[self._known(key)[0]][1]

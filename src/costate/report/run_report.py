@@ -22,7 +22,7 @@ from costate.report.replay import SPEEDS
 from costate.report.report import Report
 from costate.report.table import beyond
 from costate.report.training import duration, large, set_fields, training_section
-from costate.train.evaluate import Evaluation, at_least_one, evaluate_policy
+from costate.train.evaluate import Evaluation, at_least_one, compared, evaluate_policy
 from costate.train.registry import loaded
 from costate.train.run import Run
 from costate.train.streams import CHUNK
@@ -94,6 +94,11 @@ class RunReport:
         return self.source.evaluation or self.found.metrics.as_dict()
 
     @cached_property
+    def compared(self) -> dict[str, dict[str, Any]]:
+        """Metrics of the policy without what it has learnt."""
+        return self.metrics.get("compared") or compared(self.source, self.task, self.episodes)
+
+    @cached_property
     def error(self) -> np.ndarray:
         """Error of each episode, in the task's unit, (B,)."""
         return self.found.verdict.error.double().numpy()
@@ -153,7 +158,7 @@ class RunReport:
     def evaluation(self, report: Report) -> None:
         """Tell how well it does: a table, and how its errors are spread."""
         report.section("Evaluation")
-        task, columns = self.task, {"measured": self.metrics}
+        task, columns = self.task, {"trained": self.metrics} | self.compared
         columns |= {name: m for name in task.variants if (m := self.source.found(f"evaluation_{name}")) is not None}
         texts = [
             {name: self.marked(self.metric_of(name), text, m) for name, text in task.rows(m).items()}
@@ -164,7 +169,8 @@ class RunReport:
             [name, *(text[name] for text in texts), *([limits.get(name, "")] if limits else [])] for name in texts[0]
         ]
         with report.row():
-            told = f"{self.metrics['episodes']:,} episodes that training never saw"
+            fewest = min(m["episodes"] for m in columns.values())
+            told = f"{self.metrics['episodes']:,} episodes that training never saw, {fewest:,} of the other policies"
             report.table(rows, ("", *columns, *(["allowed"] if limits else [])), told)
             self.spread(report)
 

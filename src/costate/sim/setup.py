@@ -143,7 +143,7 @@ class Setup:
     def nv(self) -> int:
         return self.scene.model.nv
 
-    @property
+    @cached_property
     def na(self) -> int:
         """Number of activations of actuators."""
         return sum(d.activation is not None for d in self.drives)

@@ -6,16 +6,20 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import torch
 from torch import nn
 
 from costate.core.files import write_json
+from costate.core.tensors import read_tensors
 from costate.scale.choose import Cluster, executor
 from costate.train.episode import Trajectory, joined
-from costate.train.run import Run
+from costate.train.run import FIRST, Run
 from costate.train.shards.judging import Judging, chunks, judged_by, unpacked, varied
 from costate.train.shards.judging import tried as tried
 from costate.train.trainable import Trainable
 
+BESIDE = 1000
+"""Largest number of episodes in which a policy without what it has learnt is judged."""
 ALONE = Cluster()
 """Work without workers."""
 
@@ -91,6 +95,7 @@ def evaluate(
         metrics = task.summarise(joined(verdicts))
     point = folder.checkpoint()
     result = metrics.as_dict() | {
+        "compared": compared(folder, task, episodes, disturbances, seed),
         "seed": seed,
         "variant": variant,
         "disturbances": told or {},
@@ -101,6 +106,24 @@ def evaluate(
     if disturbances is None:
         write_json(folder.path / f"evaluation{'_' if variant else ''}{variant}.json", result)
     return result
+
+
+def compared(
+    folder: Run, task: Trainable, episodes: int, disturbances: Any = None, seed: int = 0
+) -> dict[str, dict[str, Any]]:
+    """Return the metrics of the same policy without what it has learnt: what does as well was not learnt.
+
+    Its rows: "before training", with the weights that the training began with, and "weights at zero", where a network adds nothing
+    to what else is in a policy. At most BESIDE episodes each.
+    """
+    policy, found = folder.policy, {}
+    weights = {"weights at zero": {name: torch.zeros_like(w) for name, w in policy.named_parameters()}}
+    if (file := folder.path / FIRST).is_file():
+        weights = {"before training": read_tensors(file)[0]} | weights
+    for name, each in weights.items():
+        policy.load_state_dict(policy.state_dict() | each)
+        found[name] = evaluate_policy(task, policy, min(episodes, BESIDE), disturbances, seed=seed).metrics.as_dict()
+    return found
 
 
 def at_least_one(episodes: int) -> None:

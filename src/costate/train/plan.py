@@ -52,11 +52,17 @@ class Schedule:
     watch_interval: int = 250
     """Iterations from one look at the success rate to the next; 0: never."""
     watch_episodes: int = 256
-    """Episodes of such a look."""
+    """Episodes of such a look. The best policy of all looks is what a training ends with."""
+    patience: int = 0
+    """Looks without a better policy after which a training ends early; 0: it never does."""
+    keep_every: int = 0
+    """Iterations from one kept copy of the weights to the next, in checkpoints/; 0: none is kept."""
 
     def __post_init__(self) -> None:
         self.at_least("iterations", "batch", "threads", "interval", "watch_episodes")
-        self.at_least("watch_interval", least=0)
+        self.at_least("watch_interval", "patience", "keep_every", least=0)
+        if self.patience and not self.watch_interval:
+            raise ValueError(f"patience is {self.patience} looks, but there are none: watch_interval is 0")
         for name, most in MOST.items():
             if hasattr(self, name):
                 self.at_most(name, most=most)

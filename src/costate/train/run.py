@@ -3,7 +3,10 @@
 options.json            options of the training, and of the task
 run.json                task, seed, versions, machine, dates
 metrics.jsonl           one row per interval
-checkpoint.safetensors  weights, Adam's moments, iteration: one file, so that its parts belong together
+checkpoint.safetensors  weights, Adam's moments, iteration: one file, so that its parts belong together; at the end the best weights
+first.safetensors       weights that the training began with
+last.safetensors        weights that it ended with, if others were better
+checkpoints/            weights on the way, if they are asked for (keep_every)
 policy.safetensors/.json  the finished controller, see `costate.train.controller`
 evaluation.json         see `costate.train.evaluate`
 task.py                 the file of a task that is not a built-in one: a program, which is run if `trust=True` says so
@@ -40,6 +43,9 @@ FORMAT = 1
 
 TOLD = "metrics_bytes", "seconds", "processor_seconds", "control_steps"
 """Numbers of a checkpoint that a training goes on with."""
+
+FIRST = "first.safetensors"
+"""Weights that a training began with."""
 
 FILE = "task.py"
 """Copy of the file that a task of the user's own is in."""
@@ -124,6 +130,7 @@ class Run:
                 {"task": asdict(made.options), "algorithm": options.algorithm} | asdict(options),
             )
             run.save(Checkpoint(0, dict(weights), {}))
+            run.keep(FIRST, weights)
             write_json(run.path / "run.json", _origin(options) | _told(type(made), run.path))
             _put(run.path, path)
         finally:
@@ -210,6 +217,11 @@ class Run:
         tensors |= {f"more/{name}": t for name, t in checkpoint.more.items()}
         note = {name: getattr(checkpoint, name) for name in ("iteration", *TOLD)}
         write_tensors(self.path / "checkpoint.safetensors", tensors, note)
+
+    def keep(self, name: str, weights: Mapping[str, Tensor]) -> None:
+        """Write the weights of a policy into a file of the folder; `costate train --start FILE` begins with them."""
+        (self.path / name).parent.mkdir(exist_ok=True)
+        write_tensors(self.path / name, dict(weights), {})
 
     def checkpoint(self) -> Checkpoint:
         """Return the latest checkpoint."""

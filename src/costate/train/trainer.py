@@ -7,13 +7,14 @@ import json
 import os
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import FileIO
 from typing import Any
 
 import torch
+from torch import Tensor, nn
 
 from costate.core.files import locked
 from costate.scale.executor import Executor, InProcess
@@ -32,6 +33,10 @@ Watching = Callable[[Run], AbstractContextManager[Watch]]
 """Function that makes what watches the training of a run."""
 
 
+LAST = "last.safetensors"
+"""Weights that a training ended with, if those of an earlier look were better."""
+
+
 class DivergedError(ValueError):
     """A loss or gradient that is not finite."""
 
@@ -39,7 +44,7 @@ class DivergedError(ValueError):
 def train(
     folder: Run, watch: Watch = lambda row: None, executor: Executor | None = None, until: int | None = None
 ) -> None:
-    """Train to the end, from the latest checkpoint on; then write the controller.
+    """Train to the end, from the latest checkpoint on; then write the controller: the best policy that a look has found.
 
     executor: who computes the shards of an iteration, made of `shared(folder)`; None: this process. The weights have the same bits.
     until: iteration after which to stop before the end, at the next checkpoint.
@@ -63,7 +68,11 @@ def train(
             return
         save_policy(folder)
         if not folder.finished:
-            folder.finish(seconds=trainer.seconds, control_steps=trainer.control_steps)
+            folder.finish(
+                seconds=trainer.seconds,
+                control_steps=trainer.control_steps,
+                best_iteration=trainer.best.iteration or None,
+            )
 
 
 def check_shared(options: Any) -> None:
@@ -123,6 +132,40 @@ class Iterated:
     """Function that returns the task's measures; called for the last iteration of an interval."""
 
 
+class Best:
+    """The weights of the policy with the highest score so far, that score, and the iteration after which it had it.
+
+    A policy that succeeds can be lost again within a hundred iterations, so looks at it decide which one a training ends with.
+    """
+
+    def __init__(self, name: str, more: Mapping[str, Tensor]):
+        """Take up what a checkpoint has kept under a name; nothing at the start."""
+        self.prefix = f"{name}."
+        kept = {key.removeprefix(self.prefix): t.clone() for key, t in more.items() if key.startswith(self.prefix)}
+        self.score: tuple[float, ...] = tuple(kept.pop("score").tolist()) if kept else ()
+        self.iteration = int(kept.pop("iteration")) if kept else 0
+        self.weights = kept
+
+    def offer(self, policy: nn.Module, iteration: int, *score: float) -> None:
+        """Keep a policy if its score is higher than all before; later numbers of a score count where earlier ones are equal."""
+        comparable = tuple(s if s == s else -torch.inf for s in map(float, score))
+        if comparable > self.score:
+            self.score, self.iteration = comparable, iteration
+            self.weights = {name: t.detach().clone() for name, t in policy.state_dict().items()}
+
+    def give(self, policy: nn.Module) -> None:
+        """Put the best weights into a policy."""
+        policy.load_state_dict(self.weights)
+
+    def kept(self) -> dict[str, Tensor]:
+        """Return what a checkpoint keeps; nothing, if nothing was offered yet."""
+        told = {
+            "score": torch.tensor(self.score, dtype=torch.float64),
+            "iteration": torch.tensor(self.iteration, dtype=torch.int64),
+        }
+        return {f"{self.prefix}{name}": t for name, t in (self.weights | told).items()} if self.weights else {}
+
+
 class Training(ABC):
     """A training, between two iterations."""
 
@@ -136,6 +179,7 @@ class Training(ABC):
         self.begun = time.perf_counter(), time.process_time()
         self.policy = folder.policy
         self.measured = False  # True in an iteration whose measures are asked for
+        self.best = Best("best", point.more)
         self.set_up(point)
 
     @abstractmethod
@@ -151,10 +195,13 @@ class Training(ABC):
         """Return what a checkpoint keeps beside the policy: `moments`, `more`."""
 
     def save(self) -> None:
-        """Write a checkpoint."""
-        weights = self.policy.state_dict()
+        """Write a checkpoint. That of the end has the best policy; the last one is beside it."""
+        if self.done == self.options.iterations and self.best.weights:
+            self.folder.keep(LAST, self.policy.state_dict())
+            self.best.give(self.policy)
         told = {name: getattr(self, name) for name in TOLD}
-        self.folder.save(Checkpoint(self.done, weights, **self.kept(), **told))
+        point = Checkpoint(self.done, self.policy.state_dict(), **self.kept(), **told)
+        self.folder.save(replace(point, more=point.more | self.best.kept()))
 
     def interval(self) -> dict[str, Any]:
         """Do the iterations up to the next row of metrics, and return that row."""
@@ -176,21 +223,37 @@ class Training(ABC):
             "control_steps": self.control_steps,
             "steps_per_second": speed,
         }
-        if o.watch_interval and (
-            self.done // o.watch_interval > first // o.watch_interval or self.done == o.iterations
-        ):
-            row |= self._look()
+        if self._comes(o.watch_interval, first):
+            row |= self.look()
+            if o.patience and self.done >= self.best.iteration + o.patience * o.watch_interval:
+                self.done = o.iterations
+        if self._comes(o.keep_every, first):
+            self.folder.keep(f"checkpoints/{row['iteration']:06d}.safetensors", self.policy.state_dict())
         now = time.perf_counter(), time.process_time()
         self.seconds += now[0] - self.begun[0]
         self.processor_seconds += now[1] - self.begun[1]
         self.begun = now
         return row | {"seconds": self.seconds, "processor_seconds": self.processor_seconds}
 
-    def _look(self) -> dict[str, float]:
-        """Return how well the policy does now."""
+    def _comes(self, every: int, first: int) -> bool:
+        """Return whether what is done every so many iterations comes now, in an interval that began after `first` iterations."""
+        return every > 0 and (self.done // every > first // every or self.done == self.options.iterations)
+
+    def look(self) -> dict[str, float]:
+        """Judge the policy in new episodes, the same for every look; keep it if it is the best so far. Return rows of metrics."""
         o = self.options
         found = evaluate_policy(self.task, self.policy, o.watch_episodes, stream="watch", seed=o.seed).metrics
-        return {"success": found.success, "success_error": found.error_mean}
+        if (score := self.score(found)) is not None:
+            self.best.offer(self.policy, self.done, *score)
+        return self.row(found)
+
+    def row(self, metrics: Any) -> dict[str, float]:
+        """Return what a row of metrics keeps of a look."""
+        return {"success": metrics.success, "success_error": metrics.error_mean}
+
+    def score(self, metrics: Any) -> tuple[float, ...] | None:
+        """Return by what the best of several policies is told: by success, then by the smaller error; None: not by looks."""
+        return metrics.success, -metrics.error_mean
 
 
 class Trainer(Training):

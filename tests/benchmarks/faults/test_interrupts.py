@@ -8,7 +8,12 @@ from benchmarks.faults.interrupts import ANSWER, ATTACKS, in_process
 
 
 @pytest.mark.parametrize(
-    "work", ["a kernel on two threads", "a roll-out on two threads", "a long roll-out on one thread"]
+    "work",
+    [
+        "a kernel on two threads",
+        pytest.param("a roll-out on two threads", marks=pytest.mark.study),  # its threads are those of the kernel
+        "a long roll-out on one thread",
+    ],
 )
 def test_interrupted_calls(work: str) -> None:
     found = in_process(work, times=2, seed=5)

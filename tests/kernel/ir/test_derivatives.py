@@ -383,7 +383,32 @@ def branching() -> Kernel:
     return b.kernel()
 
 
-@pytest.mark.parametrize("make", [jointed, branching])
+def turned(width: int, height: int) -> Kernel:
+    """A stage with a long tangent from few numbers to few, between straight-line code."""
+
+    def turn(r: ca.SX) -> ca.SX:
+        s = ca.vertcat(r, *(r[0] for _ in range(height - width)))
+        for _ in range(20):
+            s = s + 0.1 * ca.sin(s[1:].T @ s[:-1] + ca.vertcat(s[1:], s[0]))
+        return s[:height]
+
+    b = ProgramBuilder("turned")
+    d, p = b.inputs(d=9, p=1)
+    r = b.trace(lambda d, p: ca.vertcat(*(ca.sin(d[k]) * ca.sum1(d[k:]) * p for k in range(width))), d, p)
+    (z,) = b.custom(lambda r: turn(r), r, tangent=lambda r, z, dr: ca.jtimes(turn(r), r, dr))
+    b.output("y", b.trace(lambda z, d: ca.vertcat(z * z[0], d[1] * z[0]), z, d))
+    return b.kernel()
+
+
+def widening() -> Kernel:
+    return turned(2, 4)
+
+
+def narrowing() -> Kernel:
+    return turned(4, 2)
+
+
+@pytest.mark.parametrize("make", [jointed, branching, widening, narrowing])
 def test_kernel_jacobian_by_groups_of_columns(make: Callable[[], Kernel]) -> None:
     """Against forward mode; a single sample, whose columns are side by side, has the bits of a batch; it can be differentiated."""
     k = make()
@@ -411,6 +436,14 @@ def test_groups_of_columns() -> None:
     base, *chains = (op.fn.n_instructions() for op in firsts if isinstance(op, Straight))
     assert len(chains) == len(firsts) - 1
     assert max(chains) < 0.6 * base
+
+
+@pytest.mark.parametrize("make", [widening, narrowing])
+def test_long_ways_between_few_numbers_become_matrices(make: Callable[[], Kernel]) -> None:
+    """Their matrix is found by as many runs as they have inputs or outputs, whichever are fewer."""
+    program = make().derivative("jacobian", (0,), (0,)).program
+    matrix, columns = (s.op for s in program.stages if isinstance(s.op, Columns))
+    assert (matrix.columns, columns.columns) == (2, 9)
 
 
 def test_derivatives_of_outputs_that_depend_on_nothing() -> None:

@@ -393,6 +393,19 @@ def test_the_size_limit_drops_what_was_used_longest_ago(folder: Path, monkeypatc
     assert cache.cache_info().bytes <= cache.cache_limit()
 
 
+def test_the_folder_is_looked_at_once_in_a_while(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not after every entry, which takes long where there are thousands; but often enough not to exceed the limit by much."""
+    looked: list[int] = []
+    shrink = cache._shrink
+    monkeypatch.setattr(cache, "_shrink", lambda path, limit: (looked.append(limit), shrink(path, limit)))
+    for k in range(1, 4):
+        check(small(float(k)), float(k))
+    assert len(looked) == 1
+    monkeypatch.setenv("COSTATE_CACHE_LIMIT", str(50 * max(f.stat().st_size for f in entries(folder))))
+    check(small(4.0), 4.0)
+    assert len(looked) == 2
+
+
 def test_an_entry_larger_than_the_limit_still_works(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COSTATE_CACHE_LIMIT", "10")
     check(small())

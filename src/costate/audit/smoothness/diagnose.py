@@ -56,7 +56,8 @@ def diagnose(
     events = find_events(motion, slip_speed, limit_margin)
     zeros, causes = find_zeros(motion, by_control), find_causes(motion, events)
     stretch = _stretch(A, to_final, int(sensitivity.argmax()))
-    found = Smoothness(events, sensitivity, motion.growth, stretch, control, zeros, causes, [])
+    residual = motion.contacts.residual if motion.has_contacts else x.new_zeros(0)
+    found = Smoothness(events, sensitivity, motion.growth, stretch, control, zeros, causes, residual, [])
     found.advice.extend(advise(found, world.dt))
     return found
 

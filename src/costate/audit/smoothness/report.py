@@ -53,6 +53,8 @@ class Smoothness:
     zeros: list[str]
     """Gradients that are exactly zero, and what to choose instead."""
     causes: list[Cause]
+    residual: Tensor
+    """What the solver of contact left in each step, (T,): see `Contacts.residual`; empty without contact."""
     advice: list[str]
     """Findings in words, causes included, with what to do; a single line that says so if there are none."""
 
@@ -68,6 +70,9 @@ class Smoothness:
             f"|d final / d first state| = {float(self.sensitivity[0]):.3g}; largest growth in a step "
             f"{float(self.growth.max()):.3g}, at step {int(self.growth.argmax())}",
         ]
+        if self.residual.numel():
+            worst = int(self.residual.argmax())
+            lines.append(f"largest residual of contact in a step {float(self.residual[worst]):.2g}, at step {worst}")
         lines += [f"step {e.step}: {e.what}" for e in self.events[:20]]
         lines += [f"... and {len(self.events) - 20} more"] * (len(self.events) > 20)
         return "\n".join([*lines, *self.zeros, *self.advice])
@@ -101,6 +106,9 @@ class Smoothness:
         )
         page.plot(curves, title="Sensitivity of the final state", x_label="step", log_y=True)
         page.plot({"growth": self.growth}, title="Growth in each step", x_label="step", log_y=True)
+        if self.residual.numel():
+            left = {"residual": self.residual.clamp(min=1e-16)}
+            page.plot(left, title="Residual of contact in each step", x_label="step", log_y=True)
         page.figure(self.figure(), "Switches are grey lines")
         if self.events:
             page.table([{"step": e.step, "kind": e.kind, "what": e.what} for e in self.events], caption="Switches")

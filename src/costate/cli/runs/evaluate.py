@@ -62,7 +62,16 @@ def run(options: Options) -> None:
             progress=lambda done: bar.update(shown, completed=done),
             where=options,
         )
-    _print(folder.task.rows(found), found)
+    rows = folder.task.rows(found)
+    for name, metrics in found["compared"].items():
+        rows |= first_row(folder.task, name, metrics)
+    _print(rows, found)
+
+
+def first_row(task: Any, name: str, metrics: dict[str, Any]) -> dict[str, str]:
+    """Return the row of a table about a policy that the trained one is compared with."""
+    label, value = next(iter(task.rows(metrics).items()))
+    return {f"{label}, {name}": f"{value} of {metrics['episodes']:,}"}
 
 
 def _print(rows: dict[str, str], found: dict[str, Any]) -> None:

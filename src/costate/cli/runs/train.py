@@ -34,7 +34,8 @@ class Options(Cluster, Trust):
     resume: Path | None = None
     """Run folder whose training goes on, with its options. It ends with the same weights as if it had not stopped."""
     start: Path | None = None
-    """Run folder whose policy it begins with, of the same task or one like it, instead of random weights."""
+    """Run folder whose policy it begins with, of the same task or one like it, instead of random weights; or a file of weights in
+    it: last.safetensors, checkpoints/000100.safetensors."""
     tensorboard: bool = True
     """Write TensorBoard's files, if it is installed."""
 
@@ -173,9 +174,13 @@ def _created(options: Options, kind: Any) -> Run:
 
 
 def _weights(start: Path) -> Mapping[str, Tensor]:
-    """Return the weights of a run, whose task is not needed for it."""
+    """Return the weights of a run, whose task is not needed for it, or those of a file."""
+    from costate.core.tensors import read_tensors
     from costate.train.run import check_folder, read_checkpoint
 
+    if start.is_file():
+        weights = {name.removeprefix("policy/"): t for name, t in read_tensors(start)[0].items()}
+        return {name: t for name, t in weights.items() if "/" not in name}  # without what else a checkpoint has
     check_folder(start)
     return read_checkpoint(start).policy
 
@@ -245,14 +250,12 @@ def _summary(folder: Run) -> None:
 
     rows = folder.metrics()
     last = rows[-1]
-    success = f", success {100 * last['success']:.1f} % of {folder.options.watch_episodes}" if "success" in last else ""
-    if looks := [row for row in rows if "played" in row]:
-        best = max(looks, key=lambda row: row["played"])
-        success = (
-            f"; kept is the policy of iteration {best['iteration']}, which earned {best['played']:.5g} without noise"
-        )
+    found = f", success {100 * last['success']:.1f} % of {folder.options.watch_episodes}" if "success" in last else ""
+    for best in (row for row in rows if row["iteration"] == folder.note.get("best_iteration") and "success" in row):
+        earned = f", which earned {best['played']:.5g} without noise" if "played" in best else ""
+        found += f"\nbest {100 * best['success']:.1f} % at iteration {best['iteration']}{earned}: this policy is kept"
     measures = ", ".join(f"{name} {text}" for name, text in said(last, folder.task.measured).items())
     print(
-        f"trained for {last['seconds']:.1f} s, {last['control_steps']:,} control steps: {measures}{success}\n"
+        f"trained for {last['seconds']:.1f} s, {last['control_steps']:,} control steps: {measures}{found}\n"
         f"judge it with: costate evaluate {folder.path}{' --trust' * folder.trust}"
     )

@@ -5,13 +5,14 @@ The search (gjk.py) gives the normal. Along it, each solid shows a face (a polyg
 1. Both faces are written in coordinates (x, y, height) across and along the normal.
 2. Where they overlap, points are found: corners of one over the other, and crossings of their edges. All have the same normal, and
    each has its own gap, the difference of the heights.
-3. Four are kept: the deepest, the one furthest from it, and the two that span the largest area with these.
+3. Four are kept: a deepest one, the one furthest from it, and the two that span the largest area with these.
 
 Rounded solids add their radii to the heights at the end. The least gap is the distance of the solids.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -29,6 +30,10 @@ BESIDE = 1e-6
 """Distance beside a face at which a corner is still over it [m]: boxes of the same size can be stacked."""
 SPREAD = 1e-6
 """Distance below which two points, or a point and a line through others, count once [m]."""
+LEVEL = 1e-6
+"""Height above the deepest point that costs as much as the whole reach of the points, where the first is chosen [m]."""
+STEEP = 4.0
+"""Distance across the normal that a rise above the deepest point costs, by the rise."""
 MISSED = 1e-7
 """Distance by which the solids must be nearer than all points found for their nearest points to be taken instead [m]."""
 
@@ -135,37 +140,67 @@ def _crossing(p: SX, p_end: SX, q: SX, q_end: SX) -> ManifoldPoint:
 
 
 def pick(found: list[ManifoldPoint], nearest: ManifoldPoint | None = None) -> list[ManifoldPoint]:
-    """Choose POINTS of the points found. nearest: the first one where none found is as near."""
-    first, score = _best(found, lambda p: -p.gap)
-    first = ManifoldPoint(score > -FAR, first)
+    """Choose POINTS of the points found: a deepest one, and three that span the largest area with it. nearest: the first one where
+    none found is as near.
+
+    Points that are as deep as the deepest but for LEVEL are told apart by their places, not by rounding: the outermost is the
+    first, which is a corner and not just any point of an edge. Of the others those that rise above the deepest count as nearer, by
+    STEEP times as much: a body stands on the corners of its face, not on those of its top that reach further.
+    """
+    if not found:
+        first = ManifoldPoint(SX(0), SX.zeros(4)) if nearest is None else ManifoldPoint(SX(1), nearest.at)
+        return [first, *(ManifoldPoint(SX(0), first.at) for _ in range(POINTS - 1))]
+    deepest = _least(found, lambda p: p.gap)
+    low = ca.vertcat(_least(found, lambda p: p.at[0]), _least(found, lambda p: p.at[1]))
+    high = -ca.vertcat(_least(found, lambda p: -p.at[0]), _least(found, lambda p: -p.at[1]))
+    middle = (low + high) / 2
+    reach = -_least(found, lambda p: -_length(p.at[:2] - middle))
+    first, any_found = _best(found, lambda p: _length(p.at[:2] - middle) / reach - ((p.gap - deepest) / LEVEL) ** 2)
+    first = ManifoldPoint(any_found, first)
     if nearest is not None:
         missed = ca.logic_or(ca.logic_not(first.valid), first.gap > nearest.gap + MISSED)
         first = ManifoldPoint(SX(1), ca.if_else(missed, nearest.at, first.at))
-    if not found:
-        return [first, *(ManifoldPoint(SX(0), first.at) for _ in range(POINTS - 1))]
-    second, away = _best(found, lambda p: _cross2(p.at - first.at, p.at - first.at, dot=True))
+
+    def rise(p: ManifoldPoint) -> SX:
+        return STEEP * (p.gap - deepest)
+
+    def beside(p: SX) -> SX:
+        return ca.fabs(_cross2(base, p - first.at)) / along
+
+    def beyond(p: SX) -> SX:
+        return ca.mmax(ca.vertcat(*(-turn * _cross2(e - s, p - s) / _length(e - s) for s, e in sides)))
+
+    second, _ = _best(found, lambda p: _length(p.at - first.at) - rise(p))
     base = second - first.at
-    third, area = _best(found, lambda p: ca.fabs(_cross2(base, p.at - first.at)))
+    along = _length(base)
+    third, _ = _best(found, lambda p: beside(p.at) - rise(p))
     turn = ca.if_else(_cross2(base, third - first.at) < 0, -1, 1)
     sides = [(first.at, second), (second, third), (third, first.at)]
-    fourth, beyond = _best(
-        found, lambda p: ca.mmax(ca.vertcat(*(-turn * _cross2(end - start, p.at - start) for start, end in sides)))
-    )
-    reach = ca.sqrt(_cross2(base, base, dot=True) + 1e-24)
-    apart = away > SPREAD**2
-    wide = ca.logic_and(apart, area > SPREAD * reach)
+    fourth, _ = _best(found, lambda p: beyond(p.at) - rise(p))
+    apart = ca.logic_and(any_found, along > SPREAD)
+    wide = ca.logic_and(apart, beside(third) > SPREAD)
     return [
         first,
         ManifoldPoint(apart, second),
         ManifoldPoint(wide, third),
-        ManifoldPoint(ca.logic_and(wide, beyond > SPREAD * reach), fourth),
+        ManifoldPoint(ca.logic_and(wide, beyond(fourth) > SPREAD), fourth),
     ]
 
 
-def _best(found: list[ManifoldPoint], value) -> tuple[SX, SX]:
-    """Return the valid point with the largest value, and that value; -FAR if there is none."""
-    best, most = SX.zeros(found[0].at.numel() if found else 4), SX(-FAR)
+def _length(x: SX) -> SX:
+    """Return the length of a vector across the normal; not quite 0, whose derivative is none."""
+    return ca.sqrt(_cross2(x, x, dot=True) + 1e-24)
+
+
+def _least(found: list[ManifoldPoint], value: Callable[[ManifoldPoint], SX]) -> SX:
+    """Return the least value of the valid points; FAR if there is none."""
+    return ca.mmin(ca.vertcat(*(ca.if_else(p.valid, value(p), FAR) for p in found)))
+
+
+def _best(found: list[ManifoldPoint], value: Callable[[ManifoldPoint], SX]) -> tuple[SX, SX]:
+    """Return the valid point with the largest value, and whether there is any."""
+    best, most = SX.zeros(found[0].at.numel()), SX(-FAR)
     for p in found:
         score = ca.if_else(p.valid, value(p), -FAR)
         best, most = ca.if_else(score > most, p.at, best), ca.fmax(score, most)
-    return best, most
+    return best, most > -FAR

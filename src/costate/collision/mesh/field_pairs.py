@@ -26,7 +26,9 @@ def field_program(a: Solid, field: Field) -> Program:
         return [(t + R @ p, r) for p, r in resized(a, size).points_toward(-(R.T @ facing[1:]))]
 
     def kept(x: SX, y: SX, size: SX, facing: SX, p: SX, f: SX) -> SX:
-        return _kept(p, f, [r for _, r in points(x, y, size, facing)], facing[1:], y)
+        radii = [r for _, r in points(x, y, size, facing)]
+        inside = resized(a, size).inner()  # a ball: what points on the far side miss where the middle is in the field
+        return _kept(ca.vertcat(p, middle(x, y, size)), ca.vertcat(f, facing), [*radii, inside], facing[1:], y)
 
     b = ProgramBuilder("field")
     x, y, size_a, size_f = b.inputs(POSE, POSE, len(sizes(a)), len(sizes(field)))

@@ -39,6 +39,9 @@ class Cylinder(Convex):
             for c, s in rim
         ]
 
+    def inner(self) -> SX:
+        return ca.fmin(self.radius, self.length / 2)
+
     def points_toward(self, d: SX) -> Points:
         return [(p, 0.0) for p in self.rims(d)]
 

@@ -60,6 +60,9 @@ class Ellipsoid(Convex):
         stretched = self.semi * d
         return self.semi * stretched / length(stretched)
 
+    def inner(self) -> SX:
+        return ca.mmin(self.semi)
+
     def bounding_sphere(self) -> tuple[SX, SX]:
         return SX.zeros(3), ca.mmax(self.semi)
 

@@ -94,6 +94,11 @@ class Solid(ABC):
         """Return a point (3,) well inside."""
         return SX.zeros(3)
 
+    def inner(self) -> SX:
+        """Return the radius of a ball around `centre` that is all inside; 0 will do where `points_toward` are the same for all
+        directions."""
+        return SX(0)
+
     def bounding_sphere(self) -> tuple[SX, SX]:
         """Return middle (3,) and radius of a sphere around it; FAR where there is none."""
         return SX.zeros(3), SX(FAR)

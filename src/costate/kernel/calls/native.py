@@ -66,12 +66,19 @@ class NativeCode:
             return
         begun = time.perf_counter()
         ops = self.ops(batch, words[0])
-        if threads == 1 and ops * self.seconds_per_op < BRIEF:
+        if threads == 1 and self.expects_brief(ops):
             self.run_here(words, batch)
         else:
             self._run_long(words, batch, threads, holds)
-        measured = SAFETY * threads * (time.perf_counter() - begun) / ops
-        self.seconds_per_op = max(measured, self.seconds_per_op / 2)
+        self.took(threads * (time.perf_counter() - begun), ops)
+
+    def expects_brief(self, ops: int) -> bool:
+        """Return whether one thread is done soon, by what such calls took so far. ops: operations at most."""
+        return ops * self.seconds_per_op < BRIEF
+
+    def took(self, seconds: float, ops: int) -> None:
+        """Remember how long a call took that one thread would have done in so many seconds."""
+        self.seconds_per_op = max(SAFETY * seconds / ops, self.seconds_per_op / 2)
 
     def _run_long(self, words: Sequence[int], batch: int, threads: int, holds: object) -> None:
         """Compute all samples in worker threads."""
@@ -129,10 +136,12 @@ class NativeCode:
         """Return whether the calling thread should compute all by itself."""
         return self.is_small(batch, length) and self.is_brief(batch, length)
 
+    def room(self) -> tuple[int, int, object]:
+        """Return size, address and memory of this thread's workspace, large enough for the code."""
+        return workspace(self.workspace_bytes + HEAD)
+
     def _range(self, begin: int, end: int, stop: int, words: Sequence[int], team: int = 0) -> None:
-        room = workspace(
-            self.workspace_bytes + HEAD
-        )  # this name holds it, even when the end of the process takes what threads own
+        room = self.room()  # this name holds it, even when the end of the process takes what threads own
         start = room[1]
         if self.helper:
             start = _headed(start, team)

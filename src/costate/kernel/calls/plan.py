@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -60,6 +61,8 @@ class Plan:
     code: NativeCode
     single: bool
     """True if the calling thread computes all samples; false if there are none."""
+    alone: int | None
+    """Operations at most, where one thread is enough and the code does not need a team."""
     simple: bool
     """True if besides the workspace is small: every set of arguments has its own."""
     small: bool
@@ -98,11 +101,23 @@ class Plan:
         words, address, _ = arguments
         if self.simple:
             self.code.entry(address)
+        elif self.single and self.alone is not None:
+            self._alone(words, address)
         elif self.single:
             self.code.run_here(words[WORDS_BEFORE - 1 :].tolist(), self.size)
+        elif self.alone is not None and self.code.expects_brief(self.alone):
+            begun = time.perf_counter()
+            self._alone(words, address)
+            self.code.took(time.perf_counter() - begun, self.alone)
         elif self.size:
             self.code.run(words[WORDS_BEFORE - 1 :].tolist(), self.size, holds)
         self.free.append(arguments)
+
+    def _alone(self, words: memoryview, address: int) -> None:
+        """Run the code in this thread, with its workspace."""
+        room = self.code.room()
+        words[_WORKSPACE_WORD] = room[1]
+        self.code.entry(address)
 
     def _arguments(self) -> tuple[memoryview, int, object]:
         words = np.array(self.words, np.int64)

@@ -97,7 +97,22 @@ class QuickCall:
         recorded = any(t.requires_grad for t in tensors)
         single = n > 0 and code.is_quick(n, self.length)
         simple = single and code.workspace_bytes <= OWN_WORKSPACE and not code.helper
+        alone = code.ops(n, self.length) if n > 0 and code.is_small(n, self.length) and not code.helper else None
         like = guard(tensors)
         return Plan(
-            like, recorded, dtype, shapes, batches, n, templates, totals, words, [], code, single, simple, n <= GROUP
+            like,
+            recorded,
+            dtype,
+            shapes,
+            batches,
+            n,
+            templates,
+            totals,
+            words,
+            [],
+            code,
+            single,
+            alone,
+            simple,
+            n <= GROUP,
         )

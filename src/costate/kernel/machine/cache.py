@@ -28,8 +28,12 @@ from costate.kernel.machine.target import Target
 MAGIC = b"costate kernel 1\n"
 DEFAULT_LIMIT = 2 << 30
 """Size of the cache [bytes] unless COSTATE_CACHE_LIMIT says otherwise."""
+LOOK = 0.01
+"""Part of the limit that a process may store before it looks again at how much there is: a folder has thousands of entries."""
 PATIENCE = 600.0
 """Time after which a process no longer waits for another one that compiles the same kernel, and compiles it itself [s]."""
+_unseen: dict[Path, int] = {}
+"""Bytes that were stored in a folder since it was looked at; the first entry of a process looks."""
 _NUMBERS = ("workspace", "helper_workspace", "n_ops", "flops", "work", "step_work", "seconds")
 
 
@@ -120,8 +124,13 @@ def store(key: str, artifact: Artifact) -> None:
     if path is None:
         return
     try:
-        write_private(path / f"{key}.bin", MAGIC + seal(_encode(artifact, key)))
-        _shrink(path, cache_limit())
+        data = MAGIC + seal(_encode(artifact, key))
+        write_private(path / f"{key}.bin", data)
+        limit = cache_limit()
+        _unseen[path] = _unseen.get(path, limit) + len(data)
+        if _unseen[path] >= LOOK * limit:
+            _shrink(path, limit)
+            _unseen[path] = 0
     except OSError as error:
         warnings.warn(
             f"compiled kernels cannot be stored in {path} ({error.strerror}); they are compiled again next time. "

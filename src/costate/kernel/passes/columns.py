@@ -39,12 +39,18 @@ def grouped(linear: Program) -> tuple[Program, ...]:
     head = linear.stages[0] if linear.stages else None
     if head is None or not isinstance(head.op, Straight) or tangent not in head.inputs:
         return (linear,)
-    walk = _Walk(head.op.fn, head.inputs.index(tangent))
+    walk = _Walk(_without_repeats(head.op), head.inputs.index(tangent))
     groups = _cheapest(walk.masks, tangent.size)
     if len(groups) == 1:
         return (linear,)
     first, second = walk.cut(groups)
     return tuple(_group(linear, head, first, second, g) for g in groups)
+
+
+def _without_repeats(op: Straight) -> ca.Function:
+    """Return a function in which nothing is computed twice: costs are those of its instructions."""
+    x = op.symbols()
+    return ca.Function(op.fn.name(), x, ca.cse(op.call(x)))
 
 
 def _group(linear: Program, head: Stage, first: ca.Function, second: Straight, group: range) -> Program:

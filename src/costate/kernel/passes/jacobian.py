@@ -11,6 +11,7 @@ from costate.kernel.ir.straight import Straight
 from costate.kernel.ops.columns import Columns
 from costate.kernel.ops.cond import Cond
 from costate.kernel.passes.columns import grouped
+from costate.kernel.passes.condense import condensed
 from costate.kernel.passes.linearize import linearized
 from costate.kernel.passes.optimize import optimize
 
@@ -19,7 +20,7 @@ def jacobian(program: Program, of: int, wrt: int, values: Sequence[int] = ()) ->
     """Return the program of the Jacobian d outputs[of] / d inputs[wrt], row by row, then of other outputs' values.
 
     Straight-line programs are differentiated as a whole, with their sparsity; others are linearised, and the linear rest is run
-    column by column.
+    column by column, once solves have become matrices.
     """
     program = optimize(Program(program.inputs, program.stages, tuple(program.outputs[k] for k in (of, *values))))
     if all(isinstance(s.op, Straight) for s in program.stages):
@@ -37,24 +38,28 @@ def jacobian(program: Program, of: int, wrt: int, values: Sequence[int] = ()) ->
 
 def _matrix(linear: Program, whole: bool) -> Program:
     """Return the program (shared) -> matrix of a linear program (tangent, shared) -> outputs. whole: lanes are not samples."""
-    columns = Columns(grouped(linear))
     if whole:
-        return columns.as_scans()
-    b = Builder()
-    shared = [b.input(n) for n in columns.in_sizes]
+        return Columns(grouped(linear)).as_scans()
     conditions, usual = _usual(linear)
     if not conditions:
-        return b.finish(*b.stage(columns, *shared))
+        return _by_columns(linear)
     # Branches hide zeros of the tangents. Where a sample takes the second program of all of them, they are not in the way.
+    b = Builder()
+    shared = [b.input(n) for n in linear.in_sizes[1:]]
     flags = [ca.SX.sym(f"c{k}") for k in range(len(conditions))]
     some = Straight.of("some", flags, [sum((ca.fabs(c) for c in flags), ca.SX(0))])
     taken = b.stage(some, *(shared[k - 1] for k in conditions))[0]
-    return b.finish(*b.stage(Cond(_alone(columns), _alone(Columns(grouped(usual)))), taken, *shared))
+    return b.finish(*b.stage(Cond(_by_columns(linear), _by_columns(usual)), taken, *shared))
 
 
-def _alone(op: Columns) -> Program:
+def _by_columns(linear: Program) -> Program:
+    """Return the same for a program whose lanes are samples, with matrices for what is long between few values and few."""
     b = Builder()
-    return b.finish(*b.stage(op, *(b.input(n) for n in op.in_sizes)))
+    shared = [b.input(n) for n in linear.in_sizes[1:]]
+    while found := condensed(linear):
+        shared += b.inline(found.matrix, *shared)
+        linear = found.linear
+    return b.finish(*b.stage(Columns(grouped(linear)), *shared))
 
 
 def _usual(linear: Program) -> tuple[list[int], Program]:

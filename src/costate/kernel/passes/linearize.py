@@ -25,7 +25,7 @@ from costate.kernel.ir.derive import vjp
 from costate.kernel.ir.program import Builder, Op, Program, Var
 from costate.kernel.ir.prune import prune
 from costate.kernel.ir.straight import Straight
-from costate.kernel.ir.vector_ops import zeros
+from costate.kernel.ir.vector_ops import is_zero, zeros
 from costate.kernel.ops.cond import Cond
 from costate.kernel.ops.custom import Custom
 from costate.kernel.ops.scan import Scan
@@ -108,7 +108,8 @@ class _Split:
         active = [k for k, t in enumerate(tans) if t is not None]
         dx = [ca.SX.sym(f"d{k}", op.in_sizes[k]) for k in active]
         dy = ca.jtimes(ca.vertcat(*y), ca.vertcat(*(x[k] for k in active)), ca.vertcat(*dx))
-        rest, symbols, found = ca.extract_parametric(dy, ca.vertcat(*x))
+        # Equal coefficients must be one symbol: else what they are multiplied with could not be found to be equal.
+        rest, symbols, found = ca.extract_parametric(ca.cse(dy), ca.vertcat(*x))
         names = {str(e) for e in ca.symvar(rest)}
         read = [k for k, s in enumerate(x) if any(str(e) in names for e in ca.symvar(s))]
         p = ca.vertcat(ca.SX(0, 1), *symbols)
@@ -130,7 +131,9 @@ class _Split:
         found = self.forward.inline(split.forward, *values)[len(outs) :]
         dots = [t or zeros(self.linear, v.size) for t, v in zip(tans, ins, strict=True)]
         left = [*(self.of(values[k]) for k in split.needs), *map(self.of, found)]
-        return outs, list(self.linear.inline(split.linear, *dots, *left))
+        found = self.linear.inline(split.linear, *dots, *left)
+        none = {v for s in split.linear.stages if is_zero(s.op) for v in s.outputs}
+        return outs, [None if v in none else d for v, d in zip(split.linear.outputs, found, strict=True)]
 
     def _cond(self, op: Cond, ins: list[Var], tans: list[Var | None]) -> tuple[list[Var], list[Var | None]]:
         """Split both branches: the forward one gives its own coefficients, and zeros for those of the other one."""

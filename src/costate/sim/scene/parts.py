@@ -73,6 +73,8 @@ class Body:
         """Return it as a model of one link."""
         if isinstance(self.shapes, Shape | Solid):
             raise TypeError(f"body '{self.name}': shapes is one shape; expected a list of them: [shape]")
+        for number, shape in enumerate(self.shapes):
+            check_shape(f"body '{self.name}': shapes[{number}]", shape)
         if not self.mass > 0 and self.joint != "fixed":
             raise ValueError(f"body '{self.name}' has mass {self.mass}; expected a positive one [kg]")
         if self.inertia is None and not self.shapes:
@@ -120,6 +122,7 @@ class Static:
         rpy: ArrayLike | None = None,
         quaternion: ArrayLike | None = None,
     ):
+        check_shape(f"static '{name}': shape", shape)
         at = placed(f"'{name}'", pose, position, rpy, quaternion, f"position:{name}")
         _set(self, name=name, shape=shape, pose=at, friction=friction, visible=visible)
         settle(self, {"friction": f"friction:{name}"}, f"'{name}'")
@@ -128,6 +131,15 @@ class Static:
     def placed(self) -> Transform:
         """Pose of the shape in the world."""
         return self.pose @ self.shape.pose if isinstance(self.shape, Shape) else self.pose
+
+
+def check_shape(what: str, shape: Any) -> None:
+    """Raise an error unless something is one shape."""
+    if not isinstance(shape, Shape | Solid):
+        found = (
+            "several shapes; give a cs.Static each" if isinstance(shape, list | tuple) else f"a {type(shape).__name__}"
+        )
+        raise TypeError(f"{what} is {found}; expected a shape that cs.shapes makes")
 
 
 def _set(part: Body | Static, **values: Any) -> None:

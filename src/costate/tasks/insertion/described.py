@@ -62,7 +62,8 @@ def story(task: Insertion) -> str:
     o = task.options
     return (
         f"A UR5 puts a bottle (60 mm wide) into a socket with {1e3 * o.clearance:g} mm of clearance. A controller gives a joint "
-        f"command every {1e3 * o.dt:g} ms; its network was trained by gradients through the simulator. An episode succeeds if the "
+        f"command every {1e3 * o.dt:g} ms: a network that was trained by gradients through the simulator, added to a guide made "
+        f"for this task if there is one; the column 'weights at zero' shows what the guide does alone. An episode succeeds if the "
         f"bottle is seated within {ALLOWED:g} mm and {np.degrees(MAX_TILT):g}{DEGREE} in time, stays there for {o.hold} more steps "
         f"slower than {1e3 * MAX_SPEED:g} mm/s, never overlaps the socket by more than {1e3 * MAX_PENETRATION:g} mm, and no joint "
         "passes a limit."

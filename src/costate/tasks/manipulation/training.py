@@ -136,16 +136,22 @@ class GaussNewtonTrainer(Training):
     """Gauss-Newton on draws of episodes."""
 
     def set_up(self, point: Checkpoint) -> None:
-        self.best = {name: x for name, x in point.more.items() if name == "score" or name.startswith("best.")}
-        self.left = {name: x for name, x in point.more.items() if name not in self.best}
+        self.left = {name: x for name, x in point.more.items() if not name.startswith(self.best.prefix)}
 
     def kept(self) -> dict[str, Any]:
-        return {"moments": {}, "more": {**self.left, **self.best}}
+        return {"moments": {}, "more": self.left}
+
+    @property
+    def compares(self) -> bool:
+        """True if tries are compared by `compare`, which then decides what is best."""
+        return self.options.look > 0 or self.options.tries > 1
+
+    def score(self, metrics: Any) -> tuple[float, ...] | None:
+        return None if self.compares else super().score(metrics)
 
     def interval(self) -> dict[str, Any]:
         row = super().interval()
-        if self.best and float(self.best["score"]) >= self.options.enough:
-            self._take_best()
+        if self.compares and self.best.score and self.best.score[0] >= self.options.enough:
             self.done = self.options.iterations
         return row
 
@@ -154,17 +160,6 @@ class GaussNewtonTrainer(Training):
         made = self.task.policy(self.options, generator("weights", self.options.seed, number))
         self.policy.load_state_dict(made.state_dict())
         self.left = {}
-
-    def _compare(self) -> None:
-        """Keep the weights if they are the best so far."""
-        score = SCORES[self.options.compare](self.task, self.policy, self.options)
-        if not self.best or score > float(self.best["score"]):
-            weights = {f"best.{name}": w.detach().clone() for name, w in self.policy.state_dict().items()}
-            self.best = {"score": torch.tensor(score, dtype=torch.float64), **weights}
-
-    def _take_best(self) -> None:
-        """Go on with the best weights."""
-        self.policy.load_state_dict({n.removeprefix("best."): w for n, w in self.best.items() if n != "score"})
 
     def iterate(self, plan: Iteration) -> Iterated:
         o, task = self.options, self.task
@@ -183,13 +178,11 @@ class GaussNewtonTrainer(Training):
             )
         self.control_steps += task.steps * plan.batch * found.evaluations
         done = plan.number % draws + 1
-        if (o.look and done % o.look == 0) or (done == draws and (o.look or o.tries > 1)):
-            self._compare()
-            if plan.number + 1 == o.iterations:
-                self._take_best()
+        if (o.look and done % o.look == 0) or (done == draws and self.compares):
+            self.best.offer(self.policy, plan.number + 1, SCORES[o.compare](task, self.policy, o))
         terms = {"loss": loss} | {name: float(value) for name, value in found.extra["blocks"].items()}
         step = found.history[-1].detail.get("step", 0.0)
-        score = {"score": float(self.best["score"])} if self.best else {}
+        score = {"score": self.best.score[0]} if self.compares and self.best.score else {}
         return Iterated(
             terms, step, lambda: task.measures(Trajectory(torch.zeros(0), torch.zeros(0), episodes)) | score
         )

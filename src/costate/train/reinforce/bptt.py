@@ -14,11 +14,10 @@ from torch import Tensor
 
 from costate.train.plan import Iteration, Schedule
 from costate.train.reinforce.actor import FLOAT
-from costate.train.reinforce.best import Best
 from costate.train.reinforce.windowed import Rolled, WindowOptions, WindowTraining
 from costate.train.run import Checkpoint
 from costate.train.streams import generator
-from costate.train.trainer import Iterated
+from costate.train.trainer import Best, Iterated
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,7 @@ class Bptt(WindowTraining):
         tried, within = divmod(number, o.trial)
         if o.attempts == 1 or within or not 0 < tried <= o.attempts:
             return
-        self.trials.offer(float(self.recent[0].mean()), self.policy)
+        self.trials.offer(self.policy, number, float(self.recent[0].mean()))
         fresh = self.task.policy(o, generator("weights", o.seed, 1 + tried)).state_dict()
         self.policy.load_state_dict(self.trials.weights if tried == o.attempts else fresh)
         self.adams["policy"].state.clear()

@@ -15,10 +15,8 @@ from torch import Tensor, nn
 
 from costate.train.dense.fit import BETAS
 from costate.train.dense.pull import pull_back
-from costate.train.evaluate import evaluate_policy
 from costate.train.plan import Iteration, Schedule
 from costate.train.reinforce.actor import FLOAT, Actor
-from costate.train.reinforce.best import Best
 from costate.train.reinforce.closed_loop import ClosedLoop, Window
 from costate.train.reinforce.critic import Critic
 from costate.train.run import Checkpoint
@@ -111,7 +109,6 @@ class WindowTraining(Training):
         self.adams = {
             name: torch.optim.Adam(m.parameters(), betas=BETAS, fused=True) for name, m in self.learnt.items()
         }
-        self.best = Best("best", point.more)
         if point.more:
             self._restore(point.more)
 
@@ -210,20 +207,14 @@ class WindowTraining(Training):
         shown = self.recent if self.recent.shape[1] else self.running
         return {"return": float(shown[0].mean()), "length": float(shown[1].mean()), "dropped": int(self.dropped)}
 
-    def _look(self) -> dict[str, float]:
-        o = self.options
-        found = evaluate_policy(self.task, self.policy, o.watch_episodes, stream="watch", seed=o.seed).metrics
-        played = found.columns["return"]
-        self.best.offer(played, self.policy)
-        return {"played": played, "success": found.success, "success_error": found.error_mean}
+    def score(self, metrics: Any) -> tuple[float, ...]:
+        return (metrics.columns["return"],)
 
-    def save(self) -> None:
-        if self.done == self.options.iterations and self.best.weights:
-            self.policy.load_state_dict(self.best.weights)
-        super().save()
+    def row(self, metrics: Any) -> dict[str, float]:
+        return {"played": metrics.columns["return"]} | super().row(metrics)
 
     def kept(self) -> dict[str, Any]:
-        more = {name: getattr(self, name) for name in self.going} | self.best.kept()
+        more = {name: getattr(self, name) for name in self.going}
         more |= {f"critic{k}.{key}": t for k, critic in enumerate(self.critics) for key, t in critic.kept().items()}
         for name, adam in self.adams.items():
             if name != "policy":

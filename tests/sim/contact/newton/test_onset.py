@@ -18,11 +18,11 @@ NEAR = {"omega_y": 0.15, "speed": 0.15}
 """Errors allowed of derivatives that are nearly zero in the motion; they would be 7 and 13 without the times."""
 
 
-def check_motion(scene: Landing, starts: int) -> None:
-    """Compare the mean derivative at 0.5 ms with the slope of the motion, to 5 % and the error of a mean; and see that it is not
-    so without the times."""
-    found = slopes(scene, scene.newton, 5e-4, starts)
-    blind = slopes(scene, replace(scene.newton, event_times=False), 5e-4, starts)
+def check_motion(scene: Landing, starts: int, dt: float) -> None:
+    """Compare the mean derivative with the slope of the motion, to 5 % and the error of a mean; and see that it is not so without
+    the times."""
+    found = slopes(scene, scene.newton, dt, starts)
+    blind = slopes(scene, replace(scene.newton, event_times=False), dt, starts)
     for name, slope in found.items():
         allowed = NEAR.get(name, 0.05 * abs(slope.motion)) + 2 * slope.deviation / starts**0.5
         assert abs(slope.mean - slope.motion) < allowed, f"{scene.name}, {name}: {slope}"
@@ -34,13 +34,15 @@ def check_motion(scene: Landing, starts: int) -> None:
     "scene", [BALL, BY_NAME["the same, pair by pair"], LIMIT, BY_NAME["two links, limit of a tendon"]], ids=lambda s: s.name
 )  # fmt: skip
 def test_derivatives_are_the_motion_s(scene: Landing) -> None:
-    check_motion(scene, 100)
+    check_motion(scene, 100, 5e-4)
 
 
 @pytest.mark.study
 @pytest.mark.parametrize("scene", LANDINGS, ids=lambda s: s.name)
 def test_derivatives_of_all_landings(scene: Landing) -> None:
-    check_motion(scene, 400)
+    """At 0.1 ms: in longer steps the derivative without the times is still on its way to its limit, and may pass the right one (a
+    tilted capsule, which lands twice, at 0.5 ms: 0.188, where the motion has 0.203; at 0.1 ms 0.142 and 0.223)."""
+    check_motion(scene, 400, 1e-4)
 
 
 def rod(contact: cs.Newton) -> cs.World:

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 import torch
 
+import costate as cs
 from costate.report.run_report import run_report
+from costate.tasks.manipulation.execute import OBJECT
 from costate.tasks.manipulation.kinds import Grasp
 from costate.tasks.manipulation.motions.flip import Flip
 from costate.tasks.manipulation.options import ManipulationOptions
@@ -43,6 +45,20 @@ def test_arrows_end_where_forces_act():
     assert len(painted(points[0], 1e-3 * forces[0], 0.01, (0.0, 0.0, 1.0))) == 0  # too short to be seen
 
 
+def test_forces_on_a_body_are_its_weight():
+    """In a world of nothing but the object and a floor, whichever of the two comes first in a pair."""
+    cube = cs.Body(OBJECT, [cs.shapes.box((0.06, 0.06, 0.06))], mass=0.1)
+    world = cs.World(bodies=[cube], scenery=[cs.Static("floor", cs.shapes.plane())], dt=0.01)
+    states = [world.initial_state().double()[None]]
+    states[0][:, 2] = 0.03
+    for _ in range(30):
+        states.append(world.step(states[-1]))
+    points, forces = found(world, torch.stack(states[-2:])[:, 0], torch.zeros(1, world.nu), {})
+    assert np.allclose(forces[-1].sum(0), [0, 0, 9.81 * 0.1], atol=1e-3)
+    assert np.allclose(points[-1][np.linalg.norm(forces[-1], axis=-1) > 0.01, 2], 0.0, atol=1e-3)
+    assert BODY in world.link_names
+
+
 @pytest.mark.study
 def test_forces_of_a_resting_cube_are_its_weight(flip):
     """Nothing but the floor touches it, and each arrow ends where a force acts."""
@@ -59,7 +75,16 @@ def test_forces_of_a_resting_cube_are_its_weight(flip):
     assert BODY in task.world.link_names
 
 
-def test_the_report_shows_failures_first(flip, tmp_path):
+def test_the_report_shows_failures_first(flip, tmp_path, monkeypatch):
+    """With forces that stand for those of the full world, which are looked at above."""
+    shown = []
+
+    def stands_for_found(world, states, controls, params):
+        shown.append(len(controls))
+        return np.zeros((len(controls), 1, 3)), np.ones((len(controls), 1, 3))
+
+    monkeypatch.setattr("costate.tasks.manipulation.show.report.found", stands_for_found)
     page = run_report(flip, 3).save(tmp_path / "report.html").read_text()
     assert "failures first" in page and "Red arrows are the contact forces" in page
     assert page.count('class="replay"') >= 3
+    assert shown == [flip.task.options.steps] * 3

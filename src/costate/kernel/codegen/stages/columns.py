@@ -10,26 +10,32 @@ import numpy as np
 from costate.kernel.codegen.emit import Emitter
 from costate.kernel.codegen.rows import store_part
 from costate.kernel.codegen.slots import Memory, Rows, Slot
+from costate.kernel.ir.program import Program
 from costate.kernel.ops.columns import Columns
 
 
 def write_columns(e: Emitter, op: Columns, ins: Sequence[Slot], outs: Sequence[Slot]) -> None:
-    """Write both ways to a matrix that goes to a tensor of the kernel; a matrix in memory is made column by column."""
+    """Write both ways: for a block of samples, and for a sample alone, whose lanes all hold it; inside of loops only the first."""
     (out,) = outs
     with e.scratch():
         writer = _ColumnsWriter(e, op, [e.pointer(p) for p in ins])
-        if isinstance(out, Memory):
+        if e.nested:
+            assert isinstance(out, Memory)
             writer.one_by_one(e.pointer(out))
             return
-        # The lanes of a block with one sample all hold that sample.
-        summed = e.tensor_word(out.tensor, 5)
-        alone = e.new(f"and i1 {e.new('icmp eq i64 %count, 1')}, {e.new(f'icmp eq i64 {summed}, 0')}")
+        alone = e.new("icmp eq i64 %count, 1")
+        if isinstance(out, Rows):
+            summed = e.tensor_word(out.tensor, 5)
+            alone = e.new(f"and i1 {alone}, {e.new(f'icmp eq i64 {summed}, 0')}")
         with e.when(alone):
             writer.side_by_side(out)
         with e.when(e.new(f"xor i1 {alone}, true")):
-            matrix = e.hold(op.rows * op.columns)
-            writer.one_by_one(matrix)
-            e.move(Memory(matrix), out, op.rows * op.columns)
+            if isinstance(out, Memory):
+                writer.one_by_one(e.pointer(out))
+            else:
+                matrix = e.hold(op.rows * op.columns)
+                writer.one_by_one(matrix)
+                e.move(Memory(matrix), out, op.rows * op.columns)
 
 
 class _ColumnsWriter:
@@ -53,7 +59,7 @@ class _ColumnsWriter:
                 target = e.element(matrix, e.new(f"add i64 {j}, {start}"))
                 e.helper("vassign", f"ptr {target}", f"ptr {self.column}", f"ptr {places}", f"i64 {op.rows}")
 
-    def side_by_side(self, out: Rows) -> None:
+    def side_by_side(self, out: Slot) -> None:
         """Write the loops over blocks of columns, a lane each: the row of a block is a piece of a row of the matrix."""
         e, width = self.e, self.e.n.width
         for start, group, seed in self.groups:
@@ -66,16 +72,29 @@ class _ColumnsWriter:
             if rest := size % width:
                 self._block(group, seed, str(size - rest), rest, out, str(start + size - rest))
 
-    def _block(self, group, seed: str, first: str, count: int, out: Rows, column: str) -> None:
+    def _block(self, group: Program, seed: str, first: str, count: int, out: Slot, column: str) -> None:
         e = self.e
         with self._seeded(e.element(seed, first), count):
             e.call(e.unit.function(group), [seed, *self.shared], [self.column])
+        if isinstance(out, Memory):
+            self._spread(count, e.element(e.pointer(out), column))
+            return
         offset = e.load("i64", e.lanes(out.tensor))
         offset = e.new(f"add i64 {offset}, {e.new(f'mul i64 {column}, {e.n.bytes}')}")
         with e.loop(str(self.op.rows)) as r:
             values = e.load(e.n.vec, e.element(self.column, r))
             piece = e.new(f"getelementptr i8, ptr {e.row_address(out, r)}, i64 {offset}")
             store_part(e, e.n, values, piece, 0, count)
+
+    def _spread(self, count: int, target: str) -> None:
+        """Write every number of a block to all lanes of its element of the matrix."""
+        e, n = self.e, self.e.n
+        with e.loop(str(self.op.rows)) as r:
+            values = e.load(n.vec, e.element(self.column, r))
+            row = e.element(target, r, self.op.columns)
+            for t in range(count):
+                every = e.new(f"shufflevector {n.vec} {values}, {n.vec} poison, <{n.width} x i32> splat (i32 {t})")
+                e.line(f"store {n.vec} {every}, ptr {e.element(row, str(t))}, align {n.align}")
 
     @contextmanager
     def _seeded(self, own: str, count: int) -> Iterator[None]:

@@ -25,8 +25,9 @@ SLOWER = 0.1
 """Part of the speed of an impact that a row must keep on its way to count."""
 
 
-def until(stages: Stages, b: ProgramBuilder, args: Sequence[Var], x: Var, T: Var) -> tuple[Var, Var]:
-    """Add the first impact within the time T: return the state at its time, and that time [s]; x and 0 where there is none."""
+def until(stages: Stages, b: ProgramBuilder, args: Sequence[Var], x: Var, T: Var) -> tuple[Var, Var, Var]:
+    """Add the first impact within the time T: return the state at its time, and that time [s]; x and 0 where there is none. And
+    flags (hits,) of rows which would meet by their rate at the start, but do not come nearer at the time that was found."""
     dt, speed, n = stages.setup.dt, stages.options.restitution_speed, stages.hits
 
     def first(gap: SX, rate: SX, T: SX) -> list[SX]:
@@ -40,41 +41,44 @@ def until(stages: Stages, b: ProgramBuilder, args: Sequence[Var], x: Var, T: Var
 
     tau, strikes, waits = b.trace(first, *stages.look(b, args, x), T)
     given = [tau, waits, T, x, *args]
-    x, tau = b.cond(
-        strikes, _refined(stages, [v.size for v in given]), lambda tau, waits, T, x, *_: [x, SX.zeros(1)], *given
-    )
-    return x, tau
+    refined = _refined(stages, [v.size for v in given])
+    x, tau, misses = b.cond(strikes, refined, lambda tau, waits, T, x, *_: [x, SX.zeros(1), SX.zeros(n)], *given)
+    return x, tau, misses
 
 
 def _refined(stages: Stages, sizes: Sequence[int]) -> Program:
-    """Return the program (estimate, rows that count, T, x, args) -> state and time of the impact."""
+    """Return the program (estimate, rows that count, T, x, args) -> state and time of the impact, rows that miss."""
     near = ProgramBuilder("near")
     tau, waits, T, x, *args = near.inputs(*sizes)
-    rough = near.program(_newton(stages, near, tau, waits, T, x, args))
+    rough = near.program(_newton(stages, near, tau, waits, T, x, args)[0])
     b = ProgramBuilder("refined")
     tau, *more = b.inputs(*sizes)
     (tau,) = b.custom(
         rough, tau, *more, tangent=lambda *_: SX.zeros(1), adjoint=lambda *_: [SX.zeros(n) for n in sizes]
     )
     waits, T, x, *args = more
-    tau = _newton(stages, b, tau, waits, T, x, args)
+    tau, misses = _newton(stages, b, tau, waits, T, x, args)
     tau = b.trace(lambda tau, T: ca.if_else(tau < T, tau, 0), tau, T)
-    return b.program(b.trace(lambda x, tau: moved(stages, x, tau), x, tau), tau)
+    return b.program(b.trace(lambda x, tau: moved(stages, x, tau), x, tau), tau, misses)
 
 
-def _newton(stages: Stages, b: ProgramBuilder, tau: Var, waits: Var, T: Var, x: Var, args: Sequence[Var]) -> Var:
-    """Add one of Newton's steps: every row that counts says when it would close, and the earliest one wins."""
+def _newton(
+    stages: Stages, b: ProgramBuilder, tau: Var, waits: Var, T: Var, x: Var, args: Sequence[Var]
+) -> tuple[Var, Var]:
+    """Add one of Newton's steps: every row that counts says when it would close, and the earliest one wins. Return it, and flags of
+    the rows that do not come nearer any more."""
     slow, dt = -SLOWER * stages.options.restitution_speed, stages.setup.dt
 
-    def step(tau: SX, gap: SX, rate: SX, waits: SX, T: SX) -> SX:
+    def step(tau: SX, gap: SX, rate: SX, waits: SX, T: SX) -> list[SX]:
         times = []
         for k in range(stages.hits):
             closes = ca.logic_and(waits[k], rate[k] < slow)
             times.append(ca.if_else(closes, tau - gap[k] / ca.if_else(closes, rate[k], 1), 2 * T))
-        return ca.fmax(least(times), -dt)
+        misses = [ca.logic_and(waits[k], rate[k] >= slow) for k in range(stages.hits)]
+        return [ca.fmax(least(times), -dt), ca.vertcat(*misses)]
 
     at = b.trace(lambda x, tau: moved(stages, x, tau), x, tau)
-    return b.trace(step, tau, *stages.look(b, args, at), waits, T)
+    return tuple(b.trace(step, tau, *stages.look(b, args, at), waits, T))
 
 
 def moved(stages: Stages, x: SX, tau: SX) -> SX:

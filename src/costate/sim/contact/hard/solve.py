@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import casadi as ca
 from casadi import SX
 
+from costate.core.fork import cached_property
 from costate.kernel import ProgramBuilder
 from costate.kernel.ir.program import Program, Var
 from costate.kernel.tracing import Later
@@ -64,15 +65,14 @@ class Solver:
     def add(self, b: ProgramBuilder, numbers: Sequence[Var], v: Var, impulses: Var) -> tuple[Var, Var, Var]:
         """Add the solution of a problem. numbers: see Problem.sizes; v, impulses: what to start from."""
         given = [b.epsilon(), *numbers, v, impulses]
-        v, impulses, residual = b.custom(
-            self.program(), *given, tangent=Later(self.tangent), adjoint=Later(self.adjoint)
-        )
+        v, impulses, residual = b.custom(self.program, *given, tangent=Later(self.tangent), adjoint=Later(self.adjoint))
         return v, impulses, residual
 
     @property
     def sizes(self) -> list[int]:
         return [1, *self.problem.sizes, self.problem.nv, self.problem.n]
 
+    @cached_property
     def program(self) -> Program:
         b = ProgramBuilder("hard")
         spacing, *numbers, v, impulses = given = b.inputs(*self.sizes)

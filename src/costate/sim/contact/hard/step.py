@@ -26,7 +26,7 @@ from costate.kernel import ProgramBuilder
 from costate.kernel.ir.program import Program, Var
 from costate.physics.algebra.ltl import factor
 from costate.sim.contact.hard.blocks import blocks_of, moving_gap
-from costate.sim.contact.hard.correct import Correction
+from costate.sim.contact.hard.correct import Correction, Lift
 from costate.sim.contact.hard.impact_time import until
 from costate.sim.contact.hard.law import Block
 from costate.sim.contact.hard.problem import Problem
@@ -137,6 +137,7 @@ class Stages:
         wanted = options.tolerance, max(options.tolerance, WANTED[1])
         self.solver = Solver(self.problem, options.iterations, options.rounds, wanted)
         self.striker = replace(self.solver, wanted=EXACT) if self.bounces else self.solver
+        self.lift = Lift(self)
 
     def _bound(self, block: Block) -> SX:
         """Return the friction coefficient of a contact, or the largest impulse of a joint's friction; 0 for others."""
@@ -146,7 +147,7 @@ class Stages:
 
     # --- look ---------------------------------------------------------------------------------------------------------
 
-    def _inputs(self, b: ProgramBuilder, args: Sequence[Var], x: Var) -> list[Var]:
+    def inputs(self, b: ProgramBuilder, args: Sequence[Var], x: Var) -> list[Var]:
         """Return the values of Symbols.inputs at other positions and velocities."""
         na, moving = self.setup.na, self.setup.nq + self.setup.nv
         return [b.concat(x, b.slice(args[0], moving, na)) if na else x, *args[1:]]
@@ -154,13 +155,13 @@ class Stages:
     def look(self, b: ProgramBuilder, args: Sequence[Var], x: Var) -> list[Var]:
         """Add distances and rates of the rows that can strike, (hits,) each."""
         outputs = [self.gap, self.J[self.striking, :] @ self.symbols.v]
-        return self.symbols.call(b, "look", outputs, self._inputs(b, args, x))
+        return self.symbols.call(b, "look", outputs, self.inputs(b, args, x))
 
     # --- prepare ------------------------------------------------------------------------------------------------------
 
     def _at(self, b: ProgramBuilder, name: str, outputs: list[SX], args: Sequence[Var], x: Var, T: Var) -> list[Var]:
         h = self.setup.duration
-        return self.symbols.call(b, name, outputs, self._inputs(b, args, x), {} if h is None else {T: h})
+        return self.symbols.call(b, name, outputs, self.inputs(b, args, x), {} if h is None else {T: h})
 
     def prepare(self, b: ProgramBuilder, args: Sequence[Var], x: Var, T: Var) -> Prepared:
         s, M = self.symbols, self.M
@@ -182,35 +183,39 @@ class Stages:
         """Add a piece; return the state after it, the time that is left, the number of impacts, impulses and residual."""
         nq, nv = self.setup.nq, self.setup.nv
         strikes = bool(self.impacts and self.hits)
-        at, tau = until(self, b, args, x, T) if strikes else (x, b.zeros(1))
+        at, tau, misses = until(self, b, args, x, T) if strikes else (x, b.zeros(1), b.zeros(self.hits))
         clock = Clock(at, T, tau, count)
         found = self.prepare(b, args, at, T)
         v, impulses, left = b.slice(at, nq, nv), b.zeros(self.n), b.zeros(1)
         hit = b.zeros(1)
         if strikes:
-            hit = b.trace(lambda *given: self._hit(*given), found.gap, found.rate, found.restitution)
+            ahead = b.trace(lambda T, tau: T - tau, T, tau)
+            hit = b.trace(self._hit, found.gap, found.rate, found.restitution, ahead)
             branches = self._struck(found, clock, args)
             momentum, force, drift, v, impulses, left = b.cond(hit, *branches, *found, *clock, *args)
             found = found._replace(momentum=momentum, force=force, drift=drift)
-        targets, again = b.trace(self._targets, *found, v, T, tau, hit, count)
+        targets, again = b.trace(self._targets, *found, v, T, tau, hit, count, misses)
         if self.impacts < 2 or not strikes:
-            return self._motion(b, found, clock, targets, v, impulses, left)
-        branches = self._going_on(found, clock, targets, v, impulses, left)
-        return b.cond(again, *branches, *found, *clock, targets, v, impulses, left)
+            return self._motion(b, found, clock, args, targets, v, impulses, left)
+        ends = [targets, v, impulses, left]
+        return b.cond(again, *self._going_on(found, clock, ends, args), *found, *clock, *ends, *args)
 
-    def _going_on(self, found: Prepared, clock: Clock, *more: Var) -> tuple[Program, Program]:
+    def _going_on(
+        self, found: Prepared, clock: Clock, ends: Sequence[Var], args: Sequence[Var]
+    ) -> tuple[Program, Program]:
         """Return the branches after an impact: another piece from the time of this one, or the motion that ends the substep."""
-        sizes = [v.size for v in (*found, *clock, *more)]
-        b, nq, n = ProgramBuilder("again"), self.setup.nq, len(found)
+        sizes = [v.size for v in (*found, *clock, *ends, *args)]
+        b, nq, n, m = ProgramBuilder("again"), self.setup.nq, len(found), len(found) + len(clock)
         given = b.inputs(*sizes)
-        at = Clock(*given[n : n + len(clock)])
-        _, v, impulses, left = given[n + len(clock) :]
+        at = Clock(*given[n:m])
+        _, v, impulses, left = given[m : m + len(ends)]
         rest, count = b.trace(lambda T, tau, count: [T - tau, count + 1], at.T, at.tau, at.count)
         again = b.program(b.concat(b.slice(at.x, 0, nq), v), rest, count, impulses, left)
         e = ProgramBuilder("end")
         given = e.inputs(*sizes)
-        at = Clock(*given[n : n + len(clock)])
-        ended = self._motion(e, Prepared(*given[:n]), at, *given[n + len(clock) :])
+        ended = self._motion(
+            e, Prepared(*given[:n]), Clock(*given[n:m]), given[m + len(ends) :], *given[m : m + len(ends)]
+        )
         return again, e.program(*ended)
 
     # --- impact -------------------------------------------------------------------------------------------------------
@@ -218,9 +223,10 @@ class Stages:
     def _touches(self, gap: SX, e: SX) -> SX:
         return gap <= (ca.if_else(ca.mmax(e) > 0, STRUCK, TOUCH) if e.numel() else TOUCH)
 
-    def _hit(self, gap: SX, rate: SX, e: SX) -> SX:
-        """Return whether a row that touches approaches fast."""
-        return ca.mmax(ca.logic_and(self._touches(gap, e), rate < -self.options.restitution_speed))
+    def _hit(self, gap: SX, rate: SX, e: SX, left: SX) -> SX:
+        """Return whether a row that touches approaches fast, and closes in the time that is left."""
+        closes = ca.logic_and(self._touches(gap, e), gap <= ca.fmax(-rate * left, STRUCK))
+        return ca.mmax(ca.logic_and(closes, rate < -self.options.restitution_speed))
 
     def _struck(self, found: Prepared, clock: Clock, args: Sequence[Var]) -> tuple[Program, Program]:
         """Return the branches (values of `found` and `clock`, args) -> momentum, forces, drift, velocities after an impact,
@@ -264,7 +270,7 @@ class Stages:
         def goes_on(p: SX, v: SX, total: SX, left: SX, part: SX, *given: SX) -> SX:
             own = _symbols(given)
             rate = self.problem.rows(own.j)[self.striking, :] @ v
-            again = ca.logic_and(ca.mmax(own.restitution) > 0, self._hit(own.gap, rate, own.restitution))
+            again = ca.logic_and(ca.mmax(own.restitution) > 0, self._hit(own.gap, rate, own.restitution, SX(0)))
             return ca.logic_or(ca.norm_1(total) == 0, again)
 
         (momentum, v, total, left, _), _ = b.while_loop(goes_on, body, ROUNDS, carry, list(found))
@@ -294,7 +300,8 @@ class Stages:
             return [t, self._scaled(own.bounds, part), self._guess(guess, SX(WEIGHT * self.setup.dt))]
 
         t, bounds, start = b.trace(aims, p, v, part, *found)
-        after, impulses, left = self.striker.add(b, [found.m, p, found.j, t, bounds], v, start)
+        numbers = [found.m, p, found.j, t, bounds]
+        after, impulses, left = self.lift.lossless(b, self.striker.add(b, numbers, v, start), numbers)
 
         def ends(p: SX, m: SX, j: SX, after: SX, impulses: SX) -> list[SX]:
             M = self.problem.mass(m)
@@ -313,7 +320,7 @@ class Stages:
 
     def _targets(self, *given: SX) -> list[SX]:
         """Return the targets of all rows in the motion that ends a substep, and whether another impact comes before that."""
-        *numbers, v, T, tau, hit, count = given
+        *numbers, v, T, tau, hit, count, misses = given
         own, left, t = _symbols(numbers), T - tau, SX.zeros(self.n)
         speed, again = self.problem.rows(own.j)[self.striking, :] @ v, SX(0)
         strikes, slop = bool(self.impacts), self.options.slop
@@ -323,12 +330,18 @@ class Stages:
             fast = speed[i] < -self.options.restitution_speed if strikes else SX(0)
             reached = gap < -speed[i] * left
             # What is apart may come as near as touching. What is fast, but would not have met, waits for the next step: it may
-            # overlap by what is left alone. What bounces is not held back at all.
+            # overlap by what is left alone. What bounces is not held back at all, nor what only seems to meet by its rate at the
+            # start, as a rim that passes an edge.
+            passes = ca.logic_and(ca.logic_and(fast, reached), ca.logic_and(misses[i], ca.logic_not(hit)))
             near, late = -gap / left, -(gap + slop) / left
             if self.bounces:
                 late = ca.if_else(most > 0, -FAR, late)
-            waits = fast if self.impacts > 1 else ca.logic_and(fast, ca.logic_not(reached))
-            t[k] = ca.if_else(touches, -ca.fmax(gap, -slop) / REST, ca.if_else(waits, late, near))
+            later = ca.logic_and(fast, ca.logic_not(reached))
+            waits = fast if self.impacts > 1 else later
+            # However near: an impact at rest's distance would have neither its speed nor its time.
+            rests = ca.logic_and(touches, ca.logic_not(ca.logic_and(later, gap > STRUCK)))
+            apart = ca.if_else(passes, -FAR, ca.if_else(waits, late, near))
+            t[k] = ca.if_else(rests, -ca.fmax(gap, -slop) / REST, apart)
             meets = (
                 ca.logic_and(fast, reached) if self.bounces else ca.logic_and(ca.logic_and(fast, reached), gap > TOUCH)
             )
@@ -337,7 +350,15 @@ class Stages:
         return [t, ca.logic_and(ca.logic_and(again, hit), count < self.impacts - 1)]
 
     def _motion(
-        self, b: ProgramBuilder, found: Prepared, clock: Clock, targets: Var, v: Var, impulses: Var, left: Var
+        self,
+        b: ProgramBuilder,
+        found: Prepared,
+        clock: Clock,
+        args: Sequence[Var],
+        targets: Var,
+        v: Var,
+        impulses: Var,
+        left: Var,
     ) -> list[Var]:
         """Add the motion that ends a substep; return what `piece` does."""
 
@@ -348,18 +369,20 @@ class Stages:
         values = [found.momentum, found.force, found.bounds, found.gap, clock.T, clock.tau]
         p, bounds, start = b.trace(numbers, *values)
         own = [found.m, p, found.j, targets, bounds]
-        after, new, residual = self.solver.add(b, own, v, start)
+        after, new, residual = solved = self.solver.add(b, own, v, start)
+        if self.hits:
+            after, new, residual, targets = self.lift.bounded(b, own, solved)
         travelled = after
         if self.setup.method.travels_before:
             own[1] = found.momentum
             travelled, _, _ = self.solver.add(b, own, v, b.zeros(self.n))
         if self.hits:
-            travelled = Correction(self).add(b, found, clock, travelled)
-        x = b.trace(self._finish, clock.x, clock.T, clock.tau, travelled, found.drift, after)
+            travelled = Correction(self).add(b, found, clock, [travelled, after, new, targets], args)
+        x = b.trace(self.finish, clock.x, clock.T, clock.tau, travelled, found.drift, after)
         worst = b.trace(ca.fmax, left, residual)
         return [x, b.zeros(1), clock.count, b.add(impulses, new), worst]
 
-    def _finish(self, x: SX, T: SX, tau: SX, travelled: SX, drift: SX, after: SX) -> SX:
+    def finish(self, x: SX, T: SX, tau: SX, travelled: SX, drift: SX, after: SX) -> SX:
         # The drift is that of the whole time, and grows with it.
         return advance(self.setup, x[: self.setup.nq], travelled + (1 - tau / T) * drift, after, T - tau)
 

@@ -6,6 +6,7 @@ All of it is known of a real cell beforehand. `guide.py` makes a controller of i
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations_with_replacement
 from typing import TYPE_CHECKING
 
@@ -150,10 +151,12 @@ def rows_of_u(count: int) -> list[slice]:
     return found if count == PLAIN else [*found, slice(count - 6, count)]
 
 
+@lru_cache(maxsize=8)
 def answered(cell: Cell, fit: Upright, payload: float = 0.0) -> Answer:
     """Learn the servos' answer from single steps of the world without contact, in motions over and into the socket.
 
     payload: largest difference of the bottle's mass from the one that the servos are told of [kg].
+    Cached, like `upright`: every policy of a task asks for the same.
     """
     o, generator = cell.options, torch.Generator().manual_seed(0)
 
@@ -213,7 +216,7 @@ def polar(place: Tensor) -> Tensor:
     return torch.cat([r, y / (r + x), z], -1)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Upright:
     """Joint positions that hold the bottle upright over or in the socket, as polynomials of `polar` places."""
 
@@ -242,6 +245,7 @@ def places(cell: Cell, generator: torch.Generator) -> Tensor:
     return torch.cat([xy, o.start_height * 1.1 * uniform(1)], -1)
 
 
+@lru_cache(maxsize=8)
 def upright(cell: Cell) -> Upright:
     """Fit the polynomials to inverse kinematics."""
     place = places(cell, torch.Generator().manual_seed(0))

@@ -1,4 +1,4 @@
-"""The best policy: looks decide which one a training ends with, trials which one it goes on with."""
+"""Looks decide which policy a training ends with, trials which one it goes on with."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ import torch
 from tests.train.reinforce.swing import Swing
 
 from costate.train.evaluate import evaluate_policy
-from costate.train.reinforce.best import Best
 from costate.train.reinforce.bptt import Bptt, BpttOptions
 from costate.train.reinforce.shac import Shac
 from costate.train.run import Run
 from costate.train.streams import generator
-from costate.train.trainer import train
+from costate.train.trainer import Best, train
 
 
 class StopError(Exception):
@@ -48,9 +47,9 @@ def test_a_training_with_looks_ends_with_the_policy_that_earned_most(tmp_path, m
     offered = []
     offer = Best.offer
 
-    def noted(self, score, policy):
+    def noted(self, policy, iteration, score):
         offered.append((score, {k: v.clone() for k, v in policy.state_dict().items()}))
-        offer(self, score, policy)
+        offer(self, policy, iteration, score)
 
     monkeypatch.setattr(Best, "offer", noted)
     train(whole)
