@@ -13,6 +13,7 @@ from collections import Counter
 from pathlib import Path
 
 KINDS = {
+    "Hard",
     "PGS",
     "Newton",
     "Compliant",

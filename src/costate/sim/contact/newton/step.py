@@ -1,11 +1,11 @@
 """Soft contact as MuJoCo defines it: the substep of a world with the `Newton` contact model.
 
-    look      contact points                       points.py
-    prepare   masses, forces, constraints          rows.py, softness.py, weights.py
-    solve     accelerations, to tolerance          problem.py, solve.py, cost.py
-              the same, pair by pair               pairwise/
-              derivative of the time at which contacts and limits begin or end     onset.py
-    finish    next state, implicit in damping      finish.py; or four stages of all this (integrate/rk4.py)
+look      contact points                       points.py
+prepare   masses, forces, constraints          rows.py, softness.py, weights.py
+solve     accelerations, to tolerance          problem.py, solve.py, cost.py
+          the same, pair by pair               pairwise/
+          derivative of the time at which contacts and limits begin or end     onset.py
+finish    next state, implicit in damping      finish.py; or four stages of all this (integrate/rk4.py)
 """
 
 from __future__ import annotations
