@@ -14,8 +14,8 @@ impulses   impulses of the substep along all rows [N s or N m s], contact after 
            the normal, then along and about the axes of friction (see `friction_axes`); further rows may follow
 residual   what the solver left (1), 0 for models that solve nothing
 
-The models of the package build it in the same four words: look (where shapes are and how far apart), prepare (masses, forces, rows),
-solve (for impulses, forces or accelerations) and finish (the next state).
+The models of the package build it in the same four words: look (where shapes are and how far apart), prepare (masses, forces,
+rows), solve (for impulses, forces or accelerations) and finish (the next state).
 
 Everything else has an answer that a model may override. A model whose forces are smooth functions of the state derives from
 `SmoothContact` (smooth.py) instead, which builds the substep with any integrator: it gives the forces and nothing more.
