@@ -27,19 +27,22 @@ def held(task: Insertion, offset: float = 0.0, tilt: float = 0.0, height: float 
     return state
 
 
-def press(task: Insertion, world: Stepper, states: Tensor, steps: int = 220, speed: float = 0.04) -> Tensor:
-    """States (steps + 1, B, 18) while the arm pushes the bottle down and tries to keep it where and as it was."""
+def pressing(task: Insertion, starts: Tensor, states: Tensor, speed: float = 0.04) -> Tensor:
+    """Controls (B, 6) by which the arm pushes the bottle down and tries to keep it where and as it was at the starts."""
     gain = 20.0  # [1/s]: of the pose's errors, fed back
-    start = task.arm.forward_kinematics(states[:, ARM_Q], "bottle")
+    q = states[:, ARM_Q]
+    start, now = (task.arm.forward_kinematics(x[:, ARM_Q], "bottle") for x in (starts, states))
+    linear = gain * (start.position - now.position)
+    linear[:, 2] = -speed
+    angular = gain / 2 * torch.linalg.cross(now.rotation.mT, start.rotation.mT).sum(1)
+    return torch.linalg.solve(task.arm.jacobian(q, "bottle"), torch.cat([linear, angular], -1))
+
+
+def press(task: Insertion, world: Stepper, states: Tensor, steps: int = 220, speed: float = 0.04) -> Tensor:
+    """States (steps + 1, B, 18) while the arm pushes the bottle down."""
     path = [states]
     for _ in range(steps):
-        q = path[-1][:, ARM_Q]
-        now = task.arm.forward_kinematics(q, "bottle")
-        linear = gain * (start.position - now.position)
-        linear[:, 2] = -speed
-        angular = gain / 2 * torch.linalg.cross(now.rotation.mT, start.rotation.mT).sum(1)
-        command = torch.linalg.solve(task.arm.jacobian(q, "bottle"), torch.cat([linear, angular], -1))
-        path.append(world.step(path[-1], command))
+        path.append(world.step(path[-1], pressing(task, states, path[-1], speed)))
     return torch.stack(path)
 
 

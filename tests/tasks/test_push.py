@@ -20,7 +20,10 @@ def test_a_box_stops_when_the_finger_does(task: Push) -> None:
     x[:, task.knots :] = 0.0  # the second half of the time
     states = p.states(x)[:, 0]
     middle, end = states[task.steps // 2 + 10, 2:4], states[-1, 2:4]
-    assert float(middle.norm()) > 0.05
+    # The finger is at its side, and neither left it nor entered it. Statics leave open how much of the box's weight the finger's
+    # friction carries or adds, and so how far they came.
+    assert float((states[task.steps // 2 + 10, :2] - middle).norm()) == pytest.approx(SIZE / 2 + RADIUS, abs=1e-6)
+    assert float(middle.norm()) > 0.04
     assert float((end - middle).norm()) < 2e-3
 
 

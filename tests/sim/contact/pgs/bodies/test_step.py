@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from tests.gradients import check_gradients
@@ -122,12 +121,3 @@ def test_forces_carry_the_weight() -> None:
     assert float(found.forces[on_floor].sum()) == pytest.approx(6 * 9.81, rel=1e-6)
     assert float(found.residual) < 1e-8
     torch.testing.assert_close(found.gaps, world.gaps(x), rtol=0, atol=1e-12)
-
-
-def test_compositions_are_refused() -> None:
-    """Pairs of one kind differ in sizes only, and a composition is more than its sizes."""
-    shape = cs.shapes.union(cs.shapes.sphere(0.1), cs.shapes.sphere(0.08, (0.1, 0, 0)))
-    body = cs.Body("body", [shape], 1.0, inertia=np.eye(3))
-    world = cs.World(bodies=[body], scenery=[cs.Static("floor", cs.shapes.plane())], contact=cs.PGS())
-    with pytest.raises(ValueError, match="cannot be solved pair by pair: body/body/0 is a composition of shapes"):
-        world.step(world.initial_state())
