@@ -115,7 +115,7 @@ class Options:
     markdown: Path | None
     only: Sequence[str]
     clock: Clock
-    """What benchmarks of one thread measure with, where they can: wall time, or processor time on a busy machine."""
+    """Clock of benchmarks with one thread: wall time, or processor time on a busy machine."""
     rest: argparse.Namespace
 
 
