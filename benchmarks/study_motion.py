@@ -69,12 +69,14 @@ def random_study(chosen: Options) -> list[Table]:
     total = 3 if chosen.smoke else chosen.rest.scenes
     found: list[Scene] = []
     cases = [(name, list(range(k, total, len(table))), not chosen.smoke) for k, name in enumerate(table)]
+    if chosen.rest.read:
+        found, cases, table = [Scene(**s) for s in json.loads(chosen.rest.read.read_text())], [], {}
     for name, scenes in zip(table, shared(scenes_of, cases, cluster_of(chosen.rest)), strict=True):
         found += [Scene(**s) for s in scenes]
         print(f"{name}: {_summary(found[-len(scenes) :])}", flush=True)
     if chosen.rest.record:
         chosen.rest.record.write_text("[\n" + ",\n".join(json.dumps(asdict(s)) for s in found) + "\n]\n")
-    return [_by_kind(found, list(table)), _laws(found), _causes(found)]
+    return [_by_kind(found, list(dict.fromkeys(s.kind for s in found))), _laws(found), _causes(found)]
 
 
 def scenes_of(name: str, seeds: Sequence[int], fine: bool) -> list[dict[str, Any]]:
@@ -195,6 +197,9 @@ def main() -> None:
 
 def _more(parser: ArgumentParser) -> None:
     parser.add_argument("--scenes", type=int, default=SCENES, help="number of random scenes")
+    parser.add_argument(
+        "--read", type=Path, metavar="FILE", help="take scenes from such a file instead of computing them"
+    )
     parser.add_argument("--record", type=Path, metavar="FILE", help="write what was found about every scene as JSON")
     add_cluster(parser)
 

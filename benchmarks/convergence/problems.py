@@ -94,7 +94,7 @@ class Kept(Solver):
 
 
 class KeptLift(Lift):
-    """What is kept of a motion is its solution with bounded lifting."""
+    """Lifting whose bounded solution is the one that is kept of a motion."""
 
     def bounded(self, b: ProgramBuilder, numbers: Sequence[Var], found: Sequence[Var]) -> list[Var]:
         solver = self.stages.solver

@@ -39,12 +39,12 @@ class Limbs:
 
 @dataclass(frozen=True)
 class Gains:
-    """What a step from each of some states does with energy [J], (b,)."""
+    """Changes of energy in a step from each of some states [J], (b,)."""
 
     pushed: np.ndarray
-    """What the push adds."""
+    """Energy that the push adds."""
     taken: np.ndarray
-    """What impulses take, less the work of lifting."""
+    """Energy that impulses take, less the work of lifting."""
     energy: np.ndarray
     """Energy at the end, without the push: rounding is relative to it."""
 

@@ -54,7 +54,7 @@ class Smoothness:
     """Gradients that are exactly zero, and what to choose instead."""
     causes: list[Cause]
     residual: Tensor
-    """What the solver of contact left in each step, (T,): see `Contacts.residual`; empty without contact."""
+    """Residual of the solver of contact in each step, (T,), as `Contacts.residual` has it; empty without contact."""
     advice: list[str]
     """Findings in words, causes included, with what to do; a single line that says so if there are none."""
 
