@@ -11,7 +11,7 @@ from tests.identify.motions import Array, guessed, motion, noisy, with_friction
 import costate as cs
 from costate.robot import Robot
 
-NAMES = ("ur5", "iiwa7")
+NAMES = ("ur5", pytest.param("iiwa7", marks=pytest.mark.study))
 Spoil = Callable[[dict[str, Array]], None]
 
 
