@@ -9,8 +9,8 @@ from costate.tasks.insertion.scene import BOTTLE_MASS, arm_with_bottle
 from costate.tasks.insertion.task import Insertion
 
 SAME, FAST = 1e-7, 5e-6
-"""Of coordinates [rad, m] and of velocities. Torques of servos know constraints to 1e-6 (REGULARISATION in equality.py), and a light
-wrist whose bottle is pressed on the floor shows it."""
+"""Of coordinates [rad, m] and of velocities. Torques of servos know constraints to 1e-6 (REGULARISATION in equality.py), and a
+light wrist whose bottle is pressed on the floor shows it."""
 HELD = slice(6, 9)
 
 
