@@ -17,6 +17,7 @@ from __future__ import annotations
 import os
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import mujoco
@@ -113,7 +114,7 @@ def main() -> None:
         lambda p: p.add_argument("--rows", action="store_true", help="also contacts as rows of one system"),
     )
     if chosen.smoke:
-        chosen = Options(chosen.smoke, chosen.json, chosen.markdown, chosen.only[:1], chosen.rest)
+        chosen = replace(chosen, only=chosen.only[:1])
     with threads(1):
         found = table(chosen)
     vectors = f"{host().register} bytes ({host().cpu})"

@@ -17,6 +17,7 @@ import gc
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
@@ -28,7 +29,7 @@ import numpy as np
 import torch
 
 import costate as cs
-from benchmarks.measure.harness import ROOT, Options, Report, Table, interleaved, machine, once, options, publish
+from benchmarks.measure.harness import ROOT, Clock, Options, Report, Table, interleaved, machine, once, options, publish
 from benchmarks.sim.mujoco_scene import MujocoWorld
 from benchmarks.sim.mujoco_scene import Options as MujocoOptions
 from benchmarks.sim.plots import Curves, plot
@@ -82,12 +83,14 @@ class Run:
         self._recorded = None
         self.x, self.u = self.x.detach(), self.u.detach()
 
-    def times(self, rounds: int, more: dict[str, Callable[[], object]] | None = None) -> dict[str, float]:
+    def times(
+        self, rounds: int, clock: Clock = time.perf_counter, more: dict[str, Callable[[], object]] | None = None
+    ) -> dict[str, float]:
         """Microseconds per robot and step: forward, backward, and others per call."""
         self.record()
         plain = Run(self.world, self.batch, self.steps)
         plain.x, plain.u = self.x.detach(), self.u.detach()
-        best = interleaved({"forward": plain.forward, "backward": self.backward, **(more or {})}, rounds)
+        best = interleaved({"forward": plain.forward, "backward": self.backward, **(more or {})}, rounds, clock=clock)
         self.detach()
         scale = 1e6 / (self.steps * self.batch)
         return {k: s * scale for k, s in best.items()}
@@ -191,7 +194,7 @@ def laikago_table(chosen: Options) -> list[Table]:
     torch_times = [1e6 * s / peer.steps for s in peer.seconds()]
     for steps in lengths:
         run = Run(world, 1, steps)
-        times = run.times(3 if chosen.smoke else 15, mujoco_rollouts(run))
+        times = run.times(3 if chosen.smoke else 15, chosen.clock, mujoco_rollouts(run))
         extra = max(gradient_bytes(steps), 0)
         memory, forward, backward = SEED_3[steps]
         states = 8 * (steps + 1) * world.nx
@@ -227,7 +230,7 @@ def throughput_table(chosen: Options) -> list[Table]:
         for batch in (8, 1) if chosen.smoke else (BATCH, 1):
             run = Run(world, batch, 10 if chosen.smoke else 50)
             theirs = mujoco_rollouts(run, kind.get("limits", False), "friction" in kind)
-            times = run.times(3 if chosen.smoke else 15, theirs)
+            times = run.times(3 if chosen.smoke else 15, chosen.clock, theirs)
             seconds = TorchRun(world, batch, 1).seconds() if not kind else (np.nan, np.nan)
             ours, back = times["forward"], times["backward"]
             row = [name, batch, ours]
@@ -252,10 +255,10 @@ def ten_table(chosen: Options) -> list[Table]:
     count = 2 if chosen.smoke else 10
     world = laikagos(count)
     rows = []
-    build = once(lambda: Run(world, 1, 10).times(1))
+    build = once(lambda: Run(world, 1, 10).times(1, chosen.clock))
     for batch in (1, 64):
         run = Run(world, batch, 10 if chosen.smoke else 100)
-        times = run.times(2 if chosen.smoke else 9, mujoco_rollouts(run))
+        times = run.times(2 if chosen.smoke else 9, chosen.clock, mujoco_rollouts(run))
         rows.append((batch, *(times[k] for k in ("forward", *MUJOCO, "backward")), 8 * world.nx / 1000))
     note = (
         f"{count} Laikagos in one scene, {12 * count} rows. Microseconds per step of the whole scene; the kernels were compiled "
@@ -282,7 +285,7 @@ def linearize_table(chosen: Options) -> list[Table]:
                 mujoco.mjd_transitionFD(theirs.model, theirs.data, 1e-6, True, A, B, None, None)
 
             runs = {"ours": lambda w=world, x=x, u=u: w.linearize(x, u), "theirs": differences}
-            best = interleaved(runs, 3 if chosen.smoke else 9)
+            best = interleaved(runs, 3 if chosen.smoke else 9, clock=chosen.clock)
             ours = [m.reshape(-1, *m.shape[-2:])[0].numpy() for m in world.linearize(x, u)]
             apart = max(np.abs(a - b).max() / np.abs(b).max() for a, b in zip(ours, (A, B), strict=True))
             smooth = not world.setup.contact.acts

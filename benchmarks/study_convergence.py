@@ -69,7 +69,7 @@ class Finding:
 def stack_part(chosen: Options) -> list[Finding]:
     """Measure the creep of stacks, and the largest residual of their steps."""
     boxes, seconds = (3, 0.2) if chosen.smoke else (10, 60.0)
-    cases = [(order, ratio) for ratio in stacks.RATIOS for order in stacks.ORDERS if ratio > 1 or order == "even"]
+    cases = [(order, ratio) for ratio in chosen.rest.ratios for order in stacks.ORDERS if ratio > 1 or order == "even"]
     found = []
     for order, ratio in [("alternating", 1e4)] if chosen.smoke else cases:
         weights, rests = stacks.masses(order, ratio, boxes), {}
@@ -276,7 +276,7 @@ def peer_table(chosen: Options) -> Table:
 
 def _peer_problems(chosen: Options) -> dict[str, tuple[Recorder, torch.Tensor, torch.Tensor]]:
     """Return states of stacks that settle, of a robot, and of boxes that tumble, with what keeps their problems; and controls."""
-    count = 4 if chosen.smoke else 64
+    count = 4 if chosen.smoke else chosen.rest.problems
     found = {}
     for title, order, ratio in (("stack of ten", "even", 1.0), ("stack of ten, 1 : 1e4 in turn", "alternating", 1e4)):
         world, state = stacks.stack(stacks.masses(order, ratio, 3 if chosen.smoke else 10), cs.Hard())
@@ -336,7 +336,8 @@ def main() -> None:
     with threads(1):
         for name in chosen.only:
             if name in PARTS:
-                kept[name] = [asdict(f) for f in PARTS[name](chosen)]
+                found = {f.what: asdict(f) for f in PARTS[name](chosen)}
+                kept[name] = list(({f["what"]: f for f in kept.get(name, [])} | found).values())
             else:
                 kept[name] = [asdict(peer_table(chosen))]
             if chosen.rest.keep:
@@ -356,6 +357,8 @@ def main() -> None:
 def _more(parser: ArgumentParser) -> None:
     parser.add_argument("--keep", type=Path, metavar="FILE", help="JSON of what was measured before, and of this run")
     parser.add_argument("--dump", type=Path, metavar="FOLDER", help="save problems as .npz, for other solvers")
+    parser.add_argument("--ratios", type=float, nargs="+", default=stacks.RATIOS, help="mass ratios of stacks")
+    parser.add_argument("--problems", type=int, default=64, help="problems of each kind that other solvers are given")
     parser.add_argument("--patience", type=float, default=2.0, help="seconds that a peer has for a problem")
 
 

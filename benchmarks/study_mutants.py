@@ -22,7 +22,7 @@ ROOT = Path(__file__).parent.parent
 MUTANTS = {
     "a sign in a dual force": ("physics/algebra/spatial.py", "K[2, 1] - K[1, 2]", "K[2, 1] + K[1, 2]"),
     "a missing term of log": ("kernel/vecmath/explog.py", 'e.polynomial("log", z), -f)', 'e.polynomial("log", z), f)'),
-    "a row of a scan": ("kernel/ops/scan.py", "(t, t + 1, t) if self.reverse", "(t, t, t) if self.reverse"),
+    "a row of a scan": ("kernel/ops/scan.py", "yield t, t if self.reverse else t + 1", "yield t, t + 1"),
     "Huber's missing half": ("sim/contact/newton/cost.py", "mu[0] * (size - reach / 2)", "mu[0] * (size - reach)"),
     "the stiffness of a motor": (
         "sim/forces/actuators.py",

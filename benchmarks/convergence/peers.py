@@ -114,7 +114,7 @@ def pinocchio(solver: str, **options: object) -> Contestant:
 
 def run(solve: Contestant, own: Case, limit: float = 2.0) -> Run:
     """Solve a problem ever more tightly until it is solved to WANTED. limit: seconds for all tolerances."""
-    most, begun, best = 100_000, time.perf_counter(), Run(np.inf, np.inf)
+    most, begun, best = 20_000, time.perf_counter(), Run(np.inf, np.inf)
     for tolerance in TOLERANCES:
         impulses, seconds = solve(own, tolerance, most)
         found = Run(seconds, own.left(impulses))

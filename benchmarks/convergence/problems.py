@@ -133,7 +133,7 @@ class Recorder:
         args, moving = step_inputs(b, setup), setup.nq + setup.nv
         x = b.slice(args[0], 0, moving) if setup.na else args[0]
         T, strikes = b.constant([setup.dt]), bool(s.impacts and s.hits)
-        at, tau = until(s, b, args, x, T) if strikes else (x, b.zeros(1))
+        at, tau, misses = until(s, b, args, x, T) if strikes else (x, b.zeros(1), b.zeros(s.hits))
         clock = Clock(at, T, tau, b.zeros(1))
         found = s.prepare(b, args, at, T)
         v, impulses, left, hit = b.slice(at, setup.nq, setup.nv), b.zeros(s.n), b.zeros(1), b.zeros(1)
@@ -148,7 +148,7 @@ class Recorder:
             left = b.trace(lambda hit, a: hit * a, hit, residual)
             momentum, force, drift, v, impulses = chosen
             found = found._replace(momentum=momentum, force=force, drift=drift)
-        targets, _ = b.trace(s._targets, *found, v, T, tau, hit, clock.count)
+        targets, _ = b.trace(s._targets, *found, v, T, tau, hit, clock.count, misses)
         x, *_ = s._motion(b, found, clock, args, targets, v, impulses, left)
         names = ("impact", "motion") if strikes else ("motion",)
         for name, values in zip(names, kept.seen, strict=False):

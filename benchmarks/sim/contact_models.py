@@ -56,7 +56,7 @@ def model_table(chosen: Options) -> list[Table]:
                 w.rollout(x.clone().requires_grad_(), u)[-1].sum().backward()
             )
             residuals[name] = world.contacts(x).residual
-    best = interleaved({"/".join(key): run for key, run in runs.items()}, 2 if chosen.smoke else 5)
+    best = interleaved({"/".join(key): run for key, run in runs.items()}, 2 if chosen.smoke else 5, clock=chosen.clock)
     rows = []
     for name in MODELS:
         times = [

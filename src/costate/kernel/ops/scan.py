@@ -123,12 +123,12 @@ class Scan(Op):
                 inner.update(s.op.split_out(s.outputs)[2])
         return [k for k, v in enumerate(self.body.outputs[self.n_carry :]) if v in inner]
 
-    def times(self, steps: int | None = None) -> Iterator[tuple[int, int, int]]:
-        """Yield (t, row the carry is read from, row it is written to) in the order of execution."""
+    def times(self, steps: int | None = None) -> Iterator[tuple[int, int]]:
+        """Yield (t, row the carry is written to) in the order of execution."""
         n = self.steps if steps is None else steps
         for k in range(n):
             t = n - 1 - k if self.reverse else k
-            yield (t, t + 1, t) if self.reverse else (t, t, t + 1)
+            yield t, t if self.reverse else t + 1
 
     # --- meaning --------------------------------------------------------------------------------------------------
 
@@ -145,7 +145,7 @@ class Scan(Op):
         for c, s in zip(carries, states, strict=True):
             s[longest if self.reverse else 0] = c
         going = np.ones(batch, bool)
-        for t, _, after in self.times(longest):
+        for t, after in self.times(longest):
             going = going & (t < limit) if not self.counted else t < limit
             if self.until:
                 going = going & (self.until.evaluate(*carries, *shared)[0][0] == 1)

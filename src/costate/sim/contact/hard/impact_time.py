@@ -78,7 +78,8 @@ def _newton(
         return [ca.fmax(least(times), -dt), ca.vertcat(*misses)]
 
     at = b.trace(lambda x, tau: moved(stages, x, tau), x, tau)
-    return tuple(b.trace(step, tau, *stages.look(b, args, at), waits, T))
+    sooner, misses = b.trace(step, tau, *stages.look(b, args, at), waits, T)
+    return sooner, misses
 
 
 def moved(stages: Stages, x: SX, tau: SX) -> SX:

@@ -55,7 +55,7 @@ def at(*p: float) -> Transform:
     return Transform(translation=np.array(p))
 
 
-def scene(arm: cs.Robot, contact: cs.ContactModel, parameters: tuple[str, ...] = (), **more: Any) -> cs.World:
+def scene(arm: cs.Robot, contact: cs.ContactModel | None, parameters: tuple[str, ...] = (), **more: Any) -> cs.World:
     """Two arms side by side over a floor, the left one held by servos, and two balls."""
     balls = [
         cs.Body(f"b{k}", [cs.shapes.sphere(0.08)], 0.4 + 0.2 * k, pose=at(0.3 + 0.165 * k, 0.14, 0.084)) for k in (0, 1)
