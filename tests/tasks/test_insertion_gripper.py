@@ -8,8 +8,9 @@ from costate.tasks.insertion.gripper import arm_with_fingers, gripper_world
 from costate.tasks.insertion.scene import BOTTLE_MASS, arm_with_bottle
 from costate.tasks.insertion.task import Insertion
 
-SAME = 1e-6
-"""Of coordinates [rad, m] and velocities."""
+SAME, FAST = 1e-7, 5e-6
+"""Of coordinates [rad, m] and of velocities. Torques of servos know constraints to 1e-6 (REGULARISATION in equality.py), and a
+light wrist whose bottle is pressed on the floor shows it."""
 HELD = slice(6, 9)
 
 
@@ -39,5 +40,6 @@ def test_constraint_fingers_hold_the_bottle() -> None:
     found = closed.rollout(y, command)
     assert (fixed.gaps(expected[-1, :2], params=params).min(-1).values < 1e-5).all()  # pressed on the floor
     assert (expected[-1, 2:] - expected[0, 2:]).abs().max() > 0.05  # and moved through the air
-    assert (found[..., rows] - expected).abs().max() < SAME
+    error = (found[..., rows] - expected).abs()
+    assert error[..., :9].max() < SAME and error[..., 9:].max() < FAST
     assert found[..., HELD].abs().max() < SAME
