@@ -72,10 +72,10 @@ class Scene:
     @property
     def cause(self) -> str:
         """Return why the derivative does not converge, as far as is known."""
-        if self.errors[-1] <= 0.5 * self.errors[-2]:
-            return "falls with the step, but is not small yet"
         if self.values[-1] > APART:
             return "the motion itself is not resolved yet"
+        if self.errors[-1] <= 0.5 * self.errors[-2]:
+            return "falls with the step, but is not small yet"
         if self.kink > UNSURE:
             return "a kink of the motion; the error is that from the nearer side"
         if self.local > ALLOWED:
