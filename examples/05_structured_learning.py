@@ -12,9 +12,8 @@ from costate.identify import differentiate
 from costate.report import Report
 
 torch.set_default_dtype(torch.float64)
-QUICK = bool(os.environ.get("COSTATE_QUICK"))
-RATE, PERIOD = 100, 10.0 if QUICK else 20.0  # samples per second, s
-EPOCHS, DESIGN = (25, 20) if QUICK else (100, 60)  # iterations of a training, and of the design of a motion
+# Samples per second, seconds, iterations of a training and of the design of a motion.
+RATE, PERIOD, EPOCHS, DESIGN = (100, 10.0, 25, 20) if os.environ.get("COSTATE_QUICK") else (100, 20.0, 100, 60)
 STIFFNESS = torch.tensor([6e3, 6e3, 4e3, 4e3, 2e3, 2e3, 1e3])  # stiffness of the gears [N m/rad]
 FRICTION = torch.tensor([4.0, 4.0, 3.0, 3.0, 1.5, 1.0, 0.6])  # friction of the joints [N m]
 MODELS = ("(a) network", "(b) identified", "(c) identified + residual")
@@ -22,9 +21,8 @@ MODELS = ("(a) network", "(b) identified", "(c) identified + residual")
 
 def record(robot: cs.Robot, seed: int) -> dict[str, Tensor]:
     """Return motor positions, their derivatives and motor torques for a motion of the links."""
-    design = cs.excite(
-        robot, period=PERIOD, seed=seed, margin=0.5, max_acceleration=15.0, iterations=DESIGN, restarts=1
-    )
+    own = {"margin": 0.5, "max_acceleration": 15.0, "iterations": DESIGN, "restarts": 1}
+    design = cs.excite(robot, period=PERIOD, seed=seed, **own)
     motion = {name: torch.as_tensor(x) for name, x in design.sample(RATE).items()}
     load = robot.inverse_dynamics(motion["q"], motion["v"], motion["a"])
     twisted = (motion["q"] + load / STIFFNESS).numpy()

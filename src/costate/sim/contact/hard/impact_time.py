@@ -27,7 +27,7 @@ SLOWER = 0.1
 
 def until(stages: Stages, b: ProgramBuilder, args: Sequence[Var], x: Var, T: Var) -> tuple[Var, Var, Var]:
     """Add the first impact within the time T: return the state at its time, and that time [s]; x and 0 where there is none. And
-    flags (hits,) of rows which would meet by their rate at the start, but do not come nearer at the time that was found."""
+    flags (hits,) of rows which would meet by their rate at the start, but not by that at the time that was found."""
     dt, speed, n = stages.setup.dt, stages.options.restitution_speed, stages.hits
 
     def first(gap: SX, rate: SX, T: SX) -> list[SX]:
@@ -66,7 +66,7 @@ def _newton(
     stages: Stages, b: ProgramBuilder, tau: Var, waits: Var, T: Var, x: Var, args: Sequence[Var]
 ) -> tuple[Var, Var]:
     """Add one of Newton's steps: every row that counts says when it would close, and the earliest one wins. Return it, and flags of
-    the rows that do not come nearer any more."""
+    the rows that close too late or never."""
     slow, dt = -SLOWER * stages.options.restitution_speed, stages.setup.dt
 
     def step(tau: SX, gap: SX, rate: SX, waits: SX, T: SX) -> list[SX]:
@@ -74,7 +74,7 @@ def _newton(
         for k in range(stages.hits):
             closes = ca.logic_and(waits[k], rate[k] < slow)
             times.append(ca.if_else(closes, tau - gap[k] / ca.if_else(closes, rate[k], 1), 2 * T))
-        misses = [ca.logic_and(waits[k], rate[k] >= slow) for k in range(stages.hits)]
+        misses = [ca.logic_and(waits[k], t > T) for k, t in enumerate(times)]
         return [ca.fmax(least(times), -dt), ca.vertcat(*misses)]
 
     at = b.trace(lambda x, tau: moved(stages, x, tau), x, tau)
