@@ -136,5 +136,5 @@ def test_errors(cart: cs.World) -> None:
     with pytest.raises(ValueError, match=r"expected \(2,\) and \(T, 1\)"):
         direct(cart, None, start[None], u0, DirectOptions(minimum_time=True))
     hard = cs.World(robots=[cs.load_robot("pendulum1")])
-    with pytest.raises(ValueError, match="needs a smooth world, but this one has PGS contact"):
+    with pytest.raises(ValueError, match="needs a smooth world, but this one has Hard contact"):
         direct(hard, None, start, u0, DirectOptions(minimum_time=True))

@@ -76,8 +76,9 @@ def _push(short: list[SX], impulses: list[SX], bound: SX, stiff: SX, ease: float
 
 
 def _rub(short: list[SX], impulses: list[SX], bound: SX, stiff: SX, ease: float) -> Answer:
+    # A bound of 0 holds nothing: what is pulled from rest is as free as without friction.
     y, k = impulses[0] + short[0] / ease, stiff / ease
-    sticks, sign = ca.fabs(y) <= bound, ca.if_else(y > 0, 1, -1)
+    sticks, sign = ca.logic_and(ca.fabs(y) <= bound, bound > 0), ca.sign(y)
     aim = ca.if_else(sticks, impulses[0] + k * short[0], sign * bound)
     P = ca.if_else(sticks, y, sign * bound)
     C, keep = {(0, 0): ca.if_else(sticks, k, 0)}, {(0, 0): ca.if_else(sticks, 1, 0)}
