@@ -63,13 +63,15 @@ def random_paths(random: np.random.Generator, radius: float, middles: Array, til
     return Paths(rotations, positions, motion[:, None], step * across, step * around)
 
 
-def fastest(gaps: Array, paths: Paths, deepest: float = np.inf) -> tuple[float, str]:
+def fastest(gaps: Array, paths: Paths, deepest: float = np.inf, furthest: float = np.inf) -> tuple[float, str]:
     """Return the largest change of the smallest of the gaps (PATHS * STEPS, n) by the motion of the solid, and where it is.
 
-    deepest: steps from one depth below this to another count for nothing [m].
+    deepest, furthest: steps from one depth below this to another, and from one distance above this to another, count for
+    nothing [m].
     """
     least = gaps.min(-1).reshape(PATHS, STEPS)
     counts = np.maximum(least[:, 1:], least[:, :-1]) > -deepest
+    counts &= np.minimum(least[:, 1:], least[:, :-1]) < furthest
     change = counts * np.maximum(np.abs(np.diff(least, axis=1)) - ROUNDING, 0) / paths.motion
     i, k = np.unravel_index(int(change.argmax()), change.shape)
     before, after, moved = 1e3 * least[i, k], 1e3 * least[i, k + 1], 1e3 * paths.motion[i, 0]
