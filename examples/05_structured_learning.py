@@ -12,7 +12,6 @@ from costate.identify import differentiate
 from costate.report import Report
 
 torch.set_default_dtype(torch.float64)
-# Samples per second, seconds, iterations of a training and of the design of a motion.
 RATE, PERIOD, EPOCHS, DESIGN = (100, 10.0, 25, 20) if os.environ.get("COSTATE_QUICK") else (100, 20.0, 100, 60)
 STIFFNESS = torch.tensor([6e3, 6e3, 4e3, 4e3, 2e3, 2e3, 1e3])  # stiffness of the gears [N m/rad]
 FRICTION = torch.tensor([4.0, 4.0, 3.0, 3.0, 1.5, 1.0, 0.6])  # friction of the joints [N m]
@@ -20,7 +19,7 @@ MODELS = ("(a) network", "(b) identified", "(c) identified + residual")
 
 
 def record(robot: cs.Robot, seed: int) -> dict[str, Tensor]:
-    """Return motor positions, their derivatives and motor torques for a motion of the links."""
+    """Return motor positions, their derivatives and motor torques for a motion of the links, in PERIOD seconds."""
     own = {"margin": 0.5, "max_acceleration": 15.0, "iterations": DESIGN, "restarts": 1}
     design = cs.excite(robot, period=PERIOD, seed=seed, **own)
     motion = {name: torch.as_tensor(x) for name, x in design.sample(RATE).items()}
