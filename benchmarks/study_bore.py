@@ -1,6 +1,6 @@
 """Bottles in a bore that are handled roughly: gaps that jump, and gradients that one step multiplies.
 
-    python -m benchmarks.study_bore [--contact Hard] [--noise 0.1] [--smoke] [--json FILE] [--markdown FILE] [--only TABLE ...]
+    python -m benchmarks.study_bore [--contact PGS] [--noise 0.1] [--smoke] [--json FILE] [--markdown FILE] [--only TABLE ...]
 
 "jumps": episodes of the insertion (untrained policy, its own starts) with noise on the actions. Counted are those in which a gap
 falls by more than 20 mm in a control step of 10 ms and ends more than 1 mm inside: the bottle moves by less than 20 mm in a step.
@@ -161,7 +161,7 @@ def _quantiles(x: Tensor) -> str:
 
 def main() -> None:
     def more(parser: Any) -> None:
-        parser.add_argument("--contact", default="Hard", help="contact model, by its name in costate")
+        parser.add_argument("--contact", default="PGS", help="contact model, by its name in costate")
         parser.add_argument("--noise", nargs="+", type=float, default=[0.0, 0.1], help="noise on the actions")
         parser.add_argument("--episodes", type=int, default=256, help="episodes of each kind")
         parser.add_argument("--runs", type=int, default=6, help="runs of 512 jammed bottles")

@@ -14,7 +14,7 @@ import numpy as np
 from costate.model import Inertia, Joint, Link, Model
 from costate.model.constraint import Constraint, Couple, Weld
 from costate.robot import Robot
-from costate.sim import Hard, Torque, VelocityServo, World
+from costate.sim import PGS, Torque, VelocityServo, World
 from costate.sim.scene.parts import solid_inertia
 from costate.tasks.insertion.scene import TOUCHING, arm_with_bottle, socket_body
 from costate.tasks.insertion.task import Insertion
@@ -73,7 +73,7 @@ def gripper_world(task: Insertion) -> World:
         robots={"ur5": Robot(arm_with_fingers()).double()},
         bodies=[socket_body()],
         actuators=dict.fromkeys(arm, own),
-        contact=Hard(friction=o.friction),
+        contact=PGS(friction=o.friction, sweeps=30),
         integrator="euler",  # as in the task's world
         substeps=o.substeps,
         dt=o.dt,

@@ -25,7 +25,7 @@ from torch import Tensor
 
 from costate.core.fork import cached_property
 from costate.optimise.direct import DirectOptions
-from costate.sim import Hard, Torque, VelocityServo, World
+from costate.sim import PGS, Torque, VelocityServo, World
 from costate.tasks.insertion.cell import InsertionOptions, least_time
 from costate.tasks.insertion.episode import draw
 from costate.tasks.insertion.judge import MAX_ERROR, MAX_PENETRATION, MAX_SPEED, MAX_TILT
@@ -91,14 +91,14 @@ class InsertionBound(Solvable):
     @cached_property
     def world(self) -> World:
         """World with contact, for overlaps and pictures."""
-        return self._world(Hard(friction=self.options.friction))
+        return self._world(PGS(friction=self.options.friction))
 
     @cached_property
     def free(self) -> World:
         """World that motions are played in: the task's arm and socket, in short steps, without contact."""
         return self._world(None)
 
-    def _world(self, contact: Hard | None) -> World:
+    def _world(self, contact: PGS | None) -> World:
         dt = self.options.dt / 10
         return World(
             robots={"ur5": self.task.arm},
