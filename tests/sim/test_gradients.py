@@ -312,7 +312,9 @@ def test_rollout(contact) -> None:
     assert abs(float(moved[1] - start[1])) > 0.01, "the block should be pushed"
     tolerances = Tolerances(finite_difference=1e-5, noise=1e-8, float32=math.inf)
     inputs = (torch.zeros(2 * world.nv, dtype=D), controls, friction, push)
-    check_gradients(final, inputs, step=1e-5, tolerances=tolerances, float32=False)
+    # Values of hard contact scatter by 1e-10, which differences of differences take for a kink: only their error counts here.
+    report = cs.gradcheck(final, inputs, step=1e-5, tolerances=tolerances, float32=False, second_order=False)
+    assert report.ok, str(report)
 
 
 def test_checkpoints_change_nothing_but_memory() -> None:

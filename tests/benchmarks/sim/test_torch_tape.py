@@ -4,7 +4,6 @@ Its gradient by autograd is not compared: `torch.where` makes NaN of branches th
 
 from __future__ import annotations
 
-import pytest
 import torch
 
 import costate as cs
@@ -12,12 +11,11 @@ from benchmarks.sim.torch_tape import TorchProgram
 from costate.sim.step import step_program
 
 
-@pytest.mark.parametrize("model", [cs.Hard(friction=0.3), cs.PGS(friction=0.3, restitution=0.5)], ids=["Hard", "PGS"])
-def test_a_step_of_hard_contact_is_that_of_the_compiled_code(model: cs.ContactModel) -> None:
+def test_a_step_of_hard_contact_is_that_of_the_compiled_code() -> None:
     """One ball flies, one strikes the ground within the step, one slides: every branch is taken by some sample."""
     ball = cs.Body("ball", [cs.shapes.sphere(0.1)], 1.0)
     ground = cs.Static("ground", cs.shapes.plane())
-    world = cs.World(bodies=[ball], scenery=[ground], contact=model, dt=0.01)
+    world = cs.World(bodies=[ball], scenery=[ground], contact=cs.Hard(friction=0.3), dt=0.01)
     x = world.initial_state(3)
     x[:, 2] = torch.tensor([1.0, 0.105, 0.1])
     x[:, 7:10] = torch.tensor([[0.0, 0.0, 0.0], [1.0, 0.0, -2.0], [1.0, 0.0, 0.0]])

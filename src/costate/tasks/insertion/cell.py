@@ -139,8 +139,8 @@ class Cell(Trainable):
 
     @property
     def _contact(self) -> PGS:
-        # Sweeps: in the bore a bottle strikes several times in a substep. A policy that inserts it every time with them, and in
-        # MuJoCo, does so in half of the episodes with Hard(impacts=16), and in a third with Hard().
+        # Sweeps: a bottle that is thrown into the bore strikes several times in a substep, and policies that insert it every time
+        # with them, and in MuJoCo, do so in a part of the episodes with Hard. Why is not known; gentle ones succeed with either.
         # What slides along a chamfer and a wall rests in the overlap that is left alone: it must be less than what is allowed.
         usual = PGS(friction=self.options.friction, sweeps=30)
         return replace(usual, slop=2e-5) if self.options.chamfer else usual

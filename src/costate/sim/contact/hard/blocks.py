@@ -24,7 +24,8 @@ UNMOVED = 1e-12
 def blocks_of(setup: Setup, contacts: Sequence[Contact], rows: Sequence[Row], held: Sequence[Equation]) -> list[Block]:
     """Return the blocks of contacts, limits and friction of joints (rows.py), then those of equality constraints."""
     model = setup.scene.model
-    weights = inverse_weights(model, [link.name for link in model.links[1:]], setup.tendons)
+    touched = {name for c in contacts for name in (c.link_a, c.link_b)}
+    weights = inverse_weights(model, [x.name for x in model.links[1:] if held or x.name in touched], setup.tendons)
     found, at = list[Block](), 0
     for c in contacts:
         ease = sum(_of_link(model, weights, name) for name in (c.link_a, c.link_b)) or 1.0

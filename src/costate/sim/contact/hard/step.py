@@ -118,8 +118,12 @@ class Stages:
         contacts = s.contacts()
         self.rows = constraint_rows(s, s.q, contacts, self.setup.h)
         held = equations(s, s.q)
+        self.n = len(self.rows) + sum(e.dim for e in held)
+        if self.n:  # before all that costs more: it refuses robots that are too large
+            load = loads(s, s.q, s.v, s.u, joint_friction=not options.joint_friction)
+            self.M, self.force, self.drift = load.M, load.force, load.drift
         self.blocks = blocks_of(setup, contacts, self.rows, held)
-        self.n, self.rubbing = len(self.rows) + sum(e.dim for e in held), [b.kind == "rub" for b in self.blocks]
+        self.rubbing = [b.kind == "rub" for b in self.blocks]
         self.striking = [k for k, r in enumerate(self.rows) if r.kind in ("normal", "limit")]
         self.hits = len(self.striking)
         self.bounces = options.bounces(setup)
@@ -130,8 +134,6 @@ class Stages:
         self.held = -rates(s, held) * ca.vertcat(*(e.r for e in held)) if held else SX(0, 1)
         self.bounds = ca.vertcat(*(self._bound(block) for block in self.blocks))
         self.learnt = Learnt.of(s, self.rows, contacts)
-        load = loads(s, s.q, s.v, s.u, joint_friction=not options.joint_friction)
-        self.M, self.force, self.drift = load.M, load.force, load.drift
         light = tuple(inverse_weights(setup.scene.model, [], setup.tendons).coordinates.tolist())
         self.problem = Problem(ca.tril(self.M).sparsity(), self.J.sparsity(), tuple(self.blocks), light)
         wanted = options.tolerance, max(options.tolerance, WANTED[1])
