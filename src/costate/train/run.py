@@ -5,7 +5,7 @@ run.json                task, seed, versions, machine, dates
 metrics.jsonl           one row per interval
 checkpoint.safetensors  weights, Adam's moments, iteration: one file, so that its parts belong together; at the end the best weights
 first.safetensors       weights that the training began with
-last.safetensors        weights that it ended with, if others were better
+last.safetensors        weights that it ended with, where looks have chosen those of the checkpoint
 checkpoints/            weights on the way, if they are asked for (keep_every)
 policy.safetensors/.json  the finished controller, see `costate.train.controller`
 evaluation.json         see `costate.train.evaluate`

@@ -34,7 +34,7 @@ Watching = Callable[[Run], AbstractContextManager[Watch]]
 
 
 LAST = "last.safetensors"
-"""Weights that a training ended with, if those of an earlier look were better."""
+"""File of the weights that a training ended with, beside those that its looks have chosen."""
 
 
 class DivergedError(ValueError):

@@ -139,8 +139,8 @@ class Cell(Trainable):
 
     @property
     def _contact(self) -> PGS:
-        # Sweeps: a bottle that is thrown into the bore strikes several times in a substep, and policies that insert it every time
-        # with them, and in MuJoCo, do so in a part of the episodes with Hard. Why is not known; gentle ones succeed with either.
+        # Sweeps: a bottle that is thrown into the bore strikes several times in a substep, and a recorded policy that seats it with
+        # them, and in MuJoCo, misses the seat with Hard. Why is not known; the guided policy succeeds with either.
         # What slides along a chamfer and a wall rests in the overlap that is left alone: it must be less than what is allowed.
         usual = PGS(friction=self.options.friction, sweeps=30)
         return replace(usual, slop=2e-5) if self.options.chamfer else usual
